@@ -1,0 +1,44 @@
+# Everything below needs only python3 and make; set-up happens in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/ready
+
+.PHONY: setup demo test test-plain test-long bench lint types docs check clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[plots,frames,docs,dev]"
+	touch $(READY)
+
+demo: $(READY)  ## a private release of the bundled sample, with a report to look at
+	$(BIN)/tempriv demo
+
+test: $(READY)  ## all tests, compiled kernels
+	$(BIN)/python -m pytest -n 2 -m "not long"
+
+test-plain: $(READY)  ## the kernels and everything on them again, as plain Python
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not long" -k "not slow_when_plain"
+
+test-long: $(READY)  ## hundreds of kills, thousands of charges, full enumerations
+	$(BIN)/python -m pytest -m long
+
+bench: $(READY)  ## the table of docs/benchmarks.md, as ratios in one run
+	$(BIN)/python -m benchmarks
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+docs: $(READY)  ## the site, in docs/_build
+	$(BIN)/python -m sphinx -q -W -b html docs docs/_build
+
+check: lint types docs test test-plain  ## exactly what CI runs
+
+clean:
+	rm -rf $(VENV) docs/_build build

@@ -1,0 +1,183 @@
+"""Geometric variables, P(G >= g) = e^(-g / scale), exactly: by digit tables or by a certified log.
+
+The digits of a geometric variable in a mixed radix are independent. With a fixed scale each digit
+is read from a table by 16 bits of one word; the few words that fall on a boundary are finished with
+further digits. With a scale for each row the variable is floor(-scale * ln U), where the floor is
+taken in floating point only when the margin of error cannot change it.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from decimal import Context, Decimal
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv.errors import require
+from tempriv.kernels import digit_sums, geometric_by_log
+from tempriv.randomness import Words
+from tempriv.thresholds import Cuts, Integers, Real, Words64, decimal_of
+
+Rows = npt.NDArray[np.intp]
+
+DIGIT_BITS = 16
+LEVELS = 3  # two low digits and the top one, 48 bits of a word; bit 63 is left for a sign
+SIGN = np.uint64(1 << 63)
+TOP = LEVELS - 1
+TOP_REACH = 40  # the top digit's table ends at this multiple of its scale
+MOST_CELLS = 500  # the largest scale of a top digit whose cells still fit the table
+
+
+class GeometricTable:
+    """Digit tables for one scale."""
+
+    def __init__(self, scale: Fraction):
+        # fewer cuts leave fewer words undecided: balance the low digits against the top one
+        bits = min(range(DIGIT_BITS - 1), key=lambda b: TOP * 2**b + TOP_REACH * scale / 4**b)
+        base = 1 << bits
+        require(scale <= MOST_CELLS * base**TOP, f"scale={float(scale):g} grid steps: the grid is "
+                "too fine for this much noise; choose a coarser grid")  # fmt: skip
+        self.shifts = np.array([level * bits for level in range(LEVELS)], dtype=np.int64)
+        self.cuts = [_low_digit(base**level / scale, base) for level in range(TOP)]
+        self.cuts.append(_top_digit(scale / base**TOP))
+        self.tables = np.zeros((LEVELS, 1 << DIGIT_BITS), dtype=np.int16)
+        for level, cuts in enumerate(self.cuts):
+            self.tables[level] = _first_level(cuts, open_ended=level == TOP)
+
+    def sample(self, words: Words) -> Integers:
+        """The variable for each row, from 48 bits of one word and more if needed."""
+        return self._sample(words, signed=False)[0]
+
+    def sample_signed(self, words: Words) -> tuple[Integers, Rows]:
+        """With a fair sign, and the rows where minus zero came out, which are to be drawn again.
+
+        Zero must not count twice: P(k) is then proportional to e^(-|k| / scale).
+        """
+        return self._sample(words, signed=True)
+
+    def _sample(self, words: Words, signed: bool) -> tuple[Integers, Rows]:
+        first = words.take()
+        sums = np.empty(len(first), dtype=np.int64)
+        unsure = np.empty(LEVELS * len(first), dtype=np.intp)
+        found = unsure[: digit_sums(first, self.tables, self.shifts, signed, sums, unsure)]
+        level = found & 3
+        rows = found >> 2
+        zeros = rows[level == LEVELS]
+        for number in range(LEVELS):
+            at = rows[level == number]
+            if len(at):
+                digits = self._digit(number, first[at], words.branch(number).only(at))
+                sums[at] += digits << self.shifts[number]
+        if signed:
+            late = rows[level < LEVELS]  # rising, a row once for each digit that was unsure
+            late = late[np.diff(late, prepend=-1) > 0]
+            late = late[first[late] >= SIGN]
+            sums[late] *= -1
+            zeros = np.sort(np.concatenate([zeros, late[sums[late] == 0]]))
+        return sums, zeros
+
+    def _digit(self, level: int, first: Words64, words: Words) -> Integers:
+        """A digit from its 16 bits and 48 more, or as many as it takes."""
+        cuts = self.cuts[level]
+        more = words.take()
+        head = (first >> np.uint64(DIGIT_BITS * level)) << np.uint64(48)
+        digits = cuts.cells(head | (more >> np.uint64(16)), _leftover(more, words.branch(0).one))
+        return digits + self._beyond(digits, words) if level == TOP else digits
+
+    def _beyond(self, digits: Integers, words: Words) -> Integers:
+        """A geometric variable forgets: past the last cut it is that cut plus a fresh one."""
+        cuts = self.cuts[TOP]
+        extra = np.zeros(len(digits), dtype=np.int64)
+        at = np.flatnonzero(digits == len(cuts.reals))
+        if len(at):
+            words = words.only(at).branch(1)
+            fresh = cuts.cells(words.take(), words.branch(0).one)
+            extra[at] = fresh + self._beyond(fresh, words)
+        return extra
+
+
+def _leftover(more: Words64, after: Callable[[int, int], int]) -> Callable[[int, int], int]:
+    """Digits in order: the 16 of a word that were not used yet, then those that come after."""
+
+    def digits(i: int, depth: int) -> int:
+        before = int(more[i]) if depth == 0 else after(i, depth - 1)
+        return (before & 0xFFFF) << 48 | after(i, depth) >> 16
+
+    return digits
+
+
+def _reached(rate: Fraction) -> Decimal:
+    return 1 - (-decimal_of(rate)).exp()
+
+
+def _low_digit(rate: Fraction, base: int) -> Cuts:
+    """P(digit < i) = (1 - r^i) / (1 - r^base) with r = e^-rate."""
+
+    def formula(i: int) -> Decimal:
+        return _reached(rate * i) / _reached(rate * base)
+
+    return Cuts([Real(functools.partial(formula, i)) for i in range(1, base)])
+
+
+def _top_digit(scale: Fraction) -> Cuts:
+    """P(digit < i) = 1 - e^(-i / scale), up to a cell beyond which the law starts anew."""
+    cells = math.ceil(TOP_REACH * scale) + 1
+    return Cuts([Real(functools.partial(_reached, i / scale)) for i in range(1, cells + 1)])
+
+
+def _first_level(cuts: Cuts, open_ended: bool) -> npt.NDArray[np.int16]:
+    """The cell for each value of the leading 16 bits, -1 where these do not decide."""
+    low = np.arange(1 << DIGIT_BITS, dtype=np.uint64) << np.uint64(64 - DIGIT_BITS)
+    high = low + np.uint64((1 << (64 - DIGIT_BITS)) - 1)
+    # a cut lies in [floor, floor + 2), so it makes the word after its floor unsure too
+    first = np.searchsorted(cuts.floors, np.maximum(low, 1) - np.uint64(1), side="left")
+    last = np.searchsorted(cuts.floors, high, side="right")
+    sure = first == last
+    if open_ended:
+        sure &= last < len(cuts.floors)
+    return np.where(sure, first, -1).astype(np.int16)
+
+
+@functools.lru_cache(maxsize=64)
+def geometric_table(scale: Fraction) -> GeometricTable:
+    """Tables take some hundredths of a second to build, and scales repeat."""
+    return GeometricTable(scale)
+
+
+def geometric_varying_signed(
+    scales: npt.NDArray[np.float64], words: Words
+) -> tuple[Integers, Rows]:
+    """As ``sample_signed``, each row with its own scale: 63 bits of a word and one for the sign."""
+    first = words.take()
+    out = np.empty(len(first), dtype=np.int64)
+    unsure = np.empty(len(first), dtype=np.intp)
+    for i in unsure[: geometric_by_log(first, scales, out, unsure)].tolist():
+        more = functools.partial(words.branch(0).one, i)
+        out[i] = _floor_of_log(int(first[i]) >> 1, 63, Fraction(float(scales[i])), more)
+    minus = (first & np.uint64(1)).astype(np.bool_)
+    return np.where(minus, -out, out), np.flatnonzero(minus & (out == 0))
+
+
+def _floor_of_log(digits: int, bits: int, scale: Fraction, more: Callable[[int], int]) -> int:
+    """floor(-scale * ln U), reading digits of U until the floor is certain."""
+    depth = 0
+    while True:
+        context = Context(prec=bits // 3 + 60)
+        lowest = context.divide(Decimal(digits), Decimal(1 << bits))
+        highest = context.divide(Decimal(digits + 1), Decimal(1 << bits))
+        if digits:
+            factor = context.divide(Decimal(scale.numerator), Decimal(scale.denominator))
+            most = context.multiply(-context.ln(lowest), factor)
+            least = context.multiply(-context.ln(highest), factor)
+            error = Decimal(10) ** (most.adjusted() - context.prec + 20)
+            if math.floor(most + error) == math.floor(least - error) >= 0:
+                return math.floor(most)
+            if most + error < 1 and least - error < 0:
+                # highest may be 1 exactly, whose logarithm is 0: the floor is 0 all the same
+                return 0
+        digits, bits = digits << 64 | more(depth), bits + 64
+        depth += 1

@@ -1,0 +1,250 @@
+"""The one door for randomness: noise is a pure function of a secret key and a place.
+
+Every random word is AES-256 in counter mode at (series, epoch, purpose, lane, step). So any cutting
+of the input into blocks, any order of series and any replay gives the same bits, and nothing is
+ever released twice with different noise. The reverse is refused: one key serves one input.
+
+Keys form a chain: the key of a series at epoch e + 1 is a hash of the one at epoch e, so erasing
+past keys makes past noise unrecoverable from what is left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from tempriv.errors import KeyReuse, require
+
+EPOCH = 1 << 16
+"""Steps that share one link of the key chain; fixed, so that bits never depend on commits."""
+
+# a counter block is a 96-bit lane and a 32-bit block number, two words to a block
+LANE_BYTES, BLOCK_BYTES = 12, 4
+BRANCH_BITS = 12
+
+_ZEROS = memoryview(bytes(8 * (EPOCH + 2)))
+
+
+def _hash(key: bytes, *parts: str | bytes) -> bytes:
+    """A keyed hash of a list of parts, each with its length so that lists cannot be confused."""
+    state = hashlib.blake2b(key=key, digest_size=32)
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        state.update(len(data).to_bytes(8, "big"))
+        state.update(data)
+    return state.digest()
+
+
+class Key:
+    """The secret of one release: ``Key.generate()``, or ``Key.from_seed(n)`` for experiments.
+
+    Guarantees:
+        - the secret appears in no repr, release or state;
+        - noise for a (mechanism, series) is handed out once: a second input is refused.
+
+    >>> Key.from_seed(7)
+    Key(seed 7: not private)
+    """
+
+    def __init__(self, secret: bytes, release_id: str, seed: int | None = None):
+        require(len(secret) == 32, "a key is 32 secret bytes: use Key.generate()")
+        self._secret = secret
+        self.release_id = release_id
+        self.seed = seed
+        self._used: set[tuple[str, str]] = set()
+
+    @classmethod
+    def generate(cls) -> Key:
+        """A fresh key from the operating system's randomness."""
+        return cls(os.urandom(32), new_id())
+
+    @classmethod
+    def from_seed(cls, seed: int) -> Key:
+        """A key anyone can make again: for experiments, and it protects nothing."""
+        require(
+            isinstance(seed, int) and seed >= 0,
+            f"seed={seed}: must be a whole number >= 0",
+        )
+        return cls(_hash(b"tempriv seed", str(seed)), f"seed-{seed}", seed)
+
+    def __repr__(self) -> str:
+        return "Key(secret)" if self.seed is None else f"Key(seed {self.seed}: not private)"
+
+    def series(self, spec_digest: str, series: str) -> SeriesKey:
+        """The start of a series' key chain; handed out once for each (mechanism, series)."""
+        place = (spec_digest, series)
+        if place in self._used:
+            raise KeyReuse(
+                f"this key has already made the noise of series {series!r}: the same noise on "
+                "other data would publish their difference. Take a new key with Key.generate(), "
+                "or go on from a saved state with tempriv.resume"
+            )
+        self._used.add(place)
+        return self.again(spec_digest, series)
+
+    def again(self, spec_digest: str, series: str) -> SeriesKey:
+        """The same chain for going on where a saved state stopped."""
+        secret = _hash(self._secret, "series", spec_digest, self.release_id, series)
+        return SeriesKey(secret, 0)
+
+    def pseudonym(self, name: str) -> str:
+        """A name that cannot be linked to the original, nor to another release, without the key."""
+        return _hash(self._secret, "pseudonym", self.release_id, name).hex()[:16]
+
+
+def new_id() -> str:
+    """A name for a release that no other release has."""
+    return os.urandom(16).hex()
+
+
+def fresh_series_key() -> SeriesKey:
+    """A chain of its own for a series that a long stream meets."""
+    return SeriesKey(os.urandom(32), 0)
+
+
+@dataclass(frozen=True)
+class SeriesKey:
+    """One link of a series' key chain."""
+
+    secret: bytes
+    epoch: int
+
+    def __repr__(self) -> str:
+        return f"SeriesKey(epoch={self.epoch})"
+
+    def at_epoch(self, epoch: int) -> SeriesKey:
+        """A later link; there is no way back."""
+        require(
+            epoch >= self.epoch,
+            f"epoch {epoch}: its key has been erased, the chain stands at {self.epoch}",
+            KeyReuse,
+        )
+        secret = self.secret
+        for _ in range(epoch - self.epoch):
+            secret = _hash(secret, "next epoch")
+        return SeriesKey(secret, epoch)
+
+    def check(self) -> str:
+        """Tells a wrong key from the right one and nothing else."""
+        return _hash(self.secret, "check").hex()[:16]
+
+    def cipher_key(self, purpose: str) -> bytes:
+        return _hash(self.secret, "purpose", purpose)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Consecutive steps of one series within a block: the chain link is that of its first step."""
+
+    key: SeriesKey
+    start: int
+    count: int
+
+
+def _within_epochs(runs: Sequence[Run]) -> list[Run]:
+    """The runs cut where an epoch ends."""
+    pieces = []
+    for run in runs:
+        start, left, key = run.start, run.count, run.key
+        while left > 0:
+            key = key.at_epoch(start // EPOCH)
+            count = min(left, EPOCH - start % EPOCH)
+            pieces.append(Run(key, start % EPOCH, count))
+            start, left = start + count, left - count
+    return pieces
+
+
+def blocks_of_runs(runs: Sequence[Run], most: int) -> Iterator[list[Run]]:
+    """The runs in groups of at most so many steps, cutting a run where a group is full."""
+    group: list[Run] = []
+    room = most
+    for run in runs:
+        while run.count > room:
+            group.append(Run(run.key, run.start, room))
+            run = Run(run.key, run.start + room, run.count - room)
+            yield group
+            group, room = [], most
+        group.append(run)
+        room -= run.count
+    yield group
+
+
+class Words:
+    """Random words for the rows of a block: ``take(lane)`` gives one word to every row.
+
+    ``only`` narrows to some of the rows, ``branch`` opens lanes that nothing else shares; a row
+    gets the same word in a lane whatever it is taken together with.
+    """
+
+    def __init__(self, runs: Sequence[Run], purpose: str):
+        pieces = _within_epochs(runs)
+        self._keys = [piece.key.cipher_key(purpose) for piece in pieces]
+        self._starts = [piece.start for piece in pieces]
+        self._offsets = [0, *itertools.accumulate(piece.count for piece in pieces)]
+        self._rows: npt.NDArray[np.intp] | None = None  # all of them
+        self._lane = 0
+        self.count = self._offsets[-1]
+
+    def _like(self, rows: npt.NDArray[np.intp] | None, lane: int) -> Words:
+        other = object.__new__(Words)
+        other.__dict__.update(self.__dict__)
+        other._rows, other._lane = rows, lane
+        other.count = self.count if rows is None else len(rows)
+        return other
+
+    def branch(self, number: int) -> Words:
+        """Lanes of their own; branches of branches too, to a depth of seven."""
+        lane = (self._lane << BRANCH_BITS) + number + 1
+        require(0 <= number < (1 << BRANCH_BITS) - 1, f"branch {number}: too many", KeyReuse)
+        require(lane >> (8 * LANE_BYTES - BRANCH_BITS) == 0, "branches too deep", KeyReuse)
+        return self._like(self._rows, lane)
+
+    def only(self, rows: npt.NDArray[np.intp]) -> Words:
+        """The same words for some of the rows, given by rising position."""
+        if len(rows) == self.count:
+            return self
+        return self._like(rows if self._rows is None else self._rows[rows], self._lane)
+
+    def one(self, row: int, lane: int) -> int:
+        """The word of a single row."""
+        return int(self.only(np.array([row])).take(lane)[0])
+
+    def take(self, lane: int = 0) -> npt.NDArray[np.uint64]:
+        """One word for every row."""
+        prefix = ((self._lane << BRANCH_BITS) + lane).to_bytes(LANE_BYTES, "big")
+        return self._take_all(prefix) if self._rows is None else self._take(prefix, self._rows)
+
+    def _take_all(self, prefix: bytes) -> npt.NDArray[np.uint64]:
+        # a run that starts at an odd step begins in the middle of a counter block: take the block
+        # whole, one word too early, and let the run before it overwrite that word
+        out = np.empty(self.count + 1, dtype=np.uint64)
+        view = memoryview(out).cast("B")
+        for i in range(len(self._keys) - 1, -1, -1):
+            start, low, high = self._starts[i], self._offsets[i], self._offsets[i + 1]
+            counter = prefix + (start >> 1).to_bytes(BLOCK_BYTES, "big")
+            low += 1 - (start & 1)
+            cipher = Cipher(algorithms.AES(self._keys[i]), modes.CTR(counter)).encryptor()
+            cipher.update_into(_ZEROS[: 8 * (high + 1 - low)], view[8 * low :])
+        return out[1:]
+
+    def _take(self, prefix: bytes, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.uint64]:
+        out = np.empty(len(rows), dtype=np.uint64)
+        piece = np.searchsorted(self._offsets, rows, side="right") - 1
+        step = rows + (np.array(self._starts) - np.array(self._offsets[:-1]))[piece]
+        counters = np.empty((len(rows), 4), dtype=">u4")
+        counters[:, :3] = np.frombuffer(prefix, dtype=">u4")
+        counters[:, 3] = step >> 1
+        edges = [*np.flatnonzero(np.diff(piece, prepend=-1)).tolist(), len(rows)]
+        for low, high in zip(edges[:-1], edges[1:], strict=True):
+            # counter mode at scattered counters is the block cipher on the counters themselves
+            cipher = Cipher(algorithms.AES(self._keys[piece[low]]), modes.ECB()).encryptor()
+            stream = np.frombuffer(cipher.update(counters[low:high].tobytes()), dtype=np.uint64)
+            out[low:high] = stream.reshape(-1, 2)[np.arange(high - low), step[low:high] & 1]
+        return out

@@ -1,0 +1,265 @@
+"""What is protected: executable definitions of who or what may differ between two inputs.
+
+An example input is a tuple of readings in time order (for ``Person``, a tuple of such series).
+``neighbours`` enumerates every input that the unit says must look alike; audits run on it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from tempriv.errors import require
+
+Example = tuple[Any, ...]
+
+
+@runtime_checkable
+class Unit(Protocol):
+    """The relation between two inputs that a guarantee speaks of."""
+
+    @property
+    def readings(self) -> int:
+        """How many readings at most differ between two neighbours."""
+
+    @property
+    def sentence(self) -> str:
+        """What is protected, to be read after the word 'protects'."""
+
+    def neighbours(self, example: Example, alphabet: Sequence[Hashable]) -> Iterator[Example]:
+        """Every neighbour of the example whose readings are in the alphabet."""
+
+    def are_neighbours(self, one: Example, other: Example) -> bool:
+        """Whether the unit covers the difference between two inputs."""
+
+
+def _replacements(
+    example: Example, places: Sequence[int], alphabet: Sequence[Hashable]
+) -> Iterator[Example]:
+    """The example with every combination of other values at the given places."""
+    for values in itertools.product(alphabet, repeat=len(places)):
+        changed = list(example)
+        for place, value in zip(places, values, strict=True):
+            changed[place] = value
+        if tuple(changed) != example:
+            yield tuple(changed)
+
+
+def _differences(one: Example, other: Example) -> list[int]:
+    return [i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
+
+
+@dataclass(frozen=True)
+class Event:
+    """One reading, replaced by any other value.
+
+    >>> list(Event().neighbours((0, 0), alphabet=(0, 1)))
+    [(1, 0), (0, 1)]
+    """
+
+    @property
+    def readings(self) -> int:
+        return 1
+
+    @property
+    def sentence(self) -> str:
+        return "any single reading of a series"
+
+    def neighbours(self, example: Example, alphabet: Sequence[Hashable]) -> Iterator[Example]:
+        return Window(1).neighbours(example, alphabet)
+
+    def are_neighbours(self, one: Example, other: Example) -> bool:
+        return Window(1).are_neighbours(one, other)
+
+
+@dataclass(frozen=True)
+class Window:
+    """All readings within any ``length`` consecutive steps (w-event privacy), replaced.
+
+    >>> Window(2).are_neighbours((0, 0, 0), (1, 1, 0))
+    True
+    >>> Window(2).are_neighbours((0, 0, 0), (1, 0, 1))
+    False
+    """
+
+    length: int
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.length, int) and self.length >= 1,
+            f"window={self.length}: must be a whole number of steps >= 1",
+        )
+
+    @property
+    def readings(self) -> int:
+        return self.length
+
+    @property
+    def sentence(self) -> str:
+        return f"everything within any {self.length} consecutive time steps of a series"
+
+    def neighbours(self, example: Example, alphabet: Sequence[Hashable]) -> Iterator[Example]:
+        width = min(self.length, len(example))
+        seen = {example}
+        for start in range(len(example) - width + 1):
+            for other in _replacements(example, range(start, start + width), alphabet):
+                if other not in seen:
+                    seen.add(other)
+                    yield other
+
+    def are_neighbours(self, one: Example, other: Example) -> bool:
+        if len(one) != len(other):
+            return False
+        changed = _differences(one, other)
+        return not changed or changed[-1] - changed[0] < self.length
+
+
+@dataclass(frozen=True)
+class WholeSeries:
+    """A whole series of at most ``length`` readings, replaced; its length stays public.
+
+    >>> WholeSeries(3).are_neighbours((0, 0, 0), (1, 1, 1))
+    True
+    """
+
+    length: int
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.length, int) and self.length >= 1,
+            f"length={self.length}: must be a whole number of readings >= 1",
+        )
+
+    @property
+    def readings(self) -> int:
+        return self.length
+
+    @property
+    def sentence(self) -> str:
+        return f"a whole series of up to {self.length} readings"
+
+    def neighbours(self, example: Example, alphabet: Sequence[Hashable]) -> Iterator[Example]:
+        return Window(self.length).neighbours(example, alphabet)
+
+    def are_neighbours(self, one: Example, other: Example) -> bool:
+        return len(one) == len(other) <= self.length
+
+
+@dataclass(frozen=True)
+class Person:
+    """One person with at most ``max_series`` series: in each of them, what ``each`` covers.
+
+    >>> Person(max_series=2, each=Event()).are_neighbours(((0, 0), (0, 0)), ((1, 0), (0, 1)))
+    True
+    """
+
+    max_series: int
+    each: Event | Window | WholeSeries
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.max_series, int) and self.max_series >= 1,
+            f"max_series={self.max_series}: must be a whole number of series >= 1",
+        )
+        require(
+            isinstance(self.each, (Event, Window, WholeSeries)),
+            f"each={self.each!r}: a person is covered by Event, Window or WholeSeries in each "
+            "of their series",
+        )
+
+    @property
+    def readings(self) -> int:
+        return self.max_series * self.each.readings
+
+    @property
+    def sentence(self) -> str:
+        if self.max_series == 1:
+            return f"{self.each.sentence}, for a person with one series"
+        return f"{self.each.sentence}, in all of one person's series at once (up to " + (
+            f"{self.max_series} series)"
+        )
+
+    def neighbours(self, example: Example, alphabet: Sequence[Hashable]) -> Iterator[Example]:
+        """The example is one tuple of readings per series of this one person."""
+        require(
+            len(example) <= self.max_series,
+            f"{len(example)} series: this person unit covers at most {self.max_series}",
+        )
+        choices = [[one, *self.each.neighbours(one, alphabet)] for one in example]
+        for other in itertools.product(*choices):
+            if other != example:
+                yield other
+
+    def are_neighbours(self, one: Example, other: Example) -> bool:
+        return len(one) == len(other) <= self.max_series and all(
+            self.each.are_neighbours(a, b) for a, b in zip(one, other, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class Near:
+    """One location, moved by at most ``metres`` in the public projection (x and y in metres).
+
+    >>> Near(5.0).are_neighbours(((0.0, 0.0),), ((3.0, 4.0),))
+    True
+    """
+
+    metres: float
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.metres, (int, float)) and 0 < self.metres < math.inf,
+            f"metres={self.metres}: must be a distance > 0",
+        )
+
+    @property
+    def readings(self) -> int:
+        return 1
+
+    @property
+    def sentence(self) -> str:
+        return f"any single location against any other within {self.metres:g} metres of it"
+
+    def neighbours(self, example: Example, alphabet: Sequence[Hashable]) -> Iterator[Example]:
+        for other in Event().neighbours(example, alphabet):
+            if self.are_neighbours(example, other):
+                yield other
+
+    def are_neighbours(self, one: Example, other: Example) -> bool:
+        if len(one) != len(other):
+            return False
+        changed = _differences(one, other)
+        return not changed or (
+            len(changed) == 1 and math.dist(one[changed[0]], other[changed[0]]) <= self.metres
+        )
+
+
+ALL: tuple[type, ...] = (Event, Window, WholeSeries, Person, Near)
+
+
+def steps(have: Unit, want: Unit) -> int | None:
+    """How many times neighbours by ``have`` must be chained to reach any neighbour by ``want``.
+
+    None when no chain does, so that what cannot be converted is refused and never ignored.
+
+    >>> steps(Event(), Window(24)), steps(Window(24), Event()), steps(Near(100.0), Event())
+    (24, 1, None)
+    """
+    if isinstance(want, Person):
+        if isinstance(have, Person) and have.max_series >= want.max_series:
+            return steps(have.each, want.each)
+        one = steps(have.each if isinstance(have, Person) else have, want.each)
+        return None if one is None else one * want.max_series
+    if isinstance(have, Person):
+        return steps(have.each, want)
+    if isinstance(have, Near):
+        return math.ceil(want.metres / have.metres) if isinstance(want, Near) else None
+    if isinstance(want, Near):
+        return 1
+    if isinstance(have, WholeSeries):
+        # its mechanism takes no longer series, so one link covers whatever differs in one
+        return 1
+    return math.ceil(want.readings / have.readings)
