@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from decimal import Context, Decimal
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -39,8 +39,11 @@ class GeometricTable:
         # fewer cuts leave fewer words undecided: balance the low digits against the top one
         bits = min(range(DIGIT_BITS - 1), key=lambda b: TOP * 2**b + TOP_REACH * scale / 4**b)
         base = 1 << bits
-        require(scale <= MOST_CELLS * base**TOP, f"scale={float(scale):g} grid steps: the grid is "
-                "too fine for this much noise; choose a coarser grid")  # fmt: skip
+        require(
+            scale <= MOST_CELLS * base**TOP,
+            f"scale={float(scale):g} grid steps: the grid is "
+            "too fine for this much noise; choose a coarser grid",
+        )
         self.shifts = np.array([level * bits for level in range(LEVELS)], dtype=np.int64)
         self.cuts = [_low_digit(base**level / scale, base) for level in range(TOP)]
         self.cuts.append(_top_digit(scale / base**TOP))
@@ -166,18 +169,19 @@ def _floor_of_log(digits: int, bits: int, scale: Fraction, more: Callable[[int],
     """floor(-scale * ln U), reading digits of U until the floor is certain."""
     depth = 0
     while True:
-        context = Context(prec=bits // 3 + 60)
-        lowest = context.divide(Decimal(digits), Decimal(1 << bits))
-        highest = context.divide(Decimal(digits + 1), Decimal(1 << bits))
-        if digits:
-            factor = context.divide(Decimal(scale.numerator), Decimal(scale.denominator))
-            most = context.multiply(-context.ln(lowest), factor)
-            least = context.multiply(-context.ln(highest), factor)
-            error = Decimal(10) ** (most.adjusted() - context.prec + 20)
-            if math.floor(most + error) == math.floor(least - error) >= 0:
-                return math.floor(most)
-            if most + error < 1 and least - error < 0:
-                # highest may be 1 exactly, whose logarithm is 0: the floor is 0 all the same
-                return 0
+        # operators on Decimal round to the context in force, so it must be this one
+        with localcontext(prec=bits // 3 + 60) as context:
+            lowest = Decimal(digits) / Decimal(1 << bits)
+            highest = Decimal(digits + 1) / Decimal(1 << bits)
+            if digits:
+                factor = decimal_of(scale)
+                most = -lowest.ln() * factor
+                least = -highest.ln() * factor
+                error = Decimal(10) ** (most.adjusted() - context.prec + 20)
+                if math.floor(most + error) == math.floor(least - error) >= 0:
+                    return math.floor(most)
+                if most + error < 1 and least - error < 0:
+                    # highest may be 1 exactly, whose logarithm is 0: the floor is 0 all the same
+                    return 0
         digits, bits = digits << 64 | more(depth), bits + 64
         depth += 1

@@ -51,13 +51,17 @@ class Approximate:
 
     def __post_init__(self) -> None:
         Pure(self.epsilon)
-        require(0 <= self.delta < 1, f"delta={self.delta}: must be >= 0 and < 1")
+        require(
+            isinstance(self.delta, (int, float)) and 0 <= self.delta < 1,
+            f"delta={self.delta}: must be >= 0 and < 1",
+        )
 
     def __str__(self) -> str:
         return f"epsilon = {_number(self.epsilon)}, delta = {_number(self.delta)}"
 
     def grouped(self, links: int) -> Approximate:
-        spread = sum(math.exp(i * self.epsilon) for i in range(links))
+        # past e^600 delta is 1 in any case, and e^710 is no float
+        spread = sum(math.exp(min(i * self.epsilon, 600.0)) for i in range(links))
         return Approximate(links * self.epsilon, min(self.delta * spread, math.nextafter(1, 0)))
 
     def epsilon_at(self, delta: float) -> float:

@@ -88,7 +88,8 @@ def geometric_by_log(words: Array, scales: Array, out: Array, unsure: Array) -> 
         x = -scales[i] * math.log((word + 0.5) * 2.0**-63)
         margin = scales[i] * (1.0 / (word + 0.25) + 2.0**-42 * 44.0)
         low = math.floor(x - margin)
-        if low != math.floor(x + margin) or low < 0:
+        # a word of zeros leaves U without a lower bound
+        if low != math.floor(x + margin) or low < 0 or word == 0.0:
             unsure[found] = i
             found += 1
         else:

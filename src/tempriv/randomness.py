@@ -218,6 +218,7 @@ class Words:
 
     def take(self, lane: int = 0) -> npt.NDArray[np.uint64]:
         """One word for every row."""
+        require(0 <= lane < 1 << BRANCH_BITS, f"lane {lane}: too many", KeyReuse)
         prefix = ((self._lane << BRANCH_BITS) + lane).to_bytes(LANE_BYTES, "big")
         return self._take_all(prefix) if self._rows is None else self._take(prefix, self._rows)
 
@@ -225,7 +226,7 @@ class Words:
         # a run that starts at an odd step begins in the middle of a counter block: take the block
         # whole, one word too early, and let the run before it overwrite that word
         out = np.empty(self.count + 1, dtype=np.uint64)
-        view = memoryview(out).cast("B")
+        view = memoryview(out.data).cast("B")
         for i in range(len(self._keys) - 1, -1, -1):
             start, low, high = self._starts[i], self._offsets[i], self._offsets[i + 1]
             counter = prefix + (start >> 1).to_bytes(BLOCK_BYTES, "big")
@@ -242,7 +243,7 @@ class Words:
         counters[:, :3] = np.frombuffer(prefix, dtype=">u4")
         counters[:, 3] = step >> 1
         edges = [*np.flatnonzero(np.diff(piece, prepend=-1)).tolist(), len(rows)]
-        for low, high in zip(edges[:-1], edges[1:], strict=True):
+        for low, high in itertools.pairwise(edges):
             # counter mode at scattered counters is the block cipher on the counters themselves
             cipher = Cipher(algorithms.AES(self._keys[piece[low]]), modes.ECB()).encryptor()
             stream = np.frombuffer(cipher.update(counters[low:high].tobytes()), dtype=np.uint64)

@@ -41,9 +41,20 @@ def decode(data: Any, kinds: tuple[type, ...]) -> Any:
     return data
 
 
+def _one_form(data: Any) -> Any:
+    """Numbers that are equal are written alike: 1, 1.0 and True are."""
+    if isinstance(data, dict):
+        return {name: _one_form(item) for name, item in data.items()}
+    if isinstance(data, list):
+        return [_one_form(item) for item in data]
+    if isinstance(data, bool) or (isinstance(data, float) and data.is_integer()):
+        return int(data)
+    return data
+
+
 def canonical(value: Any) -> bytes:
     """The one byte form of a spec, so that equal specs have equal digests."""
-    return json.dumps(encode(value), sort_keys=True, separators=(",", ":")).encode()
+    return json.dumps(_one_form(encode(value)), sort_keys=True, separators=(",", ":")).encode()
 
 
 def digest(value: Any) -> str:

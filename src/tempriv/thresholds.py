@@ -88,9 +88,6 @@ class Cuts:
         ties = np.empty(len(words), dtype=np.intp)
         for i in ties[: cells_and_ties(self.floors, words, cells, ties)].tolist():
             # bisecting asks for the same digits again; they are a pure function, so they agree
-            cells[i] = bisect.bisect_left(
-                self.reals,
-                True,
-                key=lambda real, i=i: is_below(int(words[i]), functools.partial(more, i), real),
-            )
+            below = functools.partial(is_below, int(words[i]), functools.partial(more, i))
+            cells[i] = bisect.bisect_left(self.reals, True, key=below)
         return cells

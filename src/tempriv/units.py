@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
 from tempriv.errors import require
@@ -142,6 +143,8 @@ class WholeSeries:
         return f"a whole series of up to {self.length} readings"
 
     def neighbours(self, example: Example, alphabet: Sequence[Hashable]) -> Iterator[Example]:
+        if len(example) > self.length:
+            return iter(())
         return Window(self.length).neighbours(example, alphabet)
 
     def are_neighbours(self, one: Example, other: Example) -> bool:
@@ -256,7 +259,9 @@ def steps(have: Unit, want: Unit) -> int | None:
     if isinstance(have, Person):
         return steps(have.each, want)
     if isinstance(have, Near):
-        return math.ceil(want.metres / have.metres) if isinstance(want, Near) else None
+        if not isinstance(want, Near):
+            return None
+        return math.ceil(Fraction(want.metres) / Fraction(have.metres))
     if isinstance(want, Near):
         return 1
     if isinstance(have, WholeSeries):

@@ -1,0 +1,1 @@
+"""Checks that a promise holds: exact, by enumeration."""

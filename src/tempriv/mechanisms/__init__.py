@@ -1,0 +1,17 @@
+"""One file a family; ``ALL`` lists every mechanism."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tempriv import spec, units
+from tempriv.mechanisms.protocol import Mechanism
+from tempriv.mechanisms.value import Gaussian, Laplace, PlanarLaplace, RandomizedResponse
+
+ALL: tuple[type, ...] = (Laplace, Gaussian, RandomizedResponse, PlanarLaplace)
+
+
+def decode(data: Any) -> Mechanism:
+    """A mechanism from the JSON form of its spec."""
+    mechanism: Mechanism = spec.decode(data, ALL + units.ALL)
+    return mechanism

@@ -1,0 +1,174 @@
+"""Draws the pictures of these pages from the bundled sample, as plain SVG.
+
+    python docs/pictures.py
+
+The sample is made up and the noise comes from a seed, so the pictures come out the same each time;
+a release for others must never be made that way.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tempriv.mechanisms import Laplace
+from tempriv.randomness import Key
+from tempriv.sample import METERS
+
+FOLDER = Path(__file__).with_name("_static")
+BLUE, ORANGE, INK, GREY, RULE = "#0072B2", "#D55E00", "#1f2430", "#5b6472", "#d5d9e0"
+HOURS = 24
+BOUNDS = (0.0, 5.0)
+
+
+class Panel:
+    """A rectangle with axes; ``x`` and ``y`` turn data into places on the page."""
+
+    def __init__(self, left: float, top: float, width: float, height: float,
+                 across: tuple[float, float], up: tuple[float, float]):  # fmt: skip
+        self.left, self.top, self.width, self.height = left, top, width, height
+        self.across, self.up = across, up
+        self.parts: list[str] = []
+
+    def x(self, value: float) -> float:
+        low, high = self.across
+        return self.left + (value - low) / (high - low) * self.width
+
+    def y(self, value: float) -> float:
+        low, high = self.up
+        return self.top + (high - value) / (high - low) * self.height
+
+    def text(self, x: float, y: float, words: str, colour: str = INK, anchor: str = "middle",
+             size: int = 13, weight: str = "normal") -> None:  # fmt: skip
+        self.parts.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}" text-anchor="{anchor}" '
+            f'font-size="{size}" font-weight="{weight}">{words}</text>'
+        )
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, colour: str) -> None:
+        self.parts.append(
+            f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"/>'
+        )
+
+    def marks_across(self, marks: Sequence[float], show: Callable[[float], str]) -> None:
+        for mark in marks:
+            self.line(self.x(mark), self.top, self.x(mark), self.top + self.height, RULE)
+            self.text(self.x(mark), self.top + self.height + 18, show(mark), GREY, size=12)
+
+    def marks_up(self, marks: Sequence[float], show: Callable[[float], str]) -> None:
+        for mark in marks:
+            self.line(self.left, self.y(mark), self.left + self.width, self.y(mark), RULE)
+            self.text(self.left - 8, self.y(mark) + 4, show(mark), GREY, "end", 12)
+
+    def curve(self, points: Sequence[tuple[float, float]], colour: str, width: float = 2) -> None:
+        path = " ".join(f"{self.x(a):.1f},{self.y(b):.1f}" for a, b in points)
+        self.parts.append(
+            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width}" '
+            'stroke-linejoin="round"/>'
+        )
+
+    def dot(self, a: float, b: float, colour: str, size: float = 3) -> None:
+        self.parts.append(
+            f'<circle cx="{self.x(a):.1f}" cy="{self.y(b):.1f}" r="{size}" fill="{colour}"/>'
+        )
+
+
+def save(name: str, width: int, height: int, title: str, panels: Sequence[Panel]) -> None:
+    body = "\n".join(part for panel in panels for part in panel.parts)
+    (FOLDER / name).write_text(
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" font-family="system-ui, sans-serif" role="img">\n'
+        f"<title>{title}</title>\n"
+        f'<rect width="{width}" height="{height}" fill="#fff"/>\n{body}\n</svg>\n'
+    )
+
+
+def chance(epsilon: float, before: float) -> float:
+    """The chance to be right after odds grew by e^epsilon."""
+    odds = before / (1 - before) * math.exp(epsilon)
+    return odds / (1 + odds)
+
+
+def bet() -> None:
+    panel = Panel(72, 34, 600, 270, (0, 8), (0, 1))
+    panel.marks_across(range(9), lambda mark: f"{mark:g}")
+    panel.marks_up([0, 0.25, 0.5, 0.75, 1], lambda mark: f"{100 * mark:.0f} %")
+    for before, colour, at in ((0.5, BLUE, 2.0), (0.01, ORANGE, 4.0)):
+        steps = [i / 20 for i in range(161)]
+        panel.curve([(e, chance(e, before)) for e in steps], colour, 2.5)
+        panel.dot(0, before, colour, 4)
+        label = "even odds before" if before == 0.5 else "1 in 100 before"
+        under = panel.y(chance(at, before)) + 28
+        panel.text(panel.x(at) + 10, under, label, colour, "start", 14, "bold")
+    panel.text(panel.left, 20, "The most that a bet can gain from a release: chance to be right",
+               anchor="start", size=14, weight="bold")  # fmt: skip
+    panel.text(372, 346, "epsilon", GREY)
+    save("bet.svg", 700, 360, "Chance of a bet to be right, by epsilon", [panel])
+
+
+def homes() -> dict[str, np.ndarray]:
+    """The sample as one array of readings per home."""
+    found: dict[str, list[float]] = {}
+    with METERS.open(newline="") as file:
+        for row in csv.DictReader(file):
+            found.setdefault(row["home"], []).append(float(row["energy_kWh"]))
+    return {name: np.array(values) for name, values in found.items()}
+
+
+def released(values: np.ndarray, epsilon: float, name: str) -> np.ndarray:
+    mechanism = Laplace(epsilon=epsilon, bounds=BOUNDS)
+    return np.asarray(mechanism.start(Key.from_seed(2), name).push(values))
+
+
+def before_and_after(
+    name: str, title: str, true: np.ndarray, after: Callable[[float], np.ndarray],
+    up: tuple[float, float], marks: Sequence[float],
+) -> None:  # fmt: skip
+    """A day in three panels, one for each epsilon."""
+    panels = []
+    for number, epsilon in enumerate((1, 5, 25)):
+        panel = Panel(52 + 232 * number, 62, 204, 240, (0, 23), up)
+        panel.marks_across([0, 6, 12, 18, 23], lambda mark: f"{mark:g}")
+        panel.marks_up(marks, (lambda mark: f"{mark:g}") if number == 0 else (lambda mark: ""))
+        panel.curve(list(enumerate(after(epsilon))), ORANGE, 1.6)
+        panel.curve(list(enumerate(true)), BLUE, 2.4)
+        panel.text(panel.left + 102, 52, f"epsilon = {epsilon}", size=14, weight="bold")
+        panel.text(panel.left + 102, 338, "hour of the day", GREY, size=12)
+        panels.append(panel)
+    first = panels[0]
+    first.text(first.left, 20, title, anchor="start", size=14, weight="bold")
+    first.text(628, 20, "readings", BLUE, "end", 14, "bold")
+    first.text(720, 20, "released", ORANGE, "end", 14, "bold")
+    save(f"{name}.svg", 740, 352, title, panels)
+
+
+def one_day() -> None:
+    values = homes()["home-4"]
+    before_and_after(
+        "one_day", "One home, one day, in kWh", values[:HOURS],
+        lambda epsilon: released(values, epsilon, "home-4")[:HOURS],
+        (-12, 20), [-10, -5, 0, 5, 10, 15, 20],
+    )  # fmt: skip
+
+
+def average_day() -> None:
+    everyone = homes()
+
+    def average(each: dict[str, np.ndarray]) -> np.ndarray:
+        return np.mean([v.reshape(-1, HOURS).mean(axis=0) for v in each.values()], axis=0)
+
+    before_and_after(
+        "average_day", "The average day of six homes over 28 days, in kWh", average(everyone),
+        lambda epsilon: average({n: released(v, epsilon, n) for n, v in everyone.items()}),
+        (-1, 3), [-1, 0, 1, 2, 3],
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    bet()
+    one_day()
+    average_day()

@@ -1,0 +1,250 @@
+"""The exact privacy loss on small cases, by running the mechanism's own code on every outcome.
+
+The samplers are replaced by a source that walks through all outcomes of their laws with their
+probabilities. Nothing describes the mechanism a second time: what is enumerated is what runs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, rho_for
+from tempriv.mechanisms.forms import Places
+from tempriv.mechanisms.protocol import Mechanism
+from tempriv.noise import Law
+from tempriv.units import Example, Person, Unit
+
+Distribution = dict[Hashable, float]
+
+TAIL = 1e-12
+"""The mass of each law that may be left out of the enumeration."""
+
+ROUNDING = 1e-12
+LOST = 1e-15  # of a mass of 1, when probabilities are added up
+ORDERS = (1.01, 1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+
+
+class Outcomes:
+    """A source that takes one path through the outcomes of every draw, and knows its probability.
+
+    ``paths`` runs a function once for each combination of outcomes.
+    """
+
+    def __init__(self, choices: Sequence[int], tail: float):
+        self._choices = list(choices)
+        self._tail = tail
+        self._used = 0
+        self.sizes: list[int] = []
+        self.probability = 1.0
+        self.begin(0)
+
+    def begin(self, rows: int) -> None:
+        """A new series of so many readings, with noise of its own."""
+        self.rows = rows
+        self._drawn: dict[str, tuple[Law, npt.NDArray[np.int64]]] = {}
+
+    def draw(self, law: Law, purpose: str) -> npt.NDArray[np.int64]:
+        """As the keyed source: one draw for each row, here the outcome that the path says.
+
+        Equal purposes have equal words, so a second draw for one purpose is the first again.
+        """
+        if purpose in self._drawn:
+            before, values = self._drawn[purpose]
+            assert before == law, f"{purpose!r}: two laws drawn from the same words"
+            return values
+        outcomes = _outcomes(law, self._tail)
+        drawn = []
+        for _ in range(self.rows):
+            at = self._choices[self._used] if self._used < len(self._choices) else 0
+            self.sizes.append(len(outcomes))
+            self._used += 1
+            value, probability = outcomes[at]
+            self.probability *= probability
+            drawn.append(value)
+        self._drawn[purpose] = law, np.array(drawn, dtype=np.int64)
+        return self._drawn[purpose][1]
+
+
+_KNOWN: dict[tuple[Law, float], list[tuple[Any, float]]] = {}
+
+
+def _outcomes(law: Law, tail: float) -> list[tuple[Any, float]]:
+    if (law, tail) not in _KNOWN:
+        _KNOWN[law, tail] = law.outcomes(tail)
+    return _KNOWN[law, tail]
+
+
+def _paths(run: Any, tail: float) -> Iterator[tuple[Hashable, float]]:
+    """Every output with its probability: an odometer over the choices that the run asks for."""
+    choices: list[int] = []
+    while True:
+        source = Outcomes(choices, tail)
+        output = run(source)
+        yield output, source.probability
+        choices = (choices + [0] * len(source.sizes))[: len(source.sizes)]
+        while choices and choices[-1] + 1 == source.sizes[len(choices) - 1]:
+            choices.pop()
+        if not choices:
+            return
+        choices[-1] += 1
+
+
+def distribution(
+    mechanism: Mechanism, example: Example, tail: float = TAIL, unit: Unit | None = None
+) -> Distribution:
+    """The law of the output for one input: readings as they come in, out of bounds included.
+
+    The example is one of the unit's, the mechanism's own unless another is given.
+    """
+
+    def run(source: Outcomes) -> Hashable:
+        many = example if isinstance(unit or mechanism.unit, Person) else (example,)
+        return tuple(_run_series(mechanism, one, source) for one in many)
+
+    found: Distribution = defaultdict(float)
+    for output, probability in _paths(run, tail):
+        found[output] += probability
+    return dict(found)
+
+
+def _run_series(mechanism: Mechanism, readings: Example, source: Outcomes) -> Hashable:
+    source.begin(len(readings))
+    rows = np.array(readings, dtype=np.float64).reshape(len(readings), mechanism.form.columns)
+    if isinstance(mechanism.form, Places):
+        rows = mechanism.form.degrees(rows)
+    outputs = mechanism.perturb(mechanism.form.to_grid(rows), source.draw)
+    return tuple(map(tuple, np.asarray(outputs).tolist()))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two laws side by side; each may have left out a small mass in its tails."""
+
+    both: list[tuple[float, float]]
+    alone: float
+    unseen: float
+
+    @classmethod
+    def of(cls, one: Distribution, other: Distribution) -> Comparison:
+        both = [(p, other[o]) for o, p in one.items() if o in other]
+        alone = math.fsum(p for o, p in one.items() if o not in other)
+        return cls(both, alone, max(0.0, 1.0 - math.fsum(other.values())))
+
+    def hockey_stick(self, epsilon: float) -> float:
+        """The delta that is certainly needed for (epsilon, delta) from the first to the second.
+
+        Outputs that the second did not list can have at most the mass it left out, so the first
+        may give them e^epsilon times that and no more.
+        """
+        factor = math.exp(epsilon)
+        seen = math.fsum(max(0.0, p - factor * q) for p, q in self.both)
+        return seen + max(0.0, self.alone - factor * self.unseen - ROUNDING)
+
+    @property
+    def _asks(self) -> tuple[float, float]:
+        """The mass alone in the first law, and the most that the second can give its outputs.
+
+        That is nothing if what the second left out is no more than adding up can lose, and the mass
+        is none that rounding explains: even epsilon = 27 would not cover it.
+        """
+        nothing = self.alone > 1e-3 and self.unseen <= LOST
+        return self.alone, 0.0 if nothing else self.unseen + LOST
+
+    def pure_loss(self) -> float:
+        """The largest log ratio; infinite when the second cannot give what the first does."""
+        alone, most = self._asks
+        seen = max((math.log(p / q) for p, q in self.both), default=0.0)
+        if most == 0:
+            return math.inf
+        return max(seen, math.log(alone / most) if alone > ROUNDING else 0.0)
+
+    def concentrated_loss(self) -> float:
+        """The largest Renyi divergence of order a, divided by a, over the orders tried."""
+        alone, most = self._asks
+        if most == 0:
+            return math.inf
+        # rho keeps (epsilon, delta) by its tail bound, so the first gives its outputs alone at
+        # most e^epsilon times what the second does, and delta: this much rho it takes at least
+        pairs = [((alone - d) / most, d) for d in (alone / 2**i for i in range(1, 40))]
+        worst = max((rho_for(math.log(x), d) for x, d in pairs if x > 1), default=0.0)
+        if not self.both:
+            return worst
+        logs = np.log(self.both)
+        for order in ORDERS:
+            terms = order * logs[:, 0] + (1 - order) * logs[:, 1]
+            top = float(terms.max())
+            divergence = (top + math.log(np.exp(terms - top).sum())) / (order - 1)
+            worst = max(worst, divergence / order)
+        return worst
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What enumeration found: the worst loss over all neighbours, beside the promise."""
+
+    claimed: float
+    found: float
+    measure: str
+    delta: float
+    pairs: int
+    worst: tuple[Example, Example] | None
+    holds: bool
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"claimed {self.measure} = {self.claimed:.6g}, exact worst case {self.found:.6g} over "
+            f"{self.pairs} neighbouring pairs: {'holds' if self.holds else 'DOES NOT HOLD'}"
+        )
+
+
+def audit(
+    mechanism: Mechanism,
+    alphabet: Sequence[Hashable],
+    length: int,
+    tail: float = TAIL,
+    guarantee: Guarantee | NoGuarantee | None = None,
+) -> Verdict:
+    """The worst exact loss over every input of that length and each of its neighbours.
+
+    ``alphabet`` holds readings as they come in (tuples where there are several columns, metres
+    north and east of the origin for places). A person has ``length`` readings in each series.
+
+    >>> from tempriv.mechanisms import RandomizedResponse
+    >>> verdict = audit(RandomizedResponse(epsilon=1.0, categories=("a", "b", "c")), (0, 1, 2), 2)
+    >>> verdict.holds, round(verdict.found, 9)
+    (True, 1.0)
+    """
+    promise = mechanism.guarantee if guarantee is None else guarantee
+    assert isinstance(promise, Guarantee), "nothing is promised, so there is nothing to audit"
+    unit = promise.unit
+    examples: Sequence[Example] = list(itertools.product(alphabet, repeat=length))
+    if isinstance(unit, Person):
+        examples = list(itertools.product(examples, repeat=unit.max_series))
+    laws = {example: distribution(mechanism, example, tail, unit) for example in examples}
+    concentrated = isinstance(promise.loss, Concentrated)
+    claimed = promise.loss.rho if isinstance(promise.loss, Concentrated) else promise.loss.epsilon
+    allowed = promise.loss.delta if isinstance(promise.loss, Approximate) else 0.0
+    worst, pairs, delta = 0.0, 0, 0.0
+    where: tuple[Example, Example] | None = None
+    for example in examples:
+        for other in unit.neighbours(example, alphabet):
+            pairs += 1
+            compared = Comparison.of(laws[example], laws[other])
+            found = compared.concentrated_loss() if concentrated else compared.pure_loss()
+            if found > worst:
+                worst, where = found, (example, other)
+            if not concentrated:
+                delta = max(delta, compared.hockey_stick(claimed))
+    within = worst <= claimed * (1 + 1e-9) + ROUNDING
+    # an approximate promise lets single outputs exceed epsilon, within its delta
+    holds = delta <= allowed + ROUNDING and (within or allowed > 0)
+    return Verdict(claimed, worst, "rho" if concentrated else "epsilon", delta, pairs, where, holds)

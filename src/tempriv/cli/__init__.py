@@ -1,0 +1,73 @@
+"""The command line: arguments to one call, and what it gave to the screen or a file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+import typer
+
+from tempriv.cli.options import join_pairs
+from tempriv.errors import Refusal
+
+app = typer.Typer(
+    name="tempriv",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Hand out time series about people, with a privacy promise that can be checked.",
+)
+budget = typer.Typer(no_args_is_help=True, help="Limits on what may be spent, and what was.")
+app.add_typer(budget, name="budget")
+
+
+class Interrupted(BaseException):
+    """Someone wants the command to stop; not an Exception, so that nothing takes it for a fault."""
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    raise Interrupted
+
+
+def main() -> None:
+    """Run a command; every refusal is a sentence and a status, never a stack trace."""
+    from tempriv.cli import budgets, releasing, showing, streams  # noqa: F401  (they add commands)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    sys.argv[1:] = join_pairs(sys.argv[1:])
+    try:
+        app()
+    except Refusal as refusal:
+        _say(str(refusal))
+        status = refusal.exit_status
+    except Interrupted:
+        _say("interrupted: nothing was left half-written")
+        status = 1
+    except BrokenPipeError:
+        # whoever read our output has gone; there is nobody to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    except OSError as problem:
+        where = f"{problem.filename}: " if problem.filename else ""
+        _say(f"{where}{problem.strerror or problem}; nothing was left half-written")
+        status = 1
+    except Exception as problem:
+        if os.environ.get("TEMPRIV_DEBUG"):
+            raise
+        # a message of a library could quote private data, so only the kind of problem is shown
+        _say(
+            f"a {type(problem).__name__} that should not happen; nothing was left half-written. "
+            "Set TEMPRIV_DEBUG=1 to see where it came from"
+        )
+        status = 1
+    else:
+        status = 0
+    sys.exit(status)
+
+
+def _say(text: str) -> None:
+    print(f"tempriv: {text}", file=sys.stderr)

@@ -1,0 +1,163 @@
+"""``tempriv budget``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tempriv.cli import budget, options
+from tempriv.cli.options import Json, LedgerOption
+from tempriv.errors import UsageRefusal, require
+
+CREATE = """
+[bold]Example[/bold]: at most epsilon 3 for any day of a meter
+
+  tempriv budget create meters --epsilon 3 --unit window --window 24
+"""
+
+
+def _name(dataset: str) -> str:
+    """A dataset by its name; a file that exists goes by its full path, as releases name it."""
+    path = Path(dataset)
+    return str(path.resolve()) if path.is_file() else dataset
+
+
+@budget.command(epilog=CREATE)
+def create(
+    dataset: Annotated[str, typer.Argument(help="Name of the dataset, or its file.")],
+    epsilon: Annotated[float, typer.Option(help="The most that may be spent.")],
+    delta: Annotated[float, typer.Option(help="Tiny chance, needed for Gaussian noise.")] = 0.0,
+    unit: Annotated[str, typer.Option(metavar="event|window|series|near")] = "event",
+    window: Annotated[int | None, typer.Option(help="Steps, for --unit window.")] = None,
+    length: Annotated[int | None, typer.Option(help="Readings, for --unit series.")] = None,
+    metres: Annotated[float | None, typer.Option(help="For --unit near.")] = None,
+    max_series_per_person: Annotated[
+        int | None, typer.Option(metavar="N", help="For a limit on a person's series together.")
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Change a limit that is set.")] = False,
+    ledger: LedgerOption = None,
+) -> None:
+    """Set a limit for a dataset; the ledger is made if there is none."""
+    from tempriv.ledger import Ledger, default_path
+    from tempriv.units import Near, Unit
+
+    covered: Unit
+    if unit == "near":
+        require(metres is not None, "--unit near needs --metres")
+        covered = Near(metres or 0)
+    else:
+        require(metres is None, "--metres goes with --unit near")
+        covered = options.make_unit(unit, window, length, max_series_per_person)
+    with Ledger.create(ledger or default_path()) as book:
+        book.create_dataset(
+            _name(dataset), unit=covered, epsilon=epsilon, delta=delta, replace=replace
+        )
+        for line in options.standing(book.show(_name(dataset))):
+            print(line)
+
+
+@budget.command()
+def show(
+    dataset: Annotated[
+        str | None, typer.Argument(help="Name of the dataset; all by default.")
+    ] = None,
+    ledger: LedgerOption = None,
+    as_json: Json = False,
+) -> None:
+    """What was spent and what is left."""
+    from tempriv import spec
+
+    book = options.existing_ledger(ledger, False)
+    if book is None:
+        raise UsageRefusal("there is no ledger yet; tempriv budget create makes one")
+    with book:
+        names = book.datasets() if dataset is None else (_name(dataset),)
+        shown = [book.show(name) for name in names]
+    if as_json:
+        print(json.dumps(spec.encode(shown)))
+        return
+    _table(
+        ["dataset", "releases", "what is protected", "limit", "spent by sum", "by zCDP", "left"],
+        [
+            [
+                one.dataset,
+                str(one.charges),
+                total.unit.sentence,
+                "none"
+                if total.limit is None
+                else f"{total.limit:g}" + (f" at delta {total.delta:g}" if total.delta else ""),
+                _number(total.by_sum),
+                _number(total.by_zcdp),
+                _number(total.remaining),
+            ]
+            for one in shown
+            for total in one.totals
+        ],
+    )
+    for one in shown:
+        if one.no_guarantee is not None:
+            print(f"{one.dataset}: no guarantee is left, {one.no_guarantee}")
+
+
+@budget.command()
+def log(
+    dataset: Annotated[
+        str | None, typer.Argument(help="Name of the dataset; all by default.")
+    ] = None,
+    ledger: LedgerOption = None,
+    as_json: Json = False,
+) -> None:
+    """Every charge, oldest first."""
+    from tempriv import spec
+    from tempriv.clock import describe_tick
+
+    book = options.existing_ledger(ledger, False)
+    if book is None:
+        raise UsageRefusal("there is no ledger yet; tempriv budget create makes one")
+    with book:
+        entries = book.log(None if dataset is None else _name(dataset))
+    if as_json:
+        print(json.dumps(spec.encode(entries)))
+        return
+
+    def span(entry: object) -> str:
+        ends = [getattr(entry, end) for end in ("start", "end")]
+        clock = getattr(entry, "clock", "index")
+        return " to ".join("…" if end is None else describe_tick(clock, end) for end in ends)
+
+    _table(
+        ["charge", "when", "dataset", "loss", "series", "times", "output", "state"],
+        [
+            [
+                str(e.charge),
+                e.recorded,
+                e.dataset,
+                str(getattr(e.guarantee, "loss", "none")),
+                "any" if e.members is None else f"{e.members:,}",
+                span(e),
+                e.note or "",
+                e.state,
+            ]
+            for e in entries
+        ],
+    )
+
+
+def _number(value: float | None) -> str:
+    return "—" if value is None else f"{value:.4g}"
+
+
+def _table(names: list[str], rows: list[list[str]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    Console(width=None if Console().is_terminal else 160).print(table)

@@ -1,0 +1,378 @@
+"""Options that several commands share, and the values they stand for."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from tempriv.errors import require
+
+if TYPE_CHECKING:
+    from tempriv.ledger import Budget, Ledger
+    from tempriv.mechanisms.protocol import Mechanism
+    from tempriv.units import Unit
+
+MECHANISMS = ("laplace", "gaussian", "randomized-response", "planar-laplace")
+NUMBERS, PLACES = ("laplace", "gaussian"), ("planar-laplace",)
+TAKERS = {
+    "bounds": NUMBERS,
+    "categories": ("randomized-response",),
+    "origin": PLACES,
+    "metres": PLACES,
+    "delta": ("gaussian",),
+    "resolution": NUMBERS + PLACES,
+}
+PAIRS = ("--bounds", "--origin")
+
+LedgerOption = Annotated[
+    Path | None, typer.Option("--ledger", metavar="FILE", help="Ledger; yours by default.")
+]
+NoLedger = Annotated[bool, typer.Option("--no-ledger", help="Charge nothing; the release says so.")]
+Dataset = Annotated[
+    str | None,
+    typer.Option("--dataset", metavar="NAME", help="Dataset to charge; the input file by default."),
+]
+KeySeed = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Noise that anyone can make again, for experiments."),
+]
+NotPrivate = Annotated[
+    bool, typer.Option("--not-private", help="You know that a seeded release protects nothing.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+def join_pairs(arguments: list[str]) -> list[str]:
+    """Options that take two words, written as one: ``--bounds 0 5`` becomes ``--bounds=0,5``.
+
+    >>> join_pairs(["--bounds", "-1", "5", "--grid", "calendar", "days.csv"])
+    ['--bounds=-1,5', '--grid=calendar', '--calendar=days.csv']
+    """
+    joined: list[str] = []
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word in PAIRS and len(rest) >= 2 and _is_number(rest[0]) and _is_number(rest[1]):
+            joined.append(f"{word}={rest.pop(0)},{rest.pop(0)}")
+        elif word == "--grid" and rest[:1] == ["calendar"] and "--calendar" not in arguments:
+            rest.pop(0)
+            joined.append("--grid=calendar")
+            if rest and not rest[0].startswith("-"):
+                joined.append(f"--calendar={rest.pop(0)}")
+        else:
+            joined.append(word)
+    return joined
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def pair(name: str, text: str) -> tuple[float, float]:
+    parts = text.split(",")
+    require(
+        len(parts) == 2 and all(_is_number(part) for part in parts),
+        f"{name} {text}: must be two numbers, such as {name} 0 5",
+    )
+    return float(parts[0]), float(parts[1])
+
+
+def for_columns(name: str, given: list[Any], columns: int) -> list[Any]:
+    """One setting for each value column; a single one serves all."""
+    require(
+        len(given) in (1, columns),
+        f"{name}: {len(given)} given for {columns} value columns; give one, or one for each",
+    )
+    return given * columns if len(given) == 1 else given
+
+
+def make_unit(
+    unit: str, window: int | None, length: int | None, max_series: int | None = None
+) -> Unit:
+    from tempriv.units import Event, Person, WholeSeries, Window
+
+    require(
+        unit in ("event", "window", "series"), f"--unit {unit}: must be event, window or series"
+    )
+    for name, given, wanted in (("--window", window, "window"), ("--length", length, "series")):
+        require(given is None or unit == wanted, f"{name} {given}: goes with --unit {wanted} only")
+        require(
+            given is not None or unit != wanted,
+            f"--unit {unit} needs {name}: how many readings in a row it covers",
+        )
+    each: Any = Event()
+    if unit == "window":
+        each = Window(window or 0)
+    elif unit == "series":
+        each = WholeSeries(length or 0)
+    return each if max_series is None else Person(max_series, each)
+
+
+@dataclass(kw_only=True)
+class Choice:
+    """How values are protected, and which columns they are in: the options of several commands."""
+
+    mechanism: Annotated[
+        str, typer.Option(metavar="|".join(MECHANISMS), help="How values are protected.")
+    ]
+    value: Annotated[
+        list[str], typer.Option(metavar="COLUMN", help="Value column; may be repeated.")
+    ]
+    time: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Time column, or two as date+hour.")
+    ] = None
+    series: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column with the series id.")
+    ] = None
+    epsilon: Annotated[
+        float | None, typer.Option(help="Privacy budget: smaller protects more. 1 is a good start.")
+    ] = None
+    delta: Annotated[
+        float | None,
+        typer.Option(help="For gaussian with --epsilon: a tiny chance, such as 1e-6."),
+    ] = None
+    rho: Annotated[float | None, typer.Option(help="For gaussian: the budget as rho (zCDP).")] = (
+        None
+    )
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LOW HIGH",
+            help="Smallest and largest possible value, from what you know of the device, not from "
+            "the data. Once for all value columns, or once for each.",
+        ),
+    ] = None
+    categories: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B,C",
+            help="For randomized-response: all categories. Once for all value columns, or once "
+            "for each.",
+        ),
+    ] = None
+    origin: Annotated[
+        str | None,
+        typer.Option(metavar="LAT LON", help="For planar-laplace: a public place in the area."),
+    ] = None
+    metres: Annotated[
+        float | None,
+        typer.Option(
+            help="For planar-laplace: places this close to each other are hard to tell apart (by "
+            "a factor e^epsilon)."
+        ),
+    ] = None
+    unit: Annotated[
+        str,
+        typer.Option(
+            metavar="event|window|series",
+            help="What is protected: any one reading, any --window readings in a row, or whole "
+            "series of up to --length readings.",
+        ),
+    ] = "event"
+    window: Annotated[int | None, typer.Option(help="Steps, for --unit window.")] = None
+    length: Annotated[int | None, typer.Option(help="Readings at most, for --unit series.")] = None
+    per_column: Annotated[
+        bool,
+        typer.Option(
+            "--per-column",
+            help="Give every value column the whole budget; the total adds up. By default the "
+            "columns share it.",
+        ),
+    ] = False
+    resolution: Annotated[
+        float | None,
+        typer.Option(help="Public grid of released values, a power of two; fine by default."),
+    ] = None
+
+    def maker(self, max_series: int | None = None) -> Callable[[float], Mechanism]:
+        """A function from a budget (epsilon, or rho) to the mechanism that the options describe."""
+        name = self.mechanism
+        require(name in MECHANISMS, f"--mechanism {name}: must be one of {', '.join(MECHANISMS)}")
+        for option, takers in TAKERS.items():
+            given = getattr(self, option) is not None
+            must = name in takers and option not in ("delta", "resolution")
+            require(given or not must, f"--mechanism {name} needs --{option}")
+            require(name in takers or not given, f"--{option}: not for --mechanism {name}")
+        unit = make_unit(self.unit, self.window, self.length, max_series)
+        if name in ("laplace", "gaussian"):
+            return self._numbers(unit)
+        return self._categories(unit) if name == "randomized-response" else self._places(unit)
+
+    def _numbers(self, unit: Unit) -> Callable[[float], Mechanism]:
+        from tempriv.guarantees import rho_for
+        from tempriv.mechanisms.value import Gaussian, Laplace
+
+        pairs = [pair("--bounds", text) for text in self.bounds or []]
+        bounds = tuple(for_columns("--bounds", pairs, len(self.value)))
+        per_column, grid, delta = self.per_column, self.resolution, self.delta
+        if self.mechanism == "laplace":
+            return lambda epsilon: Laplace(
+                epsilon=epsilon, bounds=bounds, unit=unit, per_column=per_column, grid=grid
+            )
+        return lambda budget: Gaussian(
+            rho=budget if delta is None else rho_for(budget, delta),
+            bounds=bounds,
+            unit=unit,
+            per_column=per_column,
+            grid=grid,
+        )
+
+    def _categories(self, unit: Unit) -> Callable[[float], Mechanism]:
+        from tempriv.mechanisms.value import RandomizedResponse
+
+        lists = [tuple(text.split(",")) for text in self.categories or []]
+        categories = tuple(for_columns("--categories", lists, len(self.value)))
+        per_column = self.per_column
+        return lambda epsilon: RandomizedResponse(
+            epsilon=epsilon, categories=categories, unit=unit, per_column=per_column
+        )
+
+    def _places(self, unit: Unit) -> Callable[[float], Mechanism]:
+        from tempriv.mechanisms.value import PlanarLaplace
+        from tempriv.units import Event, Near
+
+        require(
+            len(self.value) == 2,
+            "--mechanism planar-laplace takes two value columns: --value LATITUDE --value "
+            "LONGITUDE",
+        )
+        require(unit == Event(), "--mechanism planar-laplace protects single locations only")
+        near, origin = Near(self.metres or 0), pair("--origin", self.origin or "")
+        grid = self.resolution
+        return lambda epsilon: PlanarLaplace(epsilon=epsilon, unit=near, origin=origin, grid=grid)
+
+    def make(self, max_series: int | None = None, target_error: float | None = None) -> Mechanism:
+        """The mechanism at the budget that was given, or that the target error takes."""
+        gaussian = self.mechanism == "gaussian"
+        given = [b for b in (self.epsilon, self.rho, target_error) if b is not None]
+        require(
+            len(given) == 1,
+            "give one of --epsilon, --target-error" + (" or --rho" if gaussian else ""),
+        )
+        require(self.rho is None or gaussian, "--rho: for --mechanism gaussian only")
+        require(
+            self.rho is None or self.delta is None, "--delta goes with --epsilon, not with --rho"
+        )
+        require(
+            not gaussian or self.epsilon is None or self.delta is not None,
+            "--mechanism gaussian with --epsilon needs --delta, such as 1e-6; or give the budget "
+            "as --rho",
+        )
+        maker = self.maker(max_series)
+        if target_error is None:
+            return maker(given[0])
+        from tempriv.mechanisms.calibrate import budget_for_error
+
+        return maker(budget_for_error(maker, target_error))
+
+
+def with_choice(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of ``Choice``; its own first parameter receives them."""
+    hints = get_type_hints(Choice, include_extras=True)
+    own_hints = get_type_hints(function, include_extras=True)
+    _, *own = inspect.signature(function).parameters.values()
+    shared = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(Choice)
+    ]
+    own = [
+        one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=own_hints[one.name])
+        for one in own
+    ]
+
+    @functools.wraps(function)
+    def command(**given: Any) -> None:
+        choice = Choice(**{one.name: given.pop(one.name) for one in shared})
+        function(choice, **given)
+
+    del command.__wrapped__
+    required = [p for p in own if p.default is inspect.Parameter.empty]
+    optional = [p for p in own if p.default is not inspect.Parameter.empty]
+    parameters = [*required, *shared, *optional]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
+
+
+def open_ledger(path: Path | None, no_ledger: bool, make: bool = True) -> Ledger | None:
+    """The ledger to charge: the one named, none, or the user's own."""
+    from tempriv.ledger import Ledger, default_path
+
+    if no_ledger:
+        require(path is None, "--no-ledger and --ledger contradict each other")
+        return None
+    if path is not None:
+        return Ledger.open(path)
+    return Ledger.create(default_path()) if make else Ledger.open(default_path())
+
+
+@contextmanager
+def charging(
+    path: Path | None, no_ledger: bool, dataset: str, unnamed: bool
+) -> Iterator[Ledger | None]:
+    """The ledger for a release, with the dataset in it; one that was not named is only recorded."""
+    ledger = open_ledger(path, no_ledger)
+    if ledger is None:
+        yield None
+        return
+    with ledger:
+        if unnamed:
+            ledger.ensure_dataset(dataset)
+        yield ledger
+
+
+def existing_ledger(path: Path | None, no_ledger: bool) -> Ledger | None:
+    """The ledger to look at, if there is one; nothing is made."""
+    from tempriv.ledger import default_path
+
+    if no_ledger or (path is None and not default_path().exists()):
+        return None
+    return open_ledger(path, no_ledger, make=False)
+
+
+def refuse_seed(seed: int | None, not_private: bool) -> None:
+    require(
+        seed is None or not_private,
+        f"--key-seed {seed}: anyone can make this noise again and take it off; for an experiment "
+        "say so with --not-private",
+    )
+    require(seed is not None or not not_private, "--not-private goes with --key-seed")
+
+
+def standing(budget: Budget | None) -> list[str]:
+    """How a dataset stands, a line for each limit."""
+    if budget is None:
+        return ["not charged to a ledger: whoever adds up what was spent must count it by hand"]
+    if budget.no_guarantee is not None:
+        return [f"{budget.dataset}: no guarantee is left ({budget.no_guarantee})"]
+    lines = []
+    for total in budget.totals:
+        spent = "more than can be said" if total.spent is None else f"{total.spent:.4g}"
+        at = f" at delta {total.delta:g}" if total.delta else ""
+        if total.limit is None:
+            lines.append(
+                f"epsilon {spent}{at} spent so far on {total.unit.sentence} (no limit "
+                "set: tempriv budget create sets one)"
+            )
+        else:
+            lines.append(
+                f"epsilon {spent} of {total.limit:g}{at} spent on {total.unit.sentence}, "
+                f"{total.remaining:.4g} left"
+            )
+    return lines

@@ -1,0 +1,123 @@
+"""``tempriv stream``."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from tempriv.cli import app, options
+from tempriv.cli.options import Choice, Dataset, KeySeed, LedgerOption, NoLedger, NotPrivate
+from tempriv.errors import require
+
+CHUNK = 1 << 20
+PAUSE = 0.02  # seconds without input after which what has come is released
+
+EXAMPLE = """
+[bold]Example[/bold]: go on after a crash or a restart, each output written once
+
+  producer | tempriv stream --mechanism laplace --epsilon 1 --bounds 0 5 --time time --value kwh
+  --series home --state meters.state >> private.csv
+"""
+
+
+@app.command(epilog=EXAMPLE)
+@options.with_choice
+def stream(
+    choice: Choice,
+    form: Annotated[
+        str, typer.Option("--format", metavar="csv|jsonl", help="CSV with a header, or JSON lines.")
+    ] = "csv",
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Where to keep the state; keep it as private as the data."
+        ),
+    ] = None,
+    dataset: Dataset = None,
+    ledger: LedgerOption = None,
+    no_ledger: NoLedger = False,
+    key_seed: KeySeed = None,
+    not_private: NotPrivate = False,
+) -> None:
+    """Release readings as they come, from standard input to standard output.
+
+    Values outside the bounds count as the nearest bound: refusing one would tell. A reading that is
+    not later than all of its series is passed over. With --state, a stream that was killed goes on
+    where it was.
+    """
+    from tempriv.ledger import Scope
+    from tempriv.lines import Lines
+    from tempriv.mechanisms.protocol import promise
+    from tempriv.randomness import Key
+    from tempriv.streaming import LineStream, Sink
+
+    options.refuse_seed(key_seed, not_private)
+    require(form in ("csv", "jsonl"), f"--format {form}: must be csv or jsonl")
+    require(
+        state is None or choice.time is not None,
+        "--state needs --time: readings that are sent again are recognised by their times",
+    )
+    require(state is None or state.parent.is_dir(), f"{state}: no such directory")
+    chosen = choice.make()
+    name = dataset or ("standard input" if state is None else str(state.resolve()))
+    lines = Lines(cast(Any, form), choice.value, choice.time, choice.series, chosen.form.categories)
+    flow = LineStream(chosen, lines, Sink(sys.stdout.fileno()), state, key_seed)
+    key = Key.generate() if key_seed is None else Key.from_seed(key_seed)
+    with options.charging(ledger, no_ledger, name, dataset is None) as book, flow.locked():
+        if book is not None:
+            # once for the whole stream, whoever and whenever: the same id spends nothing again
+            everyone = Scope(
+                kind="series", members=None, start=None, end=None, step=None, clock="index"
+            )
+            try:
+                book.charge(name, promise(chosen, key), everyone, flow.release_id, note="stream")
+            except BaseException:
+                flow.forget_if_new()
+                raise
+        flow.deliver_pending()
+        for text in _whole_lines(sys.stdin.fileno()):
+            flow.push(text)
+        flow.finish()
+    counts = flow.counts
+    notes = [
+        (counts.passed_over, "were not later than their series and were passed over"),
+        (counts.unreadable, "could not be read as a reading and were passed over"),
+    ]
+    for count, what in notes:
+        if count:
+            print(f"tempriv: {count} lines {what}", file=sys.stderr)
+    if flow.repeated:
+        print(
+            "tempriv: the last lines of the run before were written again, the same bits, because "
+            "a pipe cannot tell what has arrived; append to a file (>>) to have each once",
+            file=sys.stderr,
+        )
+
+
+def _whole_lines(descriptor: int) -> Iterator[bytes]:
+    """Whole lines as they arrive: at once when the source pauses, else in large pieces."""
+    held = b""
+    while True:
+        piece = os.read(descriptor, CHUNK)
+        if not piece:
+            break
+        held += piece
+        while len(held) < CHUNK and select.select([descriptor], [], [], PAUSE)[0]:
+            piece = os.read(descriptor, CHUNK)
+            if not piece:
+                break
+            held += piece
+        cut = held.rfind(b"\n") + 1
+        if cut:
+            yield held[:cut]
+            held = held[cut:]
+        if not piece:
+            break
+    if held.strip():
+        yield held + b"\n"

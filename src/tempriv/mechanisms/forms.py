@@ -1,0 +1,230 @@
+"""What readings are (numbers, categories, places) and the public grid they are put on.
+
+Whatever comes in, what goes to the mechanism lies within the declared bounds: the promise does not
+rest on anyone having checked the data before.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv.errors import require
+from tempriv.series import Bounds, Categories, Flags
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+FINENESS = 1024
+"""Grid steps to the noise scale (or the range, if smaller): rounding adds < 1e-6 of the error."""
+
+LARGEST = 2**52  # grid numbers stay exact as floats
+EARTH_RADIUS = 6_371_008.8  # metres, the mean radius
+
+
+class Form(Protocol):
+    """The way of a reading onto the grid and of an output off it."""
+
+    @property
+    def columns(self) -> int: ...
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """What values a column may have, for numbers."""
+
+    @property
+    def categories(self) -> Categories | None:
+        """What values a column may have, for categories."""
+
+    def to_grid(self, values: Floats) -> Integers: ...
+
+    def from_grid(self, outputs: Integers) -> Floats:
+        """Sees nothing private."""
+
+    def missing_after(self, missing: Flags) -> Flags:
+        """Which outputs are missing, given which readings are."""
+
+
+def positive(name: str, value: Any) -> None:
+    require(
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and 0 < value <= sys.float_info.max,
+        f"{name}={value}: must be > 0",
+    )
+
+
+def power_of_two_below(x: float) -> float:
+    return math.ldexp(1.0, math.frexp(x)[1] - 1)
+
+
+def bounds_of(given: Any) -> Bounds:
+    """One (low, high) pair, or a pair for each column, as a tuple of pairs.
+
+    >>> bounds_of((0, 5))
+    ((0.0, 5.0),)
+    """
+    try:
+        if not isinstance(given[0], (list, tuple)):
+            given = (given,)
+        pairs = tuple((float(low), float(high)) for low, high in given)
+    except (TypeError, ValueError, IndexError, KeyError, OverflowError):
+        pairs = ()
+    require(bool(pairs), f"bounds={given!r}: must be (low, high), or such a pair for each column")
+    for low, high in pairs:
+        require(
+            math.isfinite(low) and math.isfinite(high) and low < high,
+            f"bounds={low:g} {high:g}: must be two finite numbers, the lower first",
+        )
+    return pairs
+
+
+def grids_of(given: Any, bounds: Bounds, scale_to_range: float) -> tuple[float, ...]:
+    """The grid of each column: as given, or fine enough to vanish beside the noise."""
+    if given is None:
+        return tuple(
+            power_of_two_below((high - low) * min(1.0, scale_to_range) / FINENESS)
+            for low, high in bounds
+        )
+    grids = tuple(given) if isinstance(given, (list, tuple)) else (given,) * len(bounds)
+    require(
+        len(grids) == len(bounds),
+        f"grid={given}: must be one for all columns, or one for each of the {len(bounds)}",
+    )
+    for grid, (low, high) in zip(grids, bounds, strict=True):
+        power_of_two(grid)
+        require(
+            high - low >= grid and round(high / grid) > round(low / grid),
+            f"grid={grid:g}: must be finer for the bounds {low:g} {high:g}",
+        )
+    return tuple(float(grid) for grid in grids)
+
+
+def power_of_two(grid: Any) -> None:
+    positive("grid", grid)
+    require(math.frexp(grid)[0] == 0.5, f"grid={grid:g}: must be a power of two, such as 0.25")
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Bounded numbers, one or more columns, each on a grid of its own."""
+
+    bounds: Bounds
+    grids: tuple[float, ...]
+
+    categories = None
+
+    def __post_init__(self) -> None:
+        require(
+            all(
+                grid > 0 and abs(edge) / grid < LARGEST
+                for pair, grid in self._columns()
+                for edge in pair
+            ),
+            "grid: too fine for bounds this far from zero; choose a coarser grid",
+        )
+
+    def _columns(self) -> Sequence[tuple[tuple[float, float], float]]:
+        return list(zip(self.bounds, self.grids, strict=True))
+
+    @property
+    def columns(self) -> int:
+        return len(self.bounds)
+
+    def edges(self) -> Integers:
+        """The bounds in grid steps, a row for each column."""
+        return np.array(
+            [[round(low / grid), round(high / grid)] for (low, high), grid in self._columns()]
+        )
+
+    @property
+    def widths(self) -> list[int]:
+        """What one reading can change, in grid steps: the sensitivity, rounding included."""
+        return [int(high - low) for low, high in self.edges()]
+
+    def to_grid(self, values: Floats) -> Integers:
+        low, high = self.edges().T
+        # clipping twice: as floats, so that the conversion cannot overflow, and as integers,
+        # because only the integers' range is what the noise was measured for
+        grids = np.array(self.grids)
+        rounded = np.rint(np.clip(values, low * grids, high * grids) / grids).astype(np.int64)
+        return np.asarray(np.clip(rounded, low, high))
+
+    def from_grid(self, outputs: Integers) -> Floats:
+        return np.asarray(outputs * np.array(self.grids))
+
+    def missing_after(self, missing: Flags) -> Flags:
+        return missing
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Categories by number, one or more columns; what is none of them counts as the last."""
+
+    categories: Categories
+
+    bounds = None
+
+    @property
+    def columns(self) -> int:
+        return len(self.categories)
+
+    @property
+    def sizes(self) -> Integers:
+        return np.array([len(column) for column in self.categories])
+
+    def to_grid(self, values: Floats) -> Integers:
+        known = (values >= 0) & (values < self.sizes)
+        return np.asarray(np.where(known, values, self.sizes - 1).astype(np.int64))
+
+    def from_grid(self, outputs: Integers) -> Floats:
+        return outputs.astype(np.float64)
+
+    def missing_after(self, missing: Flags) -> Flags:
+        return missing
+
+
+@dataclass(frozen=True)
+class Places:
+    """Latitude and longitude in degrees, on a lattice of metres about a public origin.
+
+    The projection is equirectangular: metres are true at the origin's latitude, and within 1 % of
+    true some 60 kilometres north or south of it at middle latitudes.
+    """
+
+    origin: tuple[float, float]
+    grid: float
+
+    categories = None
+    bounds = ((-90.0, 90.0), (-180.0, 180.0))
+    columns = 2
+
+    @property
+    def _metres_per_degree(self) -> Floats:
+        north = math.radians(EARTH_RADIUS)
+        return np.array([north, north * math.cos(math.radians(self.origin[0]))])
+
+    def to_grid(self, values: Floats) -> Integers:
+        low, high = np.array(self.bounds).T
+        degrees = np.clip(values, low, high) - np.array(self.origin)
+        degrees[:, 1] = (degrees[:, 1] + 180) % 360 - 180  # the short way round
+        steps = np.rint(degrees * self._metres_per_degree / self.grid)
+        return np.asarray(steps.astype(np.int64))
+
+    def from_grid(self, outputs: Integers) -> Floats:
+        metres = np.asarray(outputs * self.grid, dtype=np.float64)
+        return np.asarray(np.round(self.degrees(metres), 7))  # a centimetre
+
+    def degrees(self, metres: Floats) -> Floats:
+        """Latitude and longitude of places given in metres north and east of the origin."""
+        return np.asarray(metres / self._metres_per_degree + np.array(self.origin))
+
+    def missing_after(self, missing: Flags) -> Flags:
+        """Half a location is none."""
+        return np.repeat(missing.any(axis=1, keepdims=True), 2, axis=1)

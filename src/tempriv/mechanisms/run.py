@@ -1,0 +1,341 @@
+"""A private table through a mechanism and out: check, perturb, charge, then publish.
+
+Everything is computed aside first. The durable charge is the point of no return: before it nothing
+has left, after it the finished output only has to be put in place, which an interrupted run's
+successor does with the same bits and without a second charge.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tempriv import spec
+from tempriv.columns import from_numpy, take_text
+from tempriv.errors import UsageRefusal, require
+from tempriv.guarantees import Guarantee, NoGuarantee
+from tempriv.ledger import Ledger, Output, Scope
+from tempriv.mechanisms.protocol import Mechanism, perturb_block, promise
+from tempriv.randomness import Key, Run, SeriesKey
+from tempriv.reading import Facts, Reading
+from tempriv.releases import (
+    FORMAT,
+    NOT_PROTECTED,
+    Release,
+    Writing,
+    checksum,
+    publish,
+    refuse_existing,
+    remove_stale_partials,
+    sidecar_of,
+    with_receipt,
+)
+from tempriv.series import Block, Series
+from tempriv.units import Person
+from tempriv.version import VERSION
+
+Watch = Callable[[Block, Block], None]
+"""Sees private blocks beside released ones: for reports that stay with the data owner."""
+
+
+class Passage:
+    """One pass of a table through a mechanism under one key."""
+
+    def __init__(
+        self,
+        series: Series,
+        mechanism: Mechanism,
+        key: Key,
+        pseudonyms: bool = False,
+        watch: Watch | None = None,
+    ):
+        require(
+            len(series.values) == mechanism.form.columns,
+            f"{len(series.values)} value columns ({', '.join(series.values)}), but the mechanism "
+            f"is set up for {mechanism.form.columns}: give bounds (or categories) for each column",
+            UsageRefusal,
+        )
+        declared = mechanism.unit.max_series if isinstance(mechanism.unit, Person) else None
+        require(
+            declared == series.max_series_per_person,
+            "the mechanism's unit and the table must agree on persons: Person(max_series=n, ...) "
+            "goes with a person column and max_series_per_person=n",
+        )
+        self.series, self.mechanism, self.key, self.watch = series, mechanism, key, watch
+        self.pseudonyms = pseudonyms
+        self.digest = spec.digest(mechanism)
+        self.reading: Reading = series.read(
+            mechanism.form.bounds,
+            mechanism.form.categories,
+            key.pseudonym if pseudonyms else None,
+        )
+        self._open: tuple[str, SeriesKey] | None = None
+
+    @property
+    def guarantee(self) -> Guarantee | NoGuarantee:
+        return promise(self.mechanism, self.key)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Released rows; complete only if no refusal is raised at the end."""
+        for block in self.reading:
+            released = perturb_block(self.mechanism, block, self._runs(block))
+            if self.watch is not None:
+                self.watch(block, released)
+            yield self._rows(released)
+
+    def _runs(self, block: Block) -> list[Run]:
+        runs = []
+        for name, start, count in zip(
+            block.ids, block.starts.tolist(), block.counts.tolist(), strict=True
+        ):
+            if self._open is None or self._open[0] != name:
+                self._open = (name, self.key.series(self.digest, name))
+            runs.append(Run(self._open[1], start, count))
+        return runs
+
+    def _rows(self, block: Block) -> pa.RecordBatch:
+        columns: list[tuple[str, Any]] = []
+        if self.series.series is not None:
+            columns.append((self.series.series, self._ids(block)))
+        if self.reading.clock is not None and block.times is not None:
+            columns += self.reading.clock.columns(block.times)
+        for i, name in enumerate(self.series.values):
+            columns.append((name, self._values(block, i)))
+        return pa.RecordBatch.from_arrays([c for _, c in columns], names=[n for n, _ in columns])
+
+    def _ids(self, block: Block) -> Any:
+        if self.reading.whole_number_ids:
+            numbers = np.array([int(name) for name in block.ids], dtype=np.int64)
+            return from_numpy(np.repeat(numbers, block.counts), pa.int64())
+        return take_text(block.ids, np.repeat(np.arange(len(block.ids)), block.counts))
+
+    def _values(self, block: Block, column: int) -> Any:
+        values, missing = block.values[:, column], block.missing[:, column]
+        categories = self.mechanism.form.categories
+        if categories is None:
+            return from_numpy(values, pa.float64(), missing)
+        return take_text(categories[column], values, missing)
+
+    @property
+    def scope(self) -> Scope:
+        facts = self.reading.facts
+        by_series = facts.persons is None
+        return Scope(
+            kind="series" if by_series else "person",
+            members=tuple(facts.ids if facts.persons is None else facts.persons),
+            start=facts.first,
+            end=facts.last,
+            step=facts.step,
+            clock=facts.clock,
+        )
+
+    def about(self) -> dict[str, Any]:
+        """The description of the release, once everything has passed."""
+        mechanism, facts = self.mechanism, self.reading.facts
+        errors = zip(self.series.values, mechanism.errors, strict=True)
+        return {
+            "tempriv": VERSION,
+            "format": FORMAT,
+            "release": self.key.release_id,
+            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "mechanism": spec.encode(mechanism),
+            "guarantee": spec.encode(self.guarantee),
+            "sentence": self.guarantee.sentence,
+            "published": spec.encode(mechanism.published),
+            "not_protected": list(NOT_PROTECTED),
+            "expected_error": [
+                {"column": name, "error": error, "measure": mechanism.error_name}
+                for name, error in errors
+            ],
+            "randomness": (
+                "AES-256 in counter mode, key from the operating system, erased"
+                if self.key.seed is None
+                else f"AES-256 in counter mode, key from seed {self.key.seed}: anyone can remake it"
+            ),
+            "columns": {
+                "series": self.series.series,
+                "time": None if self.reading.clock is None else list(self.reading.clock.names),
+                "values": list(self.series.values),
+            },
+            "rows": facts.rows,
+            "series": len(facts.ids),
+            "pseudonyms": self.pseudonyms,
+            "times": _times(self.series, facts),
+            "ledger": None,
+        }
+
+
+def _times(series: Series, facts: Facts) -> dict[str, Any]:
+    return {
+        "clock": facts.clock,
+        "grid": series.grid if series.time is not None else "index",
+        "step": facts.step,
+        "first": facts.first,
+        "last": facts.last,
+        "filled": facts.filled,
+    }
+
+
+def check_early(ledger: Ledger | None, dataset: str | None, guarantee: Any) -> None:
+    """Refuse before the work what even data that was never released could not afford."""
+    if ledger is not None and dataset is not None:
+        nobody = Scope(kind="series", members=(), start=0, end=0, step=1, clock="index")
+        ledger.check(dataset, guarantee, nobody)
+
+
+def release(
+    data: Any,
+    mechanism: Mechanism,
+    *,
+    values: str | tuple[str, ...] | list[str] | None = None,
+    key: Key | None = None,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    pseudonyms: bool = False,
+    **layout: Any,
+) -> Release:
+    """Release a private array, frame or file through a mechanism.
+
+    ``layout`` names the columns and says how untidy the table may be, as in ``Series``: time,
+    series, person, max_series_per_person, grid, calendar, step, gaps, duplicates, clip.
+
+    Guarantees:
+        - what is returned satisfies ``mechanism.guarantee`` (no guarantee under a seeded key);
+        - with a ledger, the charge is durable before anything is returned, or nothing is.
+
+    >>> from tempriv.mechanisms import Laplace
+    >>> private = np.array([0.2, 0.4, 3.1])
+    >>> released = release(private, Laplace(epsilon=1.0, bounds=(0, 5)))
+    >>> released.values.shape, str(released.guarantee.loss)
+    ((3,), 'epsilon = 1')
+    """
+    require((ledger is None) == (dataset is None), "a ledger goes with the name of a dataset in it")
+    source, kind, names = _source(data)
+    series = Series(source, values=_value_names(values, names, layout), **layout)
+    key = key or Key.generate()
+    passage = Passage(series, mechanism, key, pseudonyms)
+    check_early(ledger, dataset, passage.guarantee)
+    table = pa.Table.from_batches(list(passage.batches()))
+    receipt = None
+    if ledger is not None and dataset is not None:
+        receipt = ledger.charge(dataset, passage.guarantee, passage.scope, key.release_id)
+    return Release(with_receipt(passage.about(), receipt), table, kind)
+
+
+def _source(data: Any) -> tuple[Any, str, list[str]]:
+    """What Series can read, the kind of frame it was, and its column names."""
+    if isinstance(data, (str, Path)):
+        from tempriv.tables import header
+
+        return Path(data), "arrow", header(Path(data))
+    if isinstance(data, pa.Table):
+        return data, "arrow", data.column_names
+    if hasattr(data, "__arrow_c_stream__"):
+        table = pa.table(data)
+        kind = type(data).__module__.split(".")[0]
+        return table, kind if kind in ("polars", "pandas") else "arrow", table.column_names
+    array = np.ma.asarray(data) if np.ma.isMaskedArray(data) else np.asarray(data)
+    require(
+        array.ndim in (1, 2) and array.dtype.kind in "iufb",
+        "data: must be an array of numbers, a polars, pandas or Arrow table, or the path of a CSV "
+        "or Parquet file",
+        UsageRefusal,
+    )
+    width = 1 if array.ndim == 1 else array.shape[1]
+    return array, "arrow", ["value"] if width == 1 else [f"value_{i}" for i in range(width)]
+
+
+def _value_names(given: Any, names: list[str], layout: dict[str, Any]) -> tuple[str, ...]:
+    """The value columns: as named, or all that are nothing else."""
+    if given is not None:
+        return (given,) if isinstance(given, str) else tuple(given)
+    taken = {layout.get("series"), layout.get("person"), *str(layout.get("time")).split("+")}
+    return tuple(name for name in names if name not in taken)
+
+
+def request_of(source: Path, mechanism: Mechanism, settings: dict[str, Any]) -> str:
+    """Names a request: the same command on the same unchanged file has the same name."""
+    there = source.stat()
+    parts = [str(source.resolve()), there.st_size, there.st_mtime_ns, spec.digest(mechanism)]
+    text = json.dumps([*parts, settings], sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def release_file(
+    passage: Passage,
+    output: Path,
+    *,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    request: str = "",
+    note: str | None = None,
+    force: bool = False,
+    progress: Callable[[int], None] = lambda rows: None,
+) -> dict[str, Any]:
+    """Release a table to a file, whatever its size; returns the description written beside it.
+
+    Guarantees:
+        - the output appears whole or not at all, and only after the charge is durable;
+        - a run that was killed after its charge is finished by the next one with the same request:
+          same bits, no second charge.
+    """
+    interrupted = finish_interrupted(output, ledger, request)
+    if interrupted is not None:
+        return interrupted
+    refuse_existing(output, force)
+    remove_stale_partials(output, keep=[] if ledger is None else ledger.partials(output.resolve()))
+    check_early(ledger, dataset, passage.guarantee)
+    with Writing(output, passage.key.release_id) as writing:
+        for batch in passage.batches():
+            writing.add(batch)
+            progress(batch.num_rows)
+        about = writing.close(passage.about())
+        refuse_existing(output, force)
+        receipt = None
+        if ledger is not None and dataset is not None:
+            place = Output(
+                path=str(output.resolve()),
+                partial=str(writing.partial.resolve()),
+                checksum=about["output"]["blake2b"],
+                request=request,
+            )
+            receipt = ledger.charge(
+                dataset,
+                passage.guarantee,
+                passage.scope,
+                passage.key.release_id,
+                note=note,
+                output=place,
+            )
+        writing.kept = True
+        about = with_receipt(about, receipt)
+        writing.publish(about)
+        if ledger is not None and receipt is not None:
+            ledger.finish(passage.key.release_id)
+    return about
+
+
+def finish_interrupted(output: Path, ledger: Ledger | None, request: str) -> dict[str, Any] | None:
+    """Put in place what a killed run had computed and paid for."""
+    if ledger is None:
+        return None
+    found = ledger.prepared(output.resolve(), request)
+    if found is None:
+        return None
+    receipt, place = found.receipt, found.output
+    partial = Path(place.partial)
+    for candidate in (partial, output):
+        beside = sidecar_of(candidate)
+        if candidate.exists() and beside.exists() and checksum(candidate) == place.checksum:
+            about = with_receipt(json.loads(beside.read_bytes()), receipt)
+            publish(output, partial, about)
+            ledger.finish(receipt.release_id)
+            return {**about, "finished_interrupted": True}
+    return None

@@ -1,0 +1,376 @@
+"""What leaves the house: released values with everything needed to judge them, and their files.
+
+Nothing here is computed from private data outside the mechanism. A release says that ids, times,
+row counts and the missing pattern are published as they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import html
+import io
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.parquet
+
+from tempriv import guarantees, spec
+from tempriv.errors import DataRefusal, Refusal, UsageRefusal, require
+from tempriv.guarantees import Guarantee, NoGuarantee, Published
+from tempriv.version import VERSION
+
+FORMAT = 1
+METADATA_KEY = b"tempriv"
+SIDECAR = ".release.json"
+
+NOT_PROTECTED = (
+    "which series there are (their ids, or as many pseudonyms), and how many",
+    "the times of readings, and how many there are in each series",
+    "which readings are missing",
+)
+
+
+@dataclass(frozen=True)
+class Release:
+    """Values that may be handed out, with the promise that goes with them.
+
+    ``about`` is the JSON form of everything but the values, the same that is written beside a file.
+    """
+
+    about: dict[str, Any]
+    table: pa.Table
+    kind: str = "arrow"
+
+    def __repr__(self) -> str:
+        return f"Release({self.about['rows']} rows, {self.about['mechanism'][spec.KIND]})"
+
+    @property
+    def guarantee(self) -> Guarantee | NoGuarantee:
+        return cast(Guarantee | NoGuarantee, guarantees.decode(self.about["guarantee"]))
+
+    @property
+    def published(self) -> Published:
+        return cast(Published, guarantees.decode(self.about["published"]))
+
+    @property
+    def values(self) -> npt.NDArray[Any]:
+        """One column as an array, several as a matrix; missing numbers are NaN."""
+        names = self.about["columns"]["values"]
+        arrays = [self.table.column(name).to_numpy() for name in names]
+        return arrays[0] if len(arrays) == 1 else np.stack(arrays, axis=1)
+
+    @property
+    def frame(self) -> Any:
+        """The table in the kind of frame that came in (polars, pandas), else as Arrow."""
+        if self.kind == "polars":
+            import polars
+
+            return polars.from_arrow(self.table)
+        return self.table.to_pandas() if self.kind == "pandas" else self.table
+
+    def write(self, path: str | Path, force: bool = False) -> Path:
+        """Write the values as .csv or .parquet, and what is promised beside them."""
+        path = Path(path)
+        refuse_existing(path, force)
+        with Writing(path, self.about["release"]) as writing:
+            for batch in self.table.to_batches():
+                writing.add(batch)
+            about = writing.close(self.about)
+            writing.publish(about)
+        return path
+
+    def plot(self, series: str | None = None) -> Any:
+        """A matplotlib figure of one series; needs the 'plots' extra."""
+        from tempriv.plots import plot_release
+
+        return plot_release(self, series)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("Promise", self.guarantee.sentence),
+            ("In plain words", self.guarantee.plain),
+            ("Mechanism", self.about["mechanism"][spec.KIND]),
+            ("Rows", f"{self.about['rows']:,} in {self.about['series']:,} series"),
+            *(
+                (f"Expected error of {e['column']}", f"{e['error']:.4g} ({e['measure']})")
+                for e in self.about["expected_error"]
+            ),
+            ("Not protected", "; ".join(self.about["not_protected"])),
+            ("Ledger", ledger_sentence(self.about)),
+        ]
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(k)}</th>"
+            f"<td style='text-align:left'>{html.escape(str(v))}</td></tr>"
+            for k, v in rows
+        )
+        return f"<table>{cells}</table>"
+
+
+def ledger_sentence(about: dict[str, Any]) -> str:
+    """Whether and where the release was charged."""
+    receipt = about["ledger"]
+    if receipt is None:
+        return "not charged to a ledger: whoever adds up what was spent must count it by hand"
+    return f"charge {receipt['charge']} on dataset {receipt['dataset']!r}"
+
+
+def refuse_existing(path: Path, force: bool) -> None:
+    require(
+        force or not path.exists(),
+        f"{path}: exists already; choose another name, or replace it with --force",
+        Refusal,
+    )
+    require(
+        path.suffix.lower() in (".csv", ".parquet"),
+        f"{path}: the output must end in .csv or .parquet",
+        UsageRefusal,
+    )
+    require(path.parent.is_dir(), f"{path.parent}: no such directory", UsageRefusal)
+
+
+class _Hashed:
+    """A file that is hashed while it is written."""
+
+    def __init__(self, file: IO[bytes]):
+        self.file = file
+        self.digest = hashlib.blake2b(digest_size=32)
+        self.size = 0
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        self.file.write(data)
+        self.digest.update(data)
+        self.size += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self.size
+
+    def flush(self) -> None:
+        self.file.flush()
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def csv_line(cells: Sequence[Any]) -> bytes:
+    """One line of CSV; None is an empty cell."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(["" if c is None else c for c in cells])
+    return text.getvalue().encode()
+
+
+def _csv(batch: pa.RecordBatch) -> Any:
+    """Rows as CSV, with quotes and fractions of a second only where there is need."""
+    columns, plain = [], True
+    for column in batch.columns:
+        if pa.types.is_timestamp(column.type):
+            column = pa.compute.replace_substring_regex(
+                column.cast(pa.string()), r"\.0+(Z?)$", r"\1"
+            )
+        elif pa.types.is_string(column.type):
+            special = pa.compute.match_substring_regex(column, '[",\\r\\n]')
+            plain = plain and not pa.compute.any(special).as_py()
+        columns.append(column)
+    rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    style = pa.csv.WriteOptions(include_header=False, quoting_style="none" if plain else "needed")
+    sink = pa.BufferOutputStream()
+    pa.csv.write_csv(rows, sink, style)
+    return sink.getvalue()
+
+
+def private_file(path: Path) -> IO[bytes]:
+    """A new file that only its owner can read, whatever the umask."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return os.fdopen(descriptor, "wb")
+
+
+def write_durably(path: Path, data: bytes) -> None:
+    """Replace a file in one step; what is there after a crash is the old one or the new one."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with private_file(partial) as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    _sync_directory(path.parent)
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
+
+
+class Writing:
+    """An output under way: written aside, then put in place in one step.
+
+    Used as a context: on any failure before ``publish`` the partial file is removed.
+    """
+
+    def __init__(self, path: Path, release_id: str):
+        self.path = path
+        self.partial = partial_path(path, release_id)
+        self.rows = 0
+        self._parquet: Any = None
+        self._file: Any = None
+        self._hashed: _Hashed | None = None
+        self.kept = False
+
+    def __enter__(self) -> Writing:
+        self._file = private_file(self.partial)
+        self._hashed = _Hashed(self._file)
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self._file.close()
+        if not self.kept:
+            self.partial.unlink(missing_ok=True)
+            sidecar_of(self.partial).unlink(missing_ok=True)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        assert self._hashed is not None
+        first = self.rows == 0
+        self.rows += batch.num_rows
+        if self.path.suffix.lower() == ".csv":
+            if first:
+                self._hashed.write(csv_line(batch.schema.names))
+            self._hashed.write(_csv(batch))
+            return
+        if self._parquet is None:
+            named = [f.name for f in batch.schema if pa.types.is_string(f.type)]
+            # no Arrow schema inside: ids are plain text to whoever reads the file
+            self._parquet = pa.parquet.ParquetWriter(
+                self._hashed, batch.schema, use_dictionary=named, store_schema=False
+            )
+        self._parquet.write(batch)
+
+    def close(self, about: dict[str, Any]) -> dict[str, Any]:
+        """Finish the partial file; returns the description with the file's checksum in it."""
+        assert self._hashed is not None
+        require(self.rows > 0, "there are no rows to write", DataRefusal)
+        if self._parquet is not None:
+            self._parquet.add_key_value_metadata({METADATA_KEY: json.dumps(about).encode()})
+            self._parquet.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        output = {
+            "file": self.path.name,
+            "bytes": self._hashed.size,
+            "blake2b": self._hashed.digest.hexdigest(),
+        }
+        about = {**about, "output": output}
+        write_durably(sidecar_of(self.partial), _json(about))
+        return about
+
+    def publish(self, about: dict[str, Any]) -> None:
+        """Put the finished file in place, its description first."""
+        self.kept = True
+        publish(self.path, self.partial, about)
+
+
+def publish(path: Path, partial: Path, about: dict[str, Any]) -> None:
+    """The last step of a release, also for one that was interrupted before it."""
+    final = sidecar_of(path)
+    write_durably(final, _json(about))
+    _readable(final)
+    if partial.exists():
+        _readable(partial)
+        partial.replace(path)
+    sidecar_of(partial).unlink(missing_ok=True)
+    _sync_directory(path.parent)
+
+
+def _readable(path: Path) -> None:
+    """A release is public: give it the permissions that the user's umask asks for."""
+    mask = os.umask(0)
+    os.umask(mask)
+    path.chmod(0o666 & ~mask)
+
+
+def _json(about: dict[str, Any]) -> bytes:
+    return (json.dumps(about, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def sidecar_of(path: Path) -> Path:
+    return path.with_name(path.name + SIDECAR)
+
+
+def partial_path(path: Path, release_id: str) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.{release_id}.partial")
+
+
+def remove_stale_partials(path: Path, keep: Sequence[Path] = ()) -> None:
+    """Clear what killed runs left of outputs that were never put in place."""
+    for left in path.parent.glob(f".{path.name}.*.partial*"):
+        owner = left.name.removeprefix(f".{path.name}.").split(".")[0]
+        kept = any(left.name.startswith(one.name) for one in keep)
+        if owner.isdigit() and not kept and not Path(f"/proc/{owner}").exists():
+            left.unlink(missing_ok=True)
+
+
+def read(path: str | Path) -> Release:
+    """A release from its file and the description beside it."""
+    path = Path(path)
+    about = read_about(path)
+    if path.suffix.lower() == ".parquet":
+        table = pa.parquet.read_table(path)
+    else:
+        table = pa.csv.read_csv(path)
+    return Release(about, table.replace_schema_metadata(None))
+
+
+def read_about(path: Path) -> dict[str, Any]:
+    """What stands beside a released file, checked for form."""
+    beside = sidecar_of(path)
+    require(path.exists(), f"{path}: no such file", Refusal)
+    require(
+        beside.exists(), f"{beside}: missing; a release is a file with this one beside it", Refusal
+    )
+    try:
+        about = json.loads(beside.read_bytes())
+        known = about["format"]
+    except (ValueError, KeyError, TypeError):
+        raise Refusal(f"{beside}: not the description of a release") from None
+    require(
+        known == FORMAT,
+        f"{beside}: written in format {known} by tempriv {about.get('tempriv')}, this is tempriv "
+        f"{VERSION}; upgrade to read it",
+        Refusal,
+    )
+    return cast(dict[str, Any], about)
+
+
+def with_receipt(about: dict[str, Any], receipt: Any) -> dict[str, Any]:
+    return {**about, "ledger": None if receipt is None else spec.encode(receipt)}

@@ -1,0 +1,304 @@
+"""Whose data a charge touches and when, so that charges that touch different data do not add up."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv import spec, units
+from tempriv.accounting import NOTHING, Cost, Costs
+from tempriv.errors import require
+
+Ids = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.int64]
+
+Kind = Literal["series", "person"]
+ClockKind = Literal["integer", "date", "datetime", "index"]
+
+EARLIEST, LATEST = -(2**63), 2**63 - 1
+
+
+def reach(unit: units.Unit) -> int | None:
+    """Over how many further steps two readings can change together; None: over any.
+
+    >>> reach(units.Event()), reach(units.Window(24)), reach(units.WholeSeries(100))
+    (0, 23, None)
+    """
+    if isinstance(unit, units.Person):
+        return reach(unit.each)
+    if isinstance(unit, (units.Event, units.Near)):
+        return 0
+    return unit.length - 1 if isinstance(unit, units.Window) else None
+
+
+def moments(unit: units.Unit) -> int:
+    """At how many moments two neighbours can differ: a person's series may change at unlike ones.
+
+    So two charges of disjoint time ranges do add up for a person with several series.
+    """
+    return unit.max_series if isinstance(unit, units.Person) else 1
+
+
+class Share(NamedTuple):
+    """What all charges of one scope cost together; ``members`` names a set, None is anyone."""
+
+    kind: str
+    members: bytes | None
+    clock: str
+    start: int
+    end: int
+    cost: Cost
+
+
+def share_of(row: Sequence[Any], cost: Cost) -> Share:
+    """From a row (kind, members, clock, start, end), where None is an open end."""
+    kind, members, clock, start, end = row
+    first, last = EARLIEST if start is None else start, LATEST if end is None else end
+    return Share(kind, members, clock, first, last, cost)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Whose data a release touches, and from when to when.
+
+    None stands for anyone (as a stream that will meet new series), an open end, an unknown step.
+    Without members, ``check`` asks for data that was never released. Times are in ticks, both
+    ends included.
+
+    >>> Scope(members=("a", "b"), start=0, end=23, step=1)
+    Scope(kind='series', start=0, end=23, step=1, clock='integer')
+    """
+
+    kind: Kind = "series"
+    members: Sequence[str | int] | npt.NDArray[Any] | None = field(default=None, repr=False)
+    start: int | None = None
+    end: int | None = None
+    step: int | None = None
+    clock: ClockKind = "integer"
+
+    def __post_init__(self) -> None:
+        require(self.kind in get_args(Kind), f"kind={self.kind!r}: must be series or person")
+        require(
+            self.clock in get_args(ClockKind),
+            f"clock={self.clock!r}: must be one of {', '.join(get_args(ClockKind))}",
+        )
+        if self.members is not None:
+            require(
+                not isinstance(self.members, (str, bytes)),
+                f"members={self.members!r}: must be a list of ids, or None for anyone",
+            )
+            array = isinstance(self.members, np.ndarray)
+            members = tuple(np.asarray(self.members).tolist() if array else self.members)
+            for kind in set(map(type, members)):
+                require(
+                    issubclass(kind, (str, int, np.integer)),
+                    f"members of type {kind.__name__}: ids must be text or whole numbers",
+                )
+            object.__setattr__(self, "members", members)
+        for name in ("start", "end", "step"):
+            value = getattr(self, name)
+            require(
+                value is None or isinstance(value, (int, np.integer)),
+                f"{name}={value!r}: must be a whole number of ticks, or None",
+            )
+            object.__setattr__(self, name, None if value is None else int(value))
+        row = (self.kind, None, self.clock, self.start, self.end)
+        first, last = share_of(row, NOTHING)[3:5]
+        require(
+            EARLIEST <= first <= last <= LATEST,
+            f"start={self.start}, end={self.end}: the start must not be after the end",
+        )
+        require(self.step is None or self.step >= 1, f"step={self.step}: must be >= 1, or None")
+
+    @functools.cached_property
+    def ids(self) -> Ids | None:
+        """Sorted unique digests; a collision merges two members and can only count too much."""
+        if self.members is None:
+            return None
+        # as text, so that 7 read as an integer and "7" read as text are one member
+        texts = [str(one).encode(errors="surrogatepass") for one in self.members]
+        digests = b"".join([blake2b(text, digest_size=8).digest() for text in texts])
+        return np.unique(ids_in(digests))
+
+    @functools.cached_property
+    def set_digest(self) -> bytes | None:
+        """Names the set of members."""
+        if self.ids is None:
+            return None
+        return blake2b(blob_of(self.ids), digest_size=32).digest()
+
+    @functools.cached_property
+    def digest(self) -> bytes:
+        """Equal for scopes that cover the same."""
+        named = None if self.set_digest is None else self.set_digest.hex()
+        parts = (self.kind, named, self.start, self.end, self.step, self.clock)
+        return blake2b(spec.canonical(parts), digest_size=32).digest()
+
+    def share(self, cost: Cost) -> Share:
+        return share_of((self.kind, self.set_digest, self.clock, self.start, self.end), cost)
+
+
+def ids_in(blob: bytes) -> Ids:
+    return np.frombuffer(blob, dtype="<u8").astype(np.uint64)
+
+
+def blob_of(ids: Ids) -> bytes:
+    return ids.astype("<u8").tobytes()
+
+
+def widths(unit: units.Unit, steps: Mapping[str, int | None]) -> dict[str, int | None]:
+    """How many ticks after its end a scope is still reached, from the widest step of each clock.
+
+    None where time does not separate.
+
+    >>> widths(units.Window(3), {"date": 7, "datetime": None})
+    {'date': 14, 'datetime': None}
+    """
+    far = reach(unit)
+    if not far:
+        return dict.fromkeys(steps, far)
+    return {
+        clock: None if step is None else min(far * step, LATEST) for clock, step in steps.items()
+    }
+
+
+def widest(steps: Mapping[str, int | None], scope: Scope) -> dict[str, int | None]:
+    """The widest grid step on each clock, once this scope has joined; None is unknown."""
+    held, own = steps.get(scope.clock, scope.step), scope.step
+    return {**steps, scope.clock: None if held is None or own is None else max(held, own)}
+
+
+def member_classes(sets: Sequence[Ids], within: Ids | None = None) -> list[list[int]]:
+    """Which sets hold a member together: every combination that occurs (among ``within``).
+
+    >>> one, two = np.array([1, 2], np.uint64), np.array([2, 3], np.uint64)
+    >>> member_classes([one, two]), member_classes([one, two], within=one)
+    ([[0], [0, 1], [1]], [[0], [0, 1]])
+    """
+    ids = np.concatenate(sets)
+    owners = np.repeat(np.arange(len(sets)), [len(one) for one in sets])
+    if within is not None:
+        kept = within[np.minimum(np.searchsorted(within, ids), len(within) - 1)] == ids
+        ids, owners = ids[kept], owners[kept]
+    _, member, count = np.unique(ids, return_inverse=True, return_counts=True)
+    # partition refinement: each set splits the classes that it cuts
+    label = np.zeros(len(count), dtype=np.int64)
+    bounds = np.searchsorted(owners, np.arange(len(sets) + 1))
+    fresh = 1
+    for first, last in itertools.pairwise(bounds):
+        old, split = np.unique(label[member[first:last]], return_inverse=True)
+        label[member[first:last]] = fresh + split
+        fresh += len(old)
+    by_member = owners[np.argsort(member, kind="stable")]
+    ends = np.cumsum(count)
+    one_of_each = np.sort(np.unique(label, return_index=True)[1])
+    return [by_member[ends[i] - count[i] : ends[i]].tolist() for i in one_of_each]
+
+
+def sums_over_time(starts: Integers, ends: Integers, costs: Costs) -> Costs:
+    """What applies at each start: a total can only be largest where something begins.
+
+    >>> costs = np.array([[1.0, 0, 0], [2.0, 0, 0]])
+    >>> sums_over_time(np.array([0, 5]), np.array([5, 9]), costs)[:, 0].tolist()
+    [1.0, 3.0]
+    """
+    # counts of infinite and of positive terms, since their sums do not survive a subtraction
+    finite = np.where(np.isinf(costs), 0.0, costs)
+    columns = np.hstack([finite, np.isinf(costs), finite > 0])
+    zero = np.zeros((1, columns.shape[1]))
+    opening, closing = np.argsort(starts), np.argsort(ends)
+    opened = np.vstack([zero, np.cumsum(columns[opening], axis=0)])
+    closed = np.vstack([zero, np.cumsum(columns[closing], axis=0)])
+    times = np.unique(starts)
+    active = (
+        opened[np.searchsorted(starts[opening], times, side="right")]
+        - closed[np.searchsorted(ends[closing], times, side="left")]
+    )
+    sums = np.where(active[:, 6:] > 0, np.maximum(active[:, :3], 0.0), 0.0)
+    sums[active[:, 3:6] > 0] = np.inf
+    return sums
+
+
+def totals(
+    shares: Sequence[Share],
+    ids_of: Callable[[bytes], Ids],
+    unit: units.Unit,
+    widths: Mapping[str, int | None],
+    within: Share | None = None,
+) -> Costs:
+    """The total cost of every kind of member at every kind of moment that can be worst.
+
+    ``widths`` says for each clock how many ticks after its end a scope is still reached by the
+    unit (None: time does not separate). With ``within``, which must be one of the shares, only
+    what that share covers. Series and persons, and times of different clocks, cannot be told
+    apart and count as overlapping.
+    """
+    if not shares:
+        return np.zeros((1, 3))
+    repeats = moments(unit)
+    holders: dict[tuple[str, bytes] | None, list[int]] = {None: []}
+    for i, share in enumerate(shares):
+        # one person may hold series of two disjoint sets
+        anyone = share.members is None or (share.kind == "series" and repeats > 1)
+        key = None if anyone or share.members is None else (share.kind, share.members)
+        holders.setdefault(key, []).append(i)
+    starts = np.array([share.start for share in shares], dtype=np.int64)
+    ends = np.array([share.end for share in shares], dtype=np.int64)
+    clocks = np.array([share.clock for share in shares])
+    costs = np.array([share.cost for share in shares], dtype=np.float64)
+    for clock in np.unique(clocks):
+        here, width = clocks == clock, widths.get(clock)
+        if width is None:
+            starts[here], ends[here] = EARLIEST, LATEST
+        else:
+            ends[here] = np.minimum(ends[here], LATEST - width) + width
+    separate = repeats == 1 and bool((clocks == clocks[0]).all())
+    touched = np.ones(len(shares), dtype=bool)
+    if within is not None and separate:
+        # ranges that meet it and each other all meet at one moment within it (Helly's theorem)
+        own = shares.index(within)
+        touched = (starts <= ends[own]) & (ends >= starts[own])
+
+    found = []
+    for series in _classes("series", holders, ids_of, within):
+        for persons in _classes("person", holders, ids_of, within):
+            rows = np.array(holders[None] + series + persons, dtype=np.int64)
+            rows = rows[touched[rows]]
+            groups = [rows[clocks[rows] == clock] for clock in np.unique(clocks[rows])]
+            blocks = [sums_over_time(starts[one], ends[one], costs[one]) for one in groups]
+            if len(blocks) == 1 and repeats == 1:
+                found.append(blocks[0])
+                continue
+            # the worst moments of unlike clocks may coincide, and neighbours may differ at several
+            # moments, if not more than all; measure by measure, which can only count too much
+            most = repeats * np.sum([block.max(axis=0) for block in blocks], axis=0)
+            found.append(np.minimum(most, costs[rows].sum(axis=0))[None, :])
+    return np.vstack(found)
+
+
+def _classes(
+    kind: str,
+    holders: Mapping[tuple[str, bytes] | None, list[int]],
+    ids_of: Callable[[bytes], Ids],
+    within: Share | None,
+) -> Iterable[list[int]]:
+    """For each class of members of this kind, the shares that cover them by name."""
+    sets = [key[1] for key in holders if key is not None and key[0] == kind]
+    if not sets:
+        return [[]]
+    if len(sets) == 1:
+        # no need to read a million ids
+        return [holders[kind, sets[0]]]
+    own = within.members if within is not None and within.kind == kind else None
+    inside = None if own is None else ids_of(own)
+    return [
+        [share for one in combination for share in holders[kind, sets[one]]]
+        for combination in member_classes([ids_of(one) for one in sets], inside)
+    ]

@@ -1,0 +1,146 @@
+"""Private input, checked: which series, on what time grid, with which values and what missing.
+
+``Series`` says where the table is and how it is laid out; ``read`` gives it in order of series and
+time, checked, in blocks. A table that is not as declared is refused with a sentence for each
+problem, counts only; nothing of a table that was refused may be used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv.errors import DataRefusal, require
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+Bounds = tuple[tuple[float, float], ...]
+Categories = tuple[tuple[str, ...], ...]
+
+ONLY_SERIES = "series"
+"""The id of the one series in a table without an id column."""
+
+if TYPE_CHECKING:
+    from tempriv.reading import Reading
+
+
+@dataclass
+class Block:
+    """Consecutive rows of one or more series; ``starts`` counts each series' steps from zero."""
+
+    values: Floats
+    missing: Flags
+    ids: tuple[str, ...]
+    counts: Integers
+    starts: Integers
+    times: Integers | None = None
+
+    @classmethod
+    def of(cls, values: Any, series: str, start: int) -> Block:
+        """One series from anything numpy understands; masked entries are missing."""
+        masked = np.ma.asarray(values)
+        if masked.ndim == 1:
+            masked = masked[:, None]
+        require(
+            masked.ndim == 2,
+            "readings: give one value, or one row of values, per time step",
+            DataRefusal,
+        )
+        missing = np.ma.getmaskarray(masked)
+        return cls(
+            values=np.where(missing, 0.0, masked.data.astype(np.float64)),
+            missing=missing,
+            ids=(series,),
+            counts=np.array([len(masked)], dtype=np.int64),
+            starts=np.array([start], dtype=np.int64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"Block({len(self)} rows of {len(self.ids)} series)"
+
+
+@dataclass(frozen=True)
+class Series:
+    """A private table of series and how to read it.
+
+    Guarantees:
+        - its repr, and every refusal, shows names and counts, never a value;
+        - blocks come in order of series and time, each series on its grid without duplicates.
+
+    >>> import pyarrow
+    >>> table = pyarrow.table({"day": [2, 0, 1], "steps": [9.0, 7.0, 8.0]})
+    >>> series = Series(table, values=("steps",), time="day")
+    >>> [block.values[:, 0].tolist() for block in series.read()]
+    [[7.0, 8.0, 9.0]]
+    """
+
+    source: Any
+    values: tuple[str, ...]
+    time: str | None = None
+    series: str | None = None
+    person: str | None = None
+    max_series_per_person: int | None = None
+    grid: Literal["regular", "index", "calendar"] = "regular"
+    calendar: Path | None = None
+    step: str | None = None
+    gaps: Literal["refuse", "null"] = "refuse"
+    duplicates: Literal["refuse", "first"] = "refuse"
+    clip: bool = False
+
+    def __repr__(self) -> str:
+        return f"Series(values={self.values}, time={self.time!r}, series={self.series!r})"
+
+    def __post_init__(self) -> None:
+        for name, allowed in (
+            ("grid", ("regular", "index", "calendar")),
+            ("gaps", ("refuse", "null")),
+            ("duplicates", ("refuse", "first")),
+        ):
+            value = getattr(self, name)
+            require(value in allowed, f"{name}={value!r}: must be one of {', '.join(allowed)}")
+        require(len(self.values) > 0, "no value column: name at least one")
+        require(len(set(self.values)) == len(self.values), "value columns: name each only once")
+        for column in (self.series, *(self.time or "").split("+")):
+            require(
+                column not in self.values,
+                f"column {column!r}: is named as a value; ids and times are published as they are",
+            )
+        require(
+            (self.person is None) == (self.max_series_per_person is None),
+            "a person column goes with the largest number of series that a person may have: give "
+            "both person and max_series_per_person",
+        )
+        require(
+            self.person is None or self.series is not None,
+            "a person column needs a series column too",
+        )
+        require(
+            (self.grid == "calendar") == (self.calendar is not None),
+            "a calendar grid goes with a calendar: a file with one time in each row",
+        )
+        require(self.step is None or self.grid == "regular", "a step goes with a regular grid")
+
+    def read(
+        self,
+        bounds: Bounds | None = None,
+        categories: Categories | None = None,
+        rename: Callable[[str], str] | None = None,
+    ) -> Reading:
+        """Blocks in order, checked against what the mechanism declares.
+
+        Values must lie in ``bounds`` unless they are to be clipped, or become the numbers of
+        ``categories``; ``rename`` gives every series its pseudonym.
+        """
+        from tempriv.reading import Reading
+
+        return Reading(self, bounds, categories, rename)

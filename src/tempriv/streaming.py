@@ -1,0 +1,378 @@
+"""Readings as lines, from standard input to standard output, going on after a crash.
+
+With a state file every block is committed in this order: keys of new series, then the state with
+the block's output in it, then the output itself. After a crash the output of the last commit is
+written again in the same place, from the state, so nothing is drawn twice; readings that are sent
+again are recognised by their times and passed over. Past epochs' keys are erased after each commit.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tempriv import spec
+from tempriv.errors import LedgerRefusal, Refusal, StateRefusal, require
+from tempriv.lines import Lines, Reading
+from tempriv.mechanisms.protocol import Mechanism, Seen, perturb_block
+from tempriv.randomness import EPOCH, Key, Run, SeriesKey, fresh_series_key, new_id
+from tempriv.releases import write_durably
+from tempriv.series import Block
+
+MAGIC = b"tempriv stream 1\n"
+
+
+@dataclass
+class Place:
+    """Where one series stands: its chain, how far it is, and what it has consumed."""
+
+    key: SeriesKey
+    seen: Seen
+    step: int = 0
+    first: int = 0
+    last: int | None = None
+    # while readings are sent again after a restart: how many so far, and their fingerprint
+    again: int = 0
+    again_seen: Seen | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "step": self.step,
+            "seen": self.seen.total,
+            "mark": self.seen.mark.hex(),
+            "first": self.first,
+            "last": self.last,
+            "key_check": self.key.at_epoch(self.step // EPOCH).check(),
+        }
+
+
+@dataclass
+class Counts:
+    """What happened to the lines, for the summary at the end; numbers only."""
+
+    released: int = 0
+    passed_over: int = 0
+    unreadable: int = 0
+
+
+class Keyring:
+    """The key chain of each series, in a file of its own that only the owner can read."""
+
+    def __init__(self, path: Path | None, seed: int | None, digest: str):
+        self.path, self.digest = path, digest
+        self.seeded = None if seed is None else Key.from_seed(seed)
+        self.chains: dict[str, SeriesKey] = {}
+        self._unsaved = False
+
+    def chain(self, series: str) -> SeriesKey:
+        """The chain of a series, a fresh one if it is new."""
+        if series not in self.chains:
+            if self.seeded is not None:
+                self.chains[series] = self.seeded.again(self.digest, series)
+            else:
+                self.chains[series] = fresh_series_key()
+            self._unsaved = True
+        return self.chains[series]
+
+    def keep_from(self, series: str, step: int) -> None:
+        """Erase what came before the epoch of this step (a seed can be remade anyway)."""
+        chain = self.chains[series]
+        if step // EPOCH > chain.epoch:
+            self.chains[series] = chain.at_epoch(step // EPOCH)
+            self._unsaved = True
+
+    def save(self, always: bool = False) -> None:
+        if self.path is not None and (self._unsaved or always):
+            links = {name: [key.epoch, key.secret.hex()] for name, key in self.chains.items()}
+            write_durably(self.path, json.dumps(links).encode())
+        self._unsaved = False
+
+    def load(self) -> None:
+        assert self.path is not None
+        try:
+            links = json.loads(self.path.read_bytes())
+            self.chains = {n: SeriesKey(bytes.fromhex(h), e) for n, (e, h) in links.items()}
+            sound = all(len(c.secret) == 32 and c.epoch >= 0 for c in self.chains.values())
+        except FileNotFoundError:
+            raise StateRefusal(f"{self.path}: the key file of this stream is missing") from None
+        except (ValueError, TypeError, AttributeError):
+            sound = False
+        require(sound, f"{self.path}: the key file of this stream is damaged", StateRefusal)
+
+
+class Sink:
+    """Where released lines go; a regular file can be put back to where it was."""
+
+    def __init__(self, descriptor: int):
+        self.descriptor = descriptor
+        self.regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+
+    def size(self) -> int:
+        return os.fstat(self.descriptor).st_size if self.regular else 0
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self.descriptor, view) :]
+
+    def sync(self) -> None:
+        if self.regular:
+            os.fsync(self.descriptor)
+
+    def put_back(self, offset: int) -> None:
+        """Cut off what was written after the last commit."""
+        require(
+            self.size() >= offset,
+            "the output is shorter than what this stream has written before: append to it (>>), "
+            "do not replace it (>)",
+            StateRefusal,
+        )
+        os.ftruncate(self.descriptor, offset)
+        os.lseek(self.descriptor, 0, os.SEEK_END)
+
+
+@dataclass
+class LineStream:
+    """Many series passing through one mechanism, line by line."""
+
+    mechanism: Mechanism
+    lines: Lines
+    output: Sink
+    state_path: Path | None = None
+    seed: int | None = None
+    release_id: str = field(default_factory=new_id)
+    places: dict[str, Place] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
+    repeated: bool = False
+    _offset: int = 0
+    _started: bool = False
+    _new: bool = False
+    _pending: bytes = b""
+
+    def __post_init__(self) -> None:
+        digest = spec.digest(self.mechanism)
+        key_path = (
+            None
+            if self.state_path is None
+            else self.state_path.with_name(self.state_path.name + ".key")
+        )
+        self.ring = Keyring(key_path, self.seed, digest)
+        self._offset = self.output.size()
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[LineStream]:
+        """Open the state, if there is one, and keep others from using it."""
+        if self.state_path is None:
+            yield self
+            return
+        lock = self.state_path.with_name(self.state_path.name + ".lock")
+        descriptor = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise LedgerRefusal(
+                    f"{self.state_path}: another stream is using this state; wait for it to end"
+                ) from None
+            if self.state_path.exists():
+                self._load()
+            else:
+                # the release must have its name before it is charged, so that it is charged once
+                self._new = True
+                self.ring.save(always=True)
+                self._commit(b"")
+            yield self
+        finally:
+            os.close(descriptor)
+
+    def forget_if_new(self) -> None:
+        """Leave nothing behind of a stream that was never allowed to start."""
+        if self._new and self.state_path is not None and self.ring.path is not None:
+            self.state_path.unlink(missing_ok=True)
+            self.ring.path.unlink(missing_ok=True)
+
+    def deliver_pending(self) -> None:
+        """Write again what the last commit of an interrupted run was about to write."""
+        if self.state_path is None or self._new:
+            return
+        if self.output.regular:
+            self.output.put_back(self._offset)
+        elif self._pending:
+            self.repeated = True
+        if self._pending:
+            self.output.write(self._pending)
+            self.output.sync()
+            self._offset += len(self._pending)
+        self.finish()
+
+    def push(self, text: bytes) -> None:
+        """Release the readings of some whole lines; returns when they are out."""
+        fresh = [r for r in self.lines.parse(text, self.counts) if self._is_next(r)]
+        header = b"" if self._started else self.lines.header()
+        self._started = self._started or bool(header)
+        data = header + (self._release(fresh) if fresh else b"")
+        if data:
+            self._emit(data)
+
+    def _is_next(self, reading: Reading) -> bool:
+        """Whether a reading is later than all of its series; earlier ones are passed over."""
+        place = self.places.get(reading.series)
+        if place is None or place.last is None or reading.tick > place.last:
+            if place is None:
+                key = self.ring.chain(reading.series)
+                place = self.places[reading.series] = Place(key, Seen.by(key), first=reading.tick)
+            place.last = reading.tick
+            return True
+        self.counts.passed_over += 1
+        self._compare(place, reading)
+        return False
+
+    def _compare(self, place: Place, reading: Reading) -> None:
+        """A replay from the start must be of the readings that were consumed."""
+        if place.again_seen is None:
+            if reading.tick != place.first or place.again:
+                place.again += 1
+                return
+            place.again_seen = Seen(place.seen.mark)
+        if place.again < place.step:
+            row = Block.of(reading.masked(), reading.series, place.again)
+            place.again_seen = place.again_seen.with_block(row)
+            place.again += 1
+            require(
+                place.again < place.step or place.again_seen == place.seen,
+                "the readings sent again are not those that this stream consumed before: the same "
+                "noise on other data would publish their difference. Start a new stream with "
+                "another --state for other data",
+                StateRefusal,
+            )
+
+    def _release(self, readings: list[Reading]) -> bytes:
+        """Perturb readings of many series at once and format them in the order they came."""
+        ids = list(dict.fromkeys(reading.series for reading in readings))
+        number = {name: i for i, name in enumerate(ids)}
+        which = np.array([number[reading.series] for reading in readings])
+        order = np.argsort(which, kind="stable")
+        counts = np.bincount(which, minlength=len(ids))
+        places = [self.places[name] for name in ids]
+        block = Block(
+            values=np.array([readings[i].values for i in order]),
+            missing=np.array([readings[i].missing for i in order]),
+            ids=tuple(ids),
+            counts=counts,
+            starts=np.array([place.step for place in places]),
+        )
+        runs = [Run(place.key, place.step, int(n)) for place, n in zip(places, counts, strict=True)]
+        released = perturb_block(self.mechanism, block, runs)
+        low = 0
+        for name, place, count in zip(ids, places, counts.tolist(), strict=True):
+            part = Block(
+                block.values[low : low + count],
+                block.missing[low : low + count],
+                (name,),
+                np.array([count]),
+                np.array([place.step]),
+            )
+            place.seen = place.seen.with_block(part)
+            place.step += count
+            low += count
+        back = np.empty(len(order), dtype=np.intp)
+        back[order] = np.arange(len(order))
+        self.counts.released += len(readings)
+        return self.lines.format(readings, released.values[back], released.missing[back])
+
+    def _emit(self, data: bytes) -> None:
+        if self.state_path is None:
+            self.output.write(data)
+            return
+        self.ring.save()
+        self._commit(data)
+        self.output.write(data)
+        self.output.sync()
+        self._offset += len(data)
+        for name, place in self.places.items():
+            self.ring.keep_from(name, place.step)
+            place.key = self.ring.chains[name]
+        self.ring.save()
+
+    def finish(self) -> None:
+        """Note that everything committed is out."""
+        if self.state_path is not None:
+            self._commit(b"")
+
+    def _commit(self, pending: bytes) -> None:
+        assert self.state_path is not None
+        body = {
+            "mechanism": spec.encode(self.mechanism),
+            "layout": self.lines.layout(),
+            "release": self.release_id,
+            "seed": self.seed,
+            "started": self._started,
+            "offset": self._offset,
+            "pending": base64.b64encode(pending).decode(),
+            "series": {name: place.to_json() for name, place in self.places.items()},
+        }
+        data = json.dumps(body).encode()
+        write_durably(
+            self.state_path, MAGIC + hashlib.blake2b(data, digest_size=16).digest() + data
+        )
+
+    def _load(self) -> None:
+        assert self.state_path is not None
+        body = read_stream_state(self.state_path.read_bytes(), str(self.state_path))
+        for name, here in (
+            ("mechanism", spec.encode(self.mechanism)),
+            ("layout", self.lines.layout()),
+            ("seed", self.seed),
+        ):
+            require(
+                body[name] == here,
+                f"{self.state_path}: was started with another {name}; go on with the same options, "
+                "or start a new stream with another --state",
+                StateRefusal,
+            )
+        self.ring.load()
+        self.release_id, self._started = body["release"], body["started"]
+        for name, saved in body["series"].items():
+            self.places[name] = self._place(name, saved)
+        self._pending = base64.b64decode(body["pending"])
+        self._offset = body["offset"]
+
+    def _place(self, name: str, saved: dict[str, Any]) -> Place:
+        chain = self.ring.chains.get(name)
+        sound = chain is not None and chain.epoch <= saved["step"] // EPOCH
+        require(
+            sound
+            and chain is not None
+            and chain.at_epoch(saved["step"] // EPOCH).check() == saved["key_check"],
+            f"{self.state_path}: the key file beside it does not belong to it",
+            StateRefusal,
+        )
+        assert chain is not None
+        seen = Seen(bytes.fromhex(saved["mark"]), saved["seen"])
+        return Place(chain, seen, saved["step"], saved["first"], saved["last"])
+
+
+def read_stream_state(data: bytes, name: str) -> dict[str, Any]:
+    """The content of a state file; anything damaged is refused."""
+    head = len(MAGIC)
+    body = data[head + 16 :]
+    whole = (
+        data[:head] == MAGIC
+        and hashlib.blake2b(body, digest_size=16).digest() == (data[head : head + 16])
+    )
+    require(whole, f"{name}: not the state of a stream, or damaged", StateRefusal)
+    found = json.loads(body)
+    if not isinstance(found, dict):
+        raise Refusal(f"{name}: not the state of a stream")
+    return found

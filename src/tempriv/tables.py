@@ -1,0 +1,173 @@
+"""Private tables through DuckDB: column types, and rows sorted by series and time, out of core.
+
+Nothing of a table's content may reach an error message; spilled sorting runs are encrypted with a
+key that lives in memory only, in a directory that is removed afterwards, or by the next run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from tempriv.errors import DataRefusal, require
+
+MEMORY_LIMIT = "400MB"
+BATCH_ROWS = 500_000
+SPILL_PREFIX = "tempriv-sort-"
+
+INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
+NUMBERS = INTEGERS | {"UBIGINT", "HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE", "BOOLEAN"}
+
+
+def quoted(name: str) -> str:
+    """An SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """An SQL string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+@contextlib.contextmanager
+def _reading(source: str) -> Iterator[None]:
+    """DuckDB's messages quote the rows they stumble on; keep only where they stumbled."""
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException) as problem:
+        if "No space left" in str(problem):
+            raise DataRefusal(
+                f"{source}: no space is left for sorting in {tempfile.gettempdir()}; "
+                "free some or set TMPDIR to a larger disk"
+            ) from None
+        line = re.search(r"[Ll]ine:? (\d+)", str(problem))
+        where = f" at line {line[1]}" if line else ""
+        raise DataRefusal(
+            f"{source}: cannot be read as a table{where}; it must be a CSV file with a header, or "
+            "a Parquet file, with the same columns in every row"
+        ) from None
+
+
+def remove_stale_spills() -> None:
+    """Clear what a killed run left behind: encrypted, but of no use to anyone."""
+    for left in Path(tempfile.gettempdir()).glob(SPILL_PREFIX + "*"):
+        owner = left.name.removeprefix(SPILL_PREFIX).split("-")[0]
+        if owner.isdigit() and not Path(f"/proc/{owner}").exists() and Path("/proc").exists():
+            shutil.rmtree(left, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A DuckDB of its own, with bounded memory and encrypted spilling."""
+    remove_stale_spills()
+    spill = tempfile.mkdtemp(prefix=f"{SPILL_PREFIX}{os.getpid()}-")
+    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    settings = {
+        "threads": str(threads or 1),
+        "memory_limit": MEMORY_LIMIT,
+        "temp_directory": spill,
+        "temp_file_encryption": "true",
+        "autoinstall_known_extensions": "false",
+        "TimeZone": "UTC",
+    }
+    try:
+        with duckdb.connect(config={"temp_directory": spill}) as con:
+            for name, value in settings.items():
+                # a time zone needs an extension that some builds lack; times are then left alone
+                with contextlib.suppress(duckdb.Error) if name == "TimeZone" else _reading(name):
+                    con.execute(f"SET {name} = {literal(value)}")
+            yield con
+    finally:
+        shutil.rmtree(spill, ignore_errors=True)
+
+
+def _scan(path: Path) -> str:
+    """The SQL that reads a file, by its ending."""
+    require(path.exists(), f"{path}: no such file", DataRefusal)
+    require(path.is_file(), f"{path}: not a file", DataRefusal)
+    require(path.stat().st_size > 0, f"{path}: the file is empty", DataRefusal)
+    kind = path.suffix.lower()
+    if kind in (".parquet", ".pq"):
+        return f"read_parquet({literal(str(path))}, file_row_number = true)"
+    if kind in (".csv", ".tsv", ".txt", ".gz"):
+        return f"read_csv({literal(str(path))}, header = true, sample_size = 100000)"
+    raise DataRefusal(f"{path}: tables are read from .csv or .parquet files")
+
+
+def header(path: Path) -> list[str]:
+    """The column names alone; of a CSV file only the first line is read."""
+    scan = _scan(path)
+    if scan.startswith("read_csv") and path.suffix.lower() != ".gz":
+        with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+            line = file.readline()
+        try:
+            dialect: Any = csv.Sniffer().sniff(line, delimiters=",;\t|")
+        except csv.Error:
+            dialect = csv.excel
+        return [name.strip() for name in next(csv.reader([line], dialect), [])]
+    with connection() as con, _reading(str(path)):
+        return [row[0] for row in con.sql(f"DESCRIBE SELECT * FROM {scan}").fetchall()]
+
+
+@dataclass
+class Table:
+    """A table open for reading: where DuckDB finds it and what types its columns have."""
+
+    con: duckdb.DuckDBPyConnection
+    name: str
+    scan: str
+    types: Mapping[str, str]
+
+    def require_columns(self, names: Sequence[str]) -> None:
+        """Say which columns exist when one does not."""
+        exist = [name for name in self.types if name != "file_row_number"]
+        for name in names:
+            require(
+                name in exist,
+                f"{self.name}: no column {name!r}; the columns are {', '.join(exist)}",
+                DataRefusal,
+            )
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        with _reading(self.name):
+            return self.con.sql(query).fetchall()
+
+    def run(self, statement: str) -> None:
+        with _reading(self.name):
+            self.con.execute(statement)
+
+    def batches(self, query: str) -> Iterator[pa.RecordBatch]:
+        """The result in Arrow batches; never materialised whole."""
+        with _reading(self.name):
+            reader = self.con.sql(query).to_arrow_reader(BATCH_ROWS)
+        while True:
+            with _reading(self.name):
+                batch = next(reader, None)
+            if batch is None:
+                return
+            yield batch
+
+
+@contextlib.contextmanager
+def open_table(source: Path | pa.Table) -> Iterator[Table]:
+    """Open a file or an Arrow table."""
+    with connection() as con:
+        if isinstance(source, Path):
+            name, scan = str(source), _scan(source)
+        else:
+            name, scan = "the table", "private_table"
+            con.register("private_table", source)
+        with _reading(name):
+            found = con.sql(f"DESCRIBE SELECT * FROM {scan}").fetchall()
+        yield Table(con, name, scan, {row[0]: str(row[1]).split("(")[0] for row in found})

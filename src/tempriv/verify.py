@@ -1,0 +1,127 @@
+"""Rechecks a release from its files alone: nothing private is needed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from tempriv import guarantees, mechanisms, spec
+from tempriv.errors import Refusal
+from tempriv.guarantees import NoGuarantee
+from tempriv.ledger import Ledger
+from tempriv.releases import METADATA_KEY, checksum, read_about
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at."""
+
+    what: str
+    good: bool
+    found: str
+
+
+def verify(path: Path, ledger: Ledger | None = None) -> list[Check]:
+    """Everything about a release that can be recomputed, compared with what it says."""
+    about = read_about(path)
+    checks = [_checksum(path, about)]
+    try:
+        mechanism = mechanisms.decode(about["mechanism"])
+        stated = guarantees.decode(about["guarantee"])
+        published = guarantees.decode(about["published"])
+    except (Refusal, KeyError, TypeError) as problem:
+        return [*checks, Check("the description can be read", False, str(problem))]
+    true = mechanism.guarantee
+    same = stated == true or isinstance(stated, NoGuarantee)
+    checks.append(
+        Check("the promise follows from the mechanism", same, stated.sentence)
+        if same
+        else Check(
+            "the promise follows from the mechanism",
+            False,
+            f"stated: {stated.sentence} true: {true.sentence}",
+        )
+    )
+    checks.append(
+        Check(
+            "the published claim is quoted right",
+            published == mechanism.published,
+            mechanism.published.sentence,
+        )
+    )
+    if isinstance(stated, NoGuarantee):
+        checks.append(Check("something is promised", False, stated.reason))
+    checks += _table(path, about, mechanism)
+    checks.append(_receipt(about, ledger))
+    return checks
+
+
+def _checksum(path: Path, about: dict[str, Any]) -> Check:
+    found, stated = checksum(path), about.get("output", {}).get("blake2b")
+    return Check("the file is the one that was written", found == stated, f"blake2b {found[:16]}…")
+
+
+def _table(path: Path, about: dict[str, Any], mechanism: Any) -> list[Check]:
+    try:
+        parquet = path.suffix.lower() == ".parquet"
+        table = pa.parquet.read_table(path) if parquet else pa.csv.read_csv(path)
+        values = [table.column(name) for name in about["columns"]["values"]]
+    except (pa.ArrowException, KeyError, OSError):
+        return [Check("the table can be read", False, "not a table with the columns described")]
+    checks = [
+        Check(
+            "the number of rows is as described",
+            table.num_rows == about["rows"],
+            f"{table.num_rows:,} rows",
+        )
+    ]
+    form = mechanism.form
+    if form.categories is not None:
+        known = all(
+            set(column.unique().to_pylist()) <= {*names, None}
+            for column, names in zip(values, form.categories, strict=True)
+        )
+        checks.append(Check("every value is one of the categories", known, "checked all"))
+    elif hasattr(form, "grids"):
+        steps = [np.asarray(c.drop_null()) / g for c, g in zip(values, form.grids, strict=True)]
+        whole = all(bool((step == np.rint(step)).all()) for step in steps)
+        checks.append(
+            Check(
+                "every value lies on the public grid",
+                whole,
+                f"grid {', '.join(f'{g:g}' for g in form.grids)}",
+            )
+        )
+    if parquet:
+        inside = json.loads((pa.parquet.read_schema(path).metadata or {}).get(METADATA_KEY, b"{}"))
+        same = all(about.get(k) == v for k, v in inside.items() if k != "ledger") and bool(inside)
+        checks.append(
+            Check("the file carries the same description inside", same, "Parquet metadata")
+        )
+    return checks
+
+
+def _receipt(about: dict[str, Any], ledger: Ledger | None) -> Check:
+    what, receipt = "the ledger knows of it", about.get("ledger")
+    if receipt is None:
+        return Check(what, True, "not charged to a ledger, and says so")
+    if ledger is None:
+        return Check(what, True, "no ledger at hand to compare the receipt with")
+    state = ledger.state_of(about["release"])
+    found = {
+        "done": "charged and complete",
+        "prepared": "charged, not yet marked complete",
+        None: "the ledger at hand has no such charge",
+    }[state]
+    return Check(what, state is not None, found)
+
+
+def as_json(checks: list[Check]) -> list[Any]:
+    return [spec.encode(check) for check in checks]

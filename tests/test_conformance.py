@@ -1,0 +1,93 @@
+"""Every mechanism does what every mechanism must do."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tempriv import mechanisms
+from tempriv.errors import Refusal
+from tempriv.mechanisms.protocol import limit_of
+from tempriv.units import Event, Person, WholeSeries, Window
+from tests.conformance import CASES, CHECKS, Case, quick
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_conformance(case, check):
+    check(case)
+
+
+def test_every_mechanism_has_cases():
+    assert {type(case.mechanism) for case in CASES} == set(mechanisms.ALL)
+
+
+@pytest.mark.parametrize("kind", mechanisms.ALL, ids=lambda kind: kind.__name__)
+def test_every_mechanism_is_audited_for_each_of_its_units(kind):
+    units = {type(case.unit) for case in CASES if isinstance(case.mechanism, kind) and case.smalls}
+    names = {field.name for field in fields(kind)}
+    assert "per_column" not in names or units >= {Event, Window, WholeSeries, Person}
+    audited = [case for case in CASES if isinstance(case.mechanism, kind) and case.smalls]
+    if "per_column" in names:
+        assert any(case.mechanism.per_column for case in audited)
+        assert {case.columns for case in audited} >= {1, 2}
+
+
+def test_names_of_cases_are_unique():
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+def first_of(kind) -> Case:
+    return next(case for case in CASES if isinstance(case.mechanism, kind))
+
+
+number = st.floats() | st.integers() | st.sampled_from([10**400, 5e-324, 1e308, 2.0**-1074])
+GIVEN = {
+    "epsilon": number,
+    "rho": number,
+    "bounds": st.tuples(number, number),
+    "grid": st.none() | number | st.integers(-1100, 1030).map(lambda e: 2.0 ** min(e, 1023)),
+    "origin": st.tuples(number, number),
+    "unit": st.integers(1, 10**12).map(Window) | st.just(WholeSeries(10**400)),
+}
+
+
+@pytest.mark.parametrize("kind", mechanisms.ALL, ids=lambda kind: kind.__name__)
+def test_any_numbers_are_taken_or_refused(kind):
+    """Nothing but a refusal is ever raised, and what is taken can say what it promises."""
+    mechanism = first_of(kind).mechanism
+    names = [field.name for field in fields(mechanism) if field.name in GIVEN]
+
+    @quick
+    @given(st.data())
+    def holds(data):
+        chosen = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=2, unique=True))
+        try:
+            other = replace(mechanism, **{name: data.draw(GIVEN[name]) for name in chosen})
+        except Refusal as refusal:
+            assert str(refusal)
+            return
+        assert other.guarantee.sentence and other.guarantee.plain
+        assert all(error >= 0 for error in other.errors)
+
+    holds()
+
+
+@pytest.mark.parametrize("kind", mechanisms.ALL, ids=lambda kind: kind.__name__)
+def test_any_reading_is_released_near_the_bounds(kind):
+    """Whatever number comes in, what comes out is finite and made of noise within the bounds."""
+    case = first_of(kind)
+    rows = np.array([[x] * case.columns for x in (1e308, -1e308, 5e-324, -0.0, 2.0**62, 1e17)])
+    out = case.release(rows[: limit_of(case.unit)], case.key(20))
+    assert np.isfinite(out).all()
+    scale = max(case.mechanism.errors)
+    edges = case.mechanism.form.bounds or ((0, 99),) * case.columns
+    for column, (low, high) in enumerate(edges):
+        assert (out[:, column] > low - 60 * scale).all()
+        assert (out[:, column] < high + 60 * scale).all()
+    assert math.isfinite(scale)

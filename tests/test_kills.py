@@ -1,0 +1,212 @@
+"""A command that is killed at any moment loses nothing, pays once and never repeats noise."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv
+import pytest
+
+from tempriv.ledger import Ledger
+from tempriv.sample import METERS
+from tempriv.units import Event
+
+COLUMNS = ["--time", "time", "--value", "energy_kWh", "--series", "home"]
+LAPLACE = ["--mechanism", "laplace", "--epsilon", "0.01", "--bounds", "0", "5", *COLUMNS]
+
+
+class Zygote:
+    """Starts commands in processes that are quick to make, and kills them."""
+
+    def __init__(self, folder: Path):
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("zygote.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=(folder / "errors.txt").open("a"),
+            text=True,
+            env=os.environ | {"XDG_DATA_HOME": str(folder)},
+        )
+
+    def run(self, arguments, stdin=None, stdout=None, kill_after=None):
+        """The exit status of a command, killed so many seconds after its start if asked to."""
+        command = {"arguments": arguments, "stdin": stdin, "stdout": stdout}
+        self.process.stdin.write(json.dumps(command) + "\n")
+        self.process.stdin.flush()
+        child = int(self.process.stdout.readline())
+        killer = None
+        if kill_after is not None:
+            killer = threading.Timer(kill_after, kill, [child])
+            killer.start()
+        status = int(self.process.stdout.readline())
+        if killer is not None:
+            killer.cancel()
+        return status
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def kill(child):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+
+
+@pytest.fixture
+def zygote(tmp_path):
+    it = Zygote(tmp_path)
+    yield it
+    it.close()
+
+
+def kills_of_release(zygote, folder, kills):
+    """Kill a release at random moments, run it again until it is done, and look at everything."""
+    moments = random.Random(str(folder.name) + str(kills))
+    book = folder / "ledger.sqlite"
+    with Ledger.create(book) as ledger:
+        ledger.create_dataset("meters", unit=Event(), epsilon=0.01 * kills)
+    base = ["release", str(METERS)]
+    common = [*LAPLACE, "--ledger", str(book), "--dataset", "meters"]
+    began = time.perf_counter()
+    assert zygote.run([*base, str(folder / "0.csv"), *common]) == 0
+    usual = time.perf_counter() - began
+    hit = 0
+    for number in range(1, kills):
+        output = folder / f"{number}.csv"
+        status = zygote.run([*base, str(output), *common], kill_after=moments.uniform(0, usual))
+        hit += status == -signal.SIGKILL
+        before = output.read_bytes() if output.exists() else None
+        again = zygote.run([*base, str(output), *common])
+        assert again == 0 or before is not None, (folder / "errors.txt").read_text()
+        assert before is None or output.read_bytes() == before, "released twice, differently"
+        assert zygote.run(["verify", str(output), "--ledger", str(book)]) == 0
+    with Ledger.open(book) as ledger:
+        log = ledger.log("meters")
+        assert len(log) == kills, "one charge for each output, no more and no less"
+        assert all(entry.state == "done" for entry in log)
+        assert ledger.show("meters").totals[0].spent == pytest.approx(0.01 * kills)
+    left = [p.name for p in folder.iterdir() if "partial" in p.name]
+    assert left == [], "partial outputs left behind"
+    noise = [released(folder / f"{n}.csv") for n in range(kills)]
+    assert len({values.tobytes() for values in noise}) == kills, "noise used twice"
+    return hit
+
+
+def released(path):
+    return pyarrow.csv.read_csv(path).column("energy_kWh").to_numpy()
+
+
+def kills_of_stream(zygote, folder, kills):
+    """Kill a stream again and again while the same readings are sent anew each time."""
+    moments = random.Random(str(folder.name) + str(kills))
+    book, state = folder / "ledger.sqlite", folder / "stream.state"
+    output, pipe = folder / "out.csv", folder / "pipe"
+    os.mkfifo(pipe)
+    with Ledger.create(book) as ledger:
+        ledger.create_dataset("meters", unit=Event(), epsilon=0.01)
+    arguments = [
+        "stream",
+        *LAPLACE,
+        "--ledger",
+        str(book),
+        "--dataset",
+        "meters",
+        "--state",
+        str(state),
+    ]
+    lines = METERS.read_bytes().splitlines(keepends=True)
+    snapshots, hit, finished = [], 0, False
+    while not finished:
+        feeder = threading.Thread(target=feed, args=(pipe, lines))
+        feeder.start()
+        late = hit >= kills
+        status = zygote.run(
+            arguments,
+            stdin=str(pipe),
+            stdout=str(output),
+            kill_after=None if late else moments.uniform(0, 0.12),
+        )
+        drain(pipe, feeder)
+        hit += status == -signal.SIGKILL
+        finished = status == 0
+        assert status in (0, -signal.SIGKILL), (folder / "errors.txt").read_text()
+        snapshots.append(output.read_bytes())
+    final = output.read_bytes()
+    for snapshot in snapshots:
+        assert final.startswith(snapshot), "something was written twice, differently"
+    rows = final.decode().splitlines()
+    sent = [line.decode().rsplit(",", 1)[0] for line in lines]
+    assert [row.rsplit(",", 1)[0] for row in rows] == sent, "each reading once, in order"
+    with Ledger.open(book) as ledger:
+        assert len(ledger.log("meters")) == 1, "one charge for the whole stream"
+    assert (state.stat().st_mode & 0o777, Path(f"{state}.key").stat().st_mode & 0o777) == (
+        0o600,
+        0o600,
+    )
+    return hit
+
+
+def feed(pipe, lines, size=150):
+    """Send the readings in pieces, with pauses that let the stream commit each."""
+    with contextlib.suppress(BrokenPipeError), pipe.open("wb", buffering=0) as file:
+        for start in range(0, len(lines), size):
+            file.write(b"".join(lines[start : start + size]))
+            time.sleep(0.025)
+
+
+def drain(pipe, feeder):
+    """Let a feeder go whose reader was killed before it opened the pipe."""
+    while feeder.is_alive():
+        with contextlib.suppress(OSError):
+            os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+        feeder.join(0.005)
+
+
+def test_a_release_killed_at_20_moments_is_whole_paid_once_and_the_same(zygote, tmp_path):
+    assert kills_of_release(zygote, tmp_path, 20) >= 5
+
+
+def test_a_stream_killed_20_times_writes_every_reading_once(zygote, tmp_path):
+    assert kills_of_stream(zygote, tmp_path, 20) == 20
+
+
+@pytest.mark.long
+def test_a_release_killed_at_200_moments_is_whole_paid_once_and_the_same(zygote, tmp_path):
+    assert kills_of_release(zygote, tmp_path, 200) >= 50
+
+
+@pytest.mark.long
+def test_a_stream_killed_200_times_writes_every_reading_once(zygote, tmp_path):
+    assert kills_of_stream(zygote, tmp_path, 200) == 200
+
+
+def test_other_data_after_a_kill_get_other_noise(zygote, tmp_path):
+    moments = random.Random(7)
+    lines = METERS.read_text().splitlines()
+    source = tmp_path / "meters.csv"
+    seen = []
+    for number in range(8):
+        # the same table, one unit higher each time: equal noise would show as equal differences
+        changed = [lines[0]]
+        for line in lines[1:]:
+            head, value = line.rsplit(",", 1)
+            changed.append(f"{head},{float(value) * 0.5 + 0.01 * number:.3f}")
+        source.write_text("\n".join(changed) + "\n")
+        output = tmp_path / f"{number}.csv"
+        arguments = ["release", str(source), str(output), *LAPLACE, "--clip"]
+        zygote.run(arguments, kill_after=moments.uniform(0, 0.3))
+        zygote.run([*arguments, "--force"])
+        seen.append(released(output))
+    for one in range(len(seen)):
+        for other in range(one):
+            spread = np.ptp(seen[one] - seen[other])
+            assert spread > 1, "the difference of two releases shows the difference of the data"

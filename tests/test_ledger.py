@@ -1,0 +1,345 @@
+"""The ledger: check, record durably, then release."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tempriv import guarantees, spec, units
+from tempriv.errors import BudgetRefusal, LedgerRefusal, UsageRefusal
+from tempriv.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, Pure
+from tempriv.ledger import Ledger, Output, Receipt, Scope, Total
+from tempriv.units import Event, Near, WholeSeries, Window
+
+HALF = Guarantee(loss=Pure(0.5), unit=Event())
+EVERYONE = Scope(start=0, end=9, step=1)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger.create(tmp_path / "ledger.sqlite") as opened:
+        yield opened
+
+
+def span(start: int, end: int, *members: str, step: int | None = 1, **others: str) -> Scope:
+    return Scope(members=members or None, start=start, end=end, step=step, **others)
+
+
+class TestDatasets:
+    def test_an_unknown_one_is_refused_with_the_names_of_the_known(self, ledger):
+        with pytest.raises(LedgerRefusal, match=r"'meters'.*known: none so far"):
+            ledger.charge("meters", HALF, EVERYONE, "one")
+        ledger.ensure_dataset("taxis")
+        with pytest.raises(LedgerRefusal, match=r"'meters'.*known: 'taxis'.*budget create"):
+            ledger.show("meters")
+
+    def test_a_second_limit_for_the_same_unit_must_replace_the_first(self, ledger):
+        ledger.create_dataset("meters", epsilon=1.0)
+        ledger.create_dataset("meters", unit=Window(24), epsilon=5.0)
+        with pytest.raises(BudgetRefusal, match=r"limit of epsilon = 1.0.*replace"):
+            ledger.create_dataset("meters", epsilon=2.0)
+        ledger.create_dataset("meters", epsilon=2.0, replace=True)
+        limits = [(total.unit, total.limit) for total in ledger.show("meters").totals]
+        assert limits == [(Event(), 2.0), (Window(24), 5.0)]
+
+    def test_a_new_limit_counts_the_history_and_reports_if_it_is_above(self, ledger):
+        ledger.ensure_dataset("meters")
+        ledger.charge("meters", HALF, EVERYONE, "one")
+        ledger.charge("meters", HALF, EVERYONE, "two")
+        total = ledger.create_dataset("meters", epsilon=0.6)
+        assert total.spent == 1.0
+        assert total.exceeded
+        assert not ledger.create_dataset("meters", epsilon=2.0, replace=True).exceeded
+
+    def test_charges_on_other_data_go_on_below_a_limit_that_some_data_are_above(self, ledger):
+        ledger.ensure_dataset("meters")
+        nine = Guarantee(loss=Pure(9.0), unit=Event())
+        ledger.charge("meters", nine, span(0, 9, "a"), "one")
+        ledger.charge("meters", HALF, span(5, 100, "a"), "two")
+        ledger.create_dataset("meters", epsilon=1.0)
+        with pytest.raises(BudgetRefusal):
+            ledger.charge("meters", HALF, span(0, 9, "a", "b"), "three")
+        ledger.charge("meters", HALF, span(0, 9, "b"), "three")
+        ledger.charge("meters", HALF, span(10, 19, "a"), "four")
+
+    @pytest.mark.parametrize("wrong", [{"epsilon": 0}, {"epsilon": 1, "delta": 1}])
+    def test_an_impossible_limit_is_refused(self, ledger, wrong):
+        with pytest.raises(UsageRefusal):
+            ledger.create_dataset("meters", **wrong)
+        assert ledger.datasets() == ()
+
+    def test_names_must_be_printable(self, ledger):
+        for name in ("", "  ", "two\nlines"):
+            with pytest.raises(UsageRefusal, match="printable"):
+                ledger.ensure_dataset(name)
+
+
+class TestCharges:
+    def test_a_receipt_says_what_each_limit_stood_at_and_survives_json(self, ledger):
+        ledger.create_dataset("meters", epsilon=2.0)
+        ledger.create_dataset("meters", unit=Window(3), epsilon=2.0, delta=1e-6)
+        receipt = ledger.charge("meters", HALF, EVERYONE, "one")
+        assert (receipt.charge, receipt.release_id, receipt.dataset) == (1, "one", "meters")
+        assert time.strptime(receipt.recorded, "%Y-%m-%dT%H:%M:%SZ")
+        assert [total.spent for total in receipt.totals] == [0.5, 1.5]
+        assert [total.remaining for total in receipt.totals] == [1.5, 0.5]
+        text = json.dumps(spec.encode(receipt), allow_nan=False)
+        kinds = (Receipt, Total, *guarantees.ALL, *units.ALL)
+        assert spec.decode(json.loads(text), kinds) == receipt
+
+    def test_one_above_the_limit_is_refused_in_one_sentence_and_spends_nothing(self, ledger):
+        ledger.create_dataset("meters", epsilon=0.8)
+        ledger.charge("meters", HALF, EVERYONE, "one")
+        with pytest.raises(BudgetRefusal) as refusal:
+            ledger.charge("meters", HALF, EVERYONE, "two")
+        assert str(refusal.value) == (
+            "dataset 'meters': this release costs epsilon = 0.5 and would bring what is spent on "
+            "any single reading of a series from epsilon = 0.5 to epsilon = 1, above the limit of "
+            "epsilon = 0.8; epsilon = 0.3 remains, so release with less or raise the limit"
+        )
+        assert ledger.state_of("two") is None
+        assert ledger.show("meters").charges == 1
+
+    def test_all_limits_must_agree(self, ledger):
+        ledger.create_dataset("meters", epsilon=100.0)
+        ledger.create_dataset("meters", unit=WholeSeries(10), epsilon=6.0)
+        ledger.charge("meters", HALF, EVERYONE, "one")
+        with pytest.raises(BudgetRefusal, match="whole series"):
+            ledger.charge("meters", HALF, EVERYONE, "two")
+        event, _ = ledger.show("meters").totals
+        assert event.spent == 0.5
+
+    def test_the_same_release_again_gets_the_same_receipt_and_spends_nothing(self, ledger):
+        ledger.create_dataset("meters", epsilon=0.5)
+        first = ledger.charge("meters", HALF, span(0, 9, "a", "b"), "one", note="for Ada")
+        again = ledger.charge("meters", HALF, span(0, 9, "b", "a", "a"), "one", note="for Ada")
+        assert again == first
+        assert ledger.show("meters").charges == 1
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"dataset": "taxis"},
+            {"guarantee": Guarantee(loss=Pure(0.1), unit=Event())},
+            {"scope": span(0, 8)},
+            {"note": "another"},
+            {"output": Output("a", "b", "c", "d")},
+        ],
+    )
+    def test_a_release_id_with_other_content_is_refused(self, ledger, other):
+        ledger.create_dataset("meters", epsilon=5.0)
+        ledger.create_dataset("taxis", epsilon=5.0)
+        same = {"dataset": "meters", "guarantee": HALF, "scope": EVERYONE, "release_id": "one"}
+        ledger.charge(**same)
+        with pytest.raises(LedgerRefusal, match="charged before with other content"):
+            ledger.charge(**same | other)
+
+    def test_one_whose_unit_says_nothing_about_the_limit_is_refused(self, ledger):
+        ledger.create_dataset("taxis", epsilon=5.0)
+        near = Guarantee(loss=Pure(0.1), unit=Near(100.0))
+        with pytest.raises(BudgetRefusal, match="within 100 metres of it says nothing"):
+            ledger.charge("taxis", near, EVERYONE, "one")
+        ledger.ensure_dataset("places")
+        ledger.charge("places", near, EVERYONE, "one")
+        assert ledger.create_dataset("places", epsilon=5.0).spent is None
+
+    def test_one_without_guarantee_is_refused_where_there_is_a_limit(self, ledger):
+        ledger.create_dataset("meters", epsilon=5.0)
+        with pytest.raises(BudgetRefusal, match="promises nothing"):
+            ledger.charge("meters", NoGuarantee("seeded key"), EVERYONE, "one")
+
+    def test_one_without_guarantee_poisons_the_totals_where_there_is_none(self, ledger):
+        ledger.ensure_dataset("meters")
+        ledger.charge("meters", HALF, EVERYONE, "one")
+        ledger.charge("meters", NoGuarantee("seeded key"), EVERYONE, "two")
+        shown = ledger.show("meters")
+        assert shown.no_guarantee == "seeded key"
+        assert [total.spent for total in shown.totals] == [None]
+        assert ledger.create_dataset("meters", epsilon=5.0).exceeded
+        with pytest.raises(BudgetRefusal, match="from an unbounded epsilon"):
+            ledger.charge("meters", HALF, EVERYONE, "three")
+
+    def test_checking_decides_the_same_and_records_nothing(self, ledger):
+        ledger.create_dataset("meters", unit=Window(2), epsilon=1.5)
+        (total,) = ledger.check("meters", HALF, EVERYONE)
+        assert (total.spent, total.remaining) == (1.0, 0.5)
+        assert ledger.charge("meters", HALF, EVERYONE, "one").totals == (total,)
+        with pytest.raises(BudgetRefusal):
+            ledger.check("meters", HALF, EVERYONE)
+        assert len(ledger.log()) == 1
+
+    def test_checking_for_nobody_asks_for_data_never_released(self, ledger):
+        ledger.create_dataset("meters", epsilon=0.7)
+        ledger.charge("meters", HALF, Scope(), "one")
+        nobody = Scope(members=(), start=0, end=0, step=1, clock="index")
+        ledger.check("meters", HALF, nobody)
+        with pytest.raises(BudgetRefusal):
+            ledger.check("meters", Guarantee(loss=Pure(0.8), unit=Event()), nobody)
+        with pytest.raises(UsageRefusal, match="None for anyone"):
+            ledger.charge("meters", HALF, nobody, "two")
+
+    @pytest.mark.parametrize(
+        ("loss", "fits"),
+        [
+            (Pure(0.2), 5),
+            (Approximate(0.1, 1e-7), 5),
+            (Concentrated(guarantees.rho_for(1.0, 5e-7) / 7), 7),
+        ],
+    )
+    def test_as_many_are_accepted_as_fit_by_either_method(self, ledger, loss, fits):
+        ledger.create_dataset("meters", epsilon=1.0, delta=1e-6)
+        promise = Guarantee(loss=loss, unit=Event())
+        for number in range(fits):
+            ledger.charge("meters", promise, EVERYONE, f"release {number}")
+        with pytest.raises(BudgetRefusal):
+            ledger.charge("meters", promise, EVERYONE, "one too many")
+
+    def test_gaussian_releases_on_some_series_leave_room_for_others_on_the_rest(self, ledger):
+        ledger.create_dataset("meters", epsilon=2.0, delta=1e-5)
+        gaussian = Guarantee(loss=Concentrated(0.02), unit=Event())
+        approximate = Guarantee(loss=Approximate(1.0, 1e-6), unit=Event())
+        ledger.charge("meters", gaussian, span(0, 9, "a"), "one")
+        ledger.charge("meters", approximate, span(0, 9, "b"), "two")
+        with pytest.raises(BudgetRefusal, match="unbounded"):
+            ledger.charge("meters", gaussian, span(0, 9, "b"), "three")
+
+
+class TestOutputs:
+    def test_a_charge_with_an_output_stays_open_until_it_is_in_place(self, ledger, tmp_path):
+        ledger.create_dataset("meters", epsilon=5.0)
+        output = Output(str(tmp_path / "out.csv"), str(tmp_path / ".part"), "c0ffee", "request")
+        receipt = ledger.charge("meters", HALF, EVERYONE, "one", output=output)
+        assert ledger.state_of("one") == "prepared"
+        found = ledger.prepared(tmp_path / "out.csv", "request")
+        assert found is not None
+        assert (found.receipt, found.output) == (receipt, output)
+        assert ledger.partials(tmp_path / "out.csv") == [tmp_path / ".part"]
+        assert ledger.prepared(tmp_path / "out.csv", "another request") is None
+        assert ledger.prepared(tmp_path / "other.csv", "request") is None
+        ledger.finish("one")
+        ledger.finish("one")
+        assert ledger.state_of("one") == "done"
+        assert ledger.prepared(tmp_path / "out.csv", "request") is None
+        assert ledger.charge("meters", HALF, EVERYONE, "one", output=output) == receipt
+
+    def test_one_without_is_done_at_once(self, ledger):
+        ledger.ensure_dataset("meters")
+        ledger.charge("meters", HALF, EVERYONE, "one")
+        assert ledger.state_of("one") == "done"
+        with pytest.raises(LedgerRefusal, match="'two' is not in ledger"):
+            ledger.finish("two")
+
+
+class TestShowing:
+    def test_a_limit_shows_both_methods_and_what_remains(self, ledger):
+        ledger.create_dataset("meters", epsilon=5.0, delta=1e-6)
+        for number in range(100):
+            promise = Guarantee(loss=Pure(0.05), unit=Event())
+            ledger.charge("meters", promise, EVERYONE, f"release {number}")
+        shown = ledger.show("meters")
+        (total,) = shown.totals
+        assert (shown.limited, shown.charges) == (True, 100)
+        assert total.by_sum == pytest.approx(5.0)
+        assert total.by_zcdp == total.spent == pytest.approx(2.82, abs=0.01)
+        assert total.remaining is not None
+        ledger.check("meters", Guarantee(loss=Pure(total.remaining), unit=Event()), EVERYONE)
+
+    def test_a_dataset_without_limit_shows_a_total_for_each_unit_charged(self, ledger):
+        ledger.ensure_dataset("meters")
+        ledger.charge("meters", HALF, EVERYONE, "one")
+        ledger.charge("meters", Guarantee(loss=Pure(1.0), unit=Window(3)), EVERYONE, "two")
+        shown = ledger.show("meters")
+        assert [(one.unit, one.spent, one.limit) for one in shown.totals] == [
+            (Event(), 1.5, None),
+            (Window(3), 2.5, None),
+        ]
+        assert not shown.limited
+
+    def test_the_log_is_newest_last(self, ledger):
+        ledger.ensure_dataset("taxis")
+        ledger.ensure_dataset("meters")
+        ledger.charge("taxis", HALF, span(0, 9, "a", "b"), "one", note="for Ada")
+        ledger.charge("meters", NoGuarantee("seeded key"), Scope(clock="date"), "two")
+        first, last = ledger.log()
+        assert (first.release_id, first.members, first.start, first.end) == ("one", 2, 0, 9)
+        assert (first.guarantee, first.note, first.state) == (HALF, "for Ada", "done")
+        assert (last.guarantee, last.members, last.clock) == (
+            NoGuarantee("seeded key"),
+            None,
+            "date",
+        )
+        assert ledger.log("meters") == (last,)
+        assert ledger.datasets() == ("meters", "taxis")
+
+
+def start(ledger: Ledger, prefix: object, count: int, epsilon: float) -> subprocess.Popen[str]:
+    script = Path(__file__).with_name("charge_process.py")
+    command = [sys.executable, str(script), str(ledger.path), str(prefix), str(count), str(epsilon)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def assert_sound(ledger: Ledger, receipts: set[str]) -> None:
+    """Nothing is lost, nothing is damaged, and the sums are those of the charges."""
+    assert ledger._file.value("PRAGMA integrity_check") == "ok"
+    recorded = [entry.release_id for entry in ledger.log()]
+    assert len(recorded) == len(set(recorded))
+    assert receipts <= set(recorded)
+    (running,) = ledger.show("meters").totals
+    assert running.limit is not None
+    whole = ledger.create_dataset("meters", epsilon=running.limit, replace=True)
+    assert running.spent == pytest.approx(whole.spent, rel=1e-9)
+    assert whole.spent == pytest.approx(0.1 * len(recorded))
+
+
+@pytest.mark.parametrize("each", [100, pytest.param(1000, marks=pytest.mark.long)])
+def test_eight_processes_at_once_spend_exactly_the_limit(ledger, each):
+    fits = 5 * each
+    ledger.create_dataset("meters", epsilon=0.1 * fits)
+    began = time.monotonic()
+    processes = [start(ledger, number, each, 0.1) for number in range(8)]
+    lines = [line for one in processes for line in one.communicate(timeout=240)[0].splitlines()]
+    assert [one.returncode for one in processes] == [0] * 8
+    assert len(lines) == 8 * each
+    receipts = [line for line in lines if line != "refused"]
+    assert len(receipts) == len(set(receipts)) == fits
+    assert ledger.show("meters").totals[0].remaining == pytest.approx(0.0, abs=1e-6)
+    assert_sound(ledger, {line.removeprefix("charged ") for line in receipts})
+    assert time.monotonic() - began < 100
+
+
+@pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.long)])
+def test_a_charge_whose_receipt_is_out_survives_a_kill_at_any_moment(ledger, kills):
+    ledger.create_dataset("meters", epsilon=1e6)
+    moments = random.Random("test_a_charge_whose_receipt_is_out_survives_a_kill_at_any_moment")
+    receipts: set[str] = set()
+    for group in range(0, kills, 5):
+        processes = [start(ledger, number, 0, 0.1) for number in range(group, group + 5)]
+        for one in processes:
+            assert one.stdout is not None
+            first = one.stdout.readline()
+            time.sleep(moments.uniform(0, 0.02))
+            one.kill()
+            # the last line may be cut: what was not wholly flushed was not handed out
+            whole = (first + one.communicate()[0]).rpartition("\n")[0]
+            receipts |= {line.removeprefix("charged ") for line in whole.splitlines()}
+    assert len(receipts) >= kills
+    assert_sound(ledger, receipts)
+
+
+@pytest.mark.long
+def test_a_million_series_are_charged_in_a_few_seconds(ledger):
+    ledger.create_dataset("meters", unit=Window(24), epsilon=1e6)
+    began = time.process_time()
+    for number in range(3):
+        members = np.arange(number * 300_000, number * 300_000 + 1_000_000).astype(str)
+        ledger.charge("meters", HALF, Scope(members=members, start=0, end=9, step=1), str(number))
+    assert time.process_time() - began < 3 * 4
+    assert ledger.show("meters").totals[0].spent == 36.0

@@ -1,0 +1,47 @@
+"""Each classic mistake is noticed by the checks that are named beside it."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from tests.conformance import CHECKS
+from tests.mutants import MUTANTS
+
+HOW_MANY = 44
+
+PAIRS = [(mutant, check) for mutant in MUTANTS for check in mutant.killed_by]
+
+
+def said(pair_or_part):
+    return getattr(pair_or_part, "__name__", None) or getattr(pair_or_part, "name", None)
+
+
+@functools.cache
+def passes(case, check):
+    check(case)
+    return True
+
+
+@pytest.mark.parametrize(("mutant", "check"), PAIRS, ids=said)
+def test_the_check_kills_the_mutant_and_spares_the_original(mutant, check):
+    assert passes(mutant.original, check)
+    with pytest.raises(AssertionError):
+        check(mutant.case)
+
+
+def test_every_mutant_is_told_from_its_original():
+    assert all(mutant.killed_by for mutant in MUTANTS)
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+
+
+def test_no_mutant_is_lost():
+    assert len(MUTANTS) >= HOW_MANY
+
+
+def test_most_checks_are_known_to_see():
+    """Checks that no mutant needs: their subjects are functions that a mechanism cannot replace."""
+    needed = {check for mutant in MUTANTS for check in mutant.killed_by}
+    blind = {check.__name__ for check in set(CHECKS) - needed}
+    assert blind <= {"resume_across_an_epoch", "spec_survives_json", "wrong_states_are_refused"}

@@ -1,0 +1,42 @@
+"""Runs tempriv commands in forked children, so that a test can kill hundreds of them quickly.
+
+Reads one JSON line per command: {"arguments": [...], "stdin": PATH, "stdout": PATH}; answers with
+the child's pid, and later with its exit status (negative: the signal that ended it).
+"""
+
+import json
+import os
+import sys
+
+# everything that a command would import, loaded once; none of it starts a thread
+import duckdb  # noqa: F401
+import pyarrow.csv
+import pyarrow.parquet  # noqa: F401
+
+import tempriv.cli.budgets
+import tempriv.cli.releasing
+import tempriv.cli.showing
+import tempriv.cli.streams
+import tempriv.mechanisms.run
+import tempriv.reading
+import tempriv.report
+import tempriv.streaming  # noqa: F401
+from tempriv.cli import main
+
+
+def run(command: dict) -> None:
+    descriptor = os.open(command.get("stdin") or os.devnull, os.O_RDONLY)
+    os.dup2(descriptor, 0)
+    out = command.get("stdout") or os.devnull
+    os.dup2(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 1)
+    sys.argv = ["tempriv", *command["arguments"]]
+    main()
+
+
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        run(json.loads(line))
+    print(child, flush=True)
+    _, status = os.waitpid(child, 0)
+    print(os.waitstatus_to_exitcode(status), flush=True)
