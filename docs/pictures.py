@@ -1,9 +1,7 @@
 """Draws the pictures of these pages from the bundled sample, as plain SVG.
 
-    python docs/pictures.py
-
-The sample is made up and the noise comes from a seed, so the pictures come out the same each time;
-a release for others must never be made that way.
+Run it with ``python docs/pictures.py``. The sample is made up and the noise comes from a seed, so
+the pictures come out the same each time; a release for others must never be made that way.
 """
 
 from __future__ import annotations

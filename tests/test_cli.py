@@ -57,7 +57,7 @@ def test_a_release_writes_the_table_its_promise_and_a_report(run, tmp_path):
     assert after.select("home", "time").rows() == sorted(before.select("home", "time").rows())
     about = json.loads(Path("out.csv.release.json").read_text())
     assert about["rows"] == 4032
-    assert about["ledger"]["dataset"] == str(METERS)
+    assert about["ledger"]["dataset"] == METERS.name
     assert "<html" in Path("out.html").read_text()
     assert run("verify", "out.csv")[0] == 0
 
@@ -97,7 +97,7 @@ def test_an_untidy_table_is_refused_with_every_remedy_and_then_released(run):
         (["--mechanism", "laplace", "--epsilon", "1"], 2, "--mechanism laplace needs --bounds"),
         (["--mechanism", "laplace", "--bounds", "0", "5"], 2, "give one of --epsilon"),
         ([*LAPLACE, "--target-error", "1"], 2, "give one of --epsilon, --target-error"),
-        (["--mechanism", "laplace", "--epsilon", "-1", "--bounds", "0", "5"], 2, "epsilon=-1.0: mu"),
+        (["--mechanism", "laplace", "--epsilon", "-1", "--bounds", "0", "5"], 2, "epsilon=-1.0: m"),
         (["--mechanism", "laplace", "--epsilon", "nan", "--bounds", "0", "5"], 2, "must be > 0"),
         (["--mechanism", "laplace", "--epsilon", "1", "--bounds", "5", "0"], 2, "the lower first"),
         ([*LAPLACE, "--unit", "window"], 2, "--unit window needs --window"),
@@ -219,8 +219,8 @@ def test_categories_places_windows_persons_and_pseudonyms(run):
                "--metres", "100", "--origin", "39.9", "116.4", "--value", "lat", "--value", "lon",
                *base)[0] == 0  # fmt: skip
     assert run("release", "t.csv", "p.csv", "--mechanism", "laplace", "--epsilon", "1", "--bounds",
-               "0", "90", "--value", "lat", "--unit", "window", "--window", "2", "--person", "who", "--max-series-per-person", "2", "--pseudonyms",
-               "--time", "t", "--series", "id", "--no-ledger")[0] == 0  # fmt: skip
+               "0", "90", "--value", "lat", "--unit", "window", "--window", "2", "--person", "who",
+               "--max-series-per-person", "2", "--pseudonyms", *base)[0] == 0  # fmt: skip
     about = json.loads(Path("p.csv.release.json").read_text())
     assert about["guarantee"]["unit"] == {
         "is": "Person", "max_series": 2, "each": {"is": "Window", "length": 2},

@@ -25,6 +25,7 @@ from tempriv.noise import (
     draw,
 )
 from tempriv.randomness import EPOCH, Key, Run, Words
+from tempriv.thresholds import Cuts, Real, decimal_of
 from tests.reference import noise as reference
 from tests.statistics import (
     COMPILED,
@@ -705,6 +706,20 @@ def test_every_entry_of_a_table_is_decided_rightly_or_left_open_for_a_reason(sca
     # and the first 64 digits of each cut are those of the definition
     floors = [low >> (200 - 64) for low, _ in cuts]
     assert np.array_equal(table.cuts[level].floors, np.array(floors, dtype=np.uint64))
+
+
+@pytest.mark.parametrize("open_ended", [False, True])
+def test_a_cut_at_the_edge_of_an_entry_leaves_it_open(open_ended):
+    # the first cut lies in entry 5 by so little that its first 64 digits may be those before it
+    barely = Fraction(5, 2**DIGIT_BITS) + Fraction(1, 10**41)
+    cuts = Cuts([Real(lambda: decimal_of(barely)), Real(lambda: decimal_of(Fraction(1, 2)))])
+    assert cuts.floors.tolist() == [(5 << 48) - 1, (1 << 63) - 1]
+    half = 1 << (DIGIT_BITS - 1)
+    expected = np.repeat([0, 1, 2], [5, half - 5, half])
+    expected[[4, 5, half - 1, half]] = -1
+    if open_ended:
+        expected[half:] = -1
+    np.testing.assert_array_equal(geometric._first_level(cuts, open_ended), expected)
 
 
 @pytest.mark.parametrize("scale", [*TABLE_SCALES, Fraction(2**20), Fraction(2**30)], ids=str)

@@ -17,9 +17,10 @@ from tempriv.clock import DAY, HOUR
 from tempriv.errors import Refusal
 from tempriv.mechanisms import Gaussian, Laplace, PlanarLaplace, RandomizedResponse
 from tempriv.mechanisms.run import release
-from tempriv.plots import Trace, number_marks, pictures, plot_release, shown, time_marks, trace_of
+from tempriv.plots import Trace, plot_release, shown, trace_of
 from tempriv.randomness import Key
 from tempriv.releases import Release, read
+from tempriv.svg import number_marks, pictures, time_marks
 from tempriv.units import Near, Window
 
 FIRST = datetime.datetime(2024, 2, 28, 22)

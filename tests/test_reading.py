@@ -2,6 +2,10 @@
 
 import datetime
 import itertools
+import os
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pandas as pd
@@ -327,3 +331,52 @@ def test_any_table_is_in_order_on_its_grid_or_refused(rows, grid, gaps, duplicat
         else:
             assert i < j
             assert r == 0
+
+
+SPILL = """
+import sys
+from pathlib import Path
+from tempriv import tables
+from tempriv.series import Series
+tables.MEMORY_LIMIT = "60MB"
+reading = Series(Path(sys.argv[1]), values=("v",), time="t", series="who").read()
+for number, block in enumerate(reading):
+    print(number, flush=True)
+    sys.stdin.readline()
+"""
+
+
+SECRET = 1234.56789
+
+
+def test_a_killed_run_leaves_no_spilled_rows_behind(tmp_path):
+    """A table that does not fit in memory is spilled encrypted, and removed after kill -9."""
+    n = 4_000_000
+    names = pa.array(["somebody-0815"] * (n // 2) + ["somebody-4711"] * (n // 2))
+    order = np.random.default_rng(1).permutation(n)
+    source = tmp_path / "large.parquet"
+    table = pa.table({"who": names, "t": np.arange(n) % (n // 2), "v": np.full(n, SECRET)}).take(
+        order
+    )
+    pyarrow.parquet.write_table(table, source)
+    spills = tmp_path / "spills"
+    spills.mkdir()
+    process = subprocess.Popen(
+        [sys.executable, "-c", SPILL, str(source)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ | {"TMPDIR": str(spills)},
+    )
+    assert process.stdout.readline() == b"0\n"
+    (folder,) = spills.iterdir()
+    sizes = [file.stat().st_size for file in folder.iterdir()]
+    assert sum(sizes) > 1_000_000, "nothing was spilled, so nothing was shown"
+    secret = np.float64(SECRET).tobytes()
+    assert all(secret not in file.read_bytes() for file in folder.iterdir())
+    process.kill()
+    process.wait()
+    for _ in range(500):
+        if not any(spills.iterdir()):
+            break
+        time.sleep(0.02)
+    assert list(spills.iterdir()) == []

@@ -304,16 +304,16 @@ def publish(path: Path, partial: Path, about: dict[str, Any]) -> None:
     """The last step of a release, also for one that was interrupted before it."""
     final = sidecar_of(path)
     write_durably(final, _json(about))
-    _readable(final)
+    follow_umask(final)
     if partial.exists():
-        _readable(partial)
+        follow_umask(partial)
         partial.replace(path)
     sidecar_of(partial).unlink(missing_ok=True)
     _sync_directory(path.parent)
 
 
-def _readable(path: Path) -> None:
-    """A release is public: give it the permissions that the user's umask asks for."""
+def follow_umask(path: Path) -> None:
+    """For what is public: the permissions that the user's umask asks for."""
     mask = os.umask(0)
     os.umask(mask)
     path.chmod(0o666 & ~mask)
@@ -344,11 +344,45 @@ def read(path: str | Path) -> Release:
     """A release from its file and the description beside it."""
     path = Path(path)
     about = read_about(path)
-    if path.suffix.lower() == ".parquet":
-        table = pa.parquet.read_table(path)
-    else:
-        table = pa.csv.read_csv(path)
-    return Release(about, table.replace_schema_metadata(None))
+    return Release(about, read_table(path, about))
+
+
+def read_table(path: Path, about: dict[str, Any]) -> pa.Table:
+    """The values of a released file, with ids of the kind that they were."""
+    columns = about["columns"]
+    try:
+        if path.suffix.lower() == ".parquet":
+            table = pa.parquet.read_table(path).replace_schema_metadata(None)
+        else:
+            named = columns["series"] is not None and columns["ids"] == "text"
+            text = {columns["series"]: pa.string()} if named else {}
+            how = pa.csv.ConvertOptions(column_types=text, strings_can_be_null=True)
+            table = pa.csv.read_csv(path, convert_options=how)
+    except pa.ArrowException:
+        raise Refusal(
+            f"{path}: cannot be read as the table that its description tells of"
+        ) from None
+    for name in [*columns["values"], columns["series"] or columns["values"][0]]:
+        require(name in table.column_names, f"{path}: has no column {name!r}", Refusal)
+    return table
+
+
+# what every description has; the rest is for people
+SHAPE: dict[str, type] = {
+    "release": str,
+    "mechanism": dict,
+    "guarantee": dict,
+    "published": dict,
+    "sentence": str,
+    "columns": dict,
+    "expected_error": list,
+    "not_protected": list,
+    "times": dict,
+    "treatment": list,
+    "rows": int,
+    "series": int,
+    "output": dict,
+}
 
 
 def read_about(path: Path) -> dict[str, Any]:
@@ -356,19 +390,29 @@ def read_about(path: Path) -> dict[str, Any]:
     beside = sidecar_of(path)
     require(path.exists(), f"{path}: no such file", Refusal)
     require(
-        beside.exists(), f"{beside}: missing; a release is a file with this one beside it", Refusal
+        beside.exists(),
+        f"{beside}: missing; a release is a file with this one beside it",
+        Refusal,
     )
     try:
         about = json.loads(beside.read_bytes())
-        known = about["format"]
-    except (ValueError, KeyError, TypeError):
-        raise Refusal(f"{beside}: not the description of a release") from None
+    except (ValueError, RecursionError):
+        about = None
+    found = isinstance(about, dict) and about.get("format")
     require(
-        known == FORMAT,
-        f"{beside}: written in format {known} by tempriv {about.get('tempriv')}, this is tempriv "
-        f"{VERSION}; upgrade to read it",
+        found in (FORMAT, False, None),
+        f"{beside}: written in format {found} by another version of tempriv; this is {VERSION}",
         Refusal,
     )
+    sound = (
+        found == FORMAT
+        and all(isinstance(about.get(key), kind) for key, kind in SHAPE.items())
+        and {"series", "ids", "time", "values"} <= about["columns"].keys()
+        and isinstance(about["columns"]["values"], list)
+        and len(about["columns"]["values"]) > 0
+        and "ledger" in about
+    )
+    require(sound, f"{beside}: not the description of a release", Refusal)
     return cast(dict[str, Any], about)
 
 

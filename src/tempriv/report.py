@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -22,10 +21,11 @@ from tempriv.errors import Refusal, require
 from tempriv.guarantees import Guarantee, NoGuarantee, Pure
 from tempriv.mechanisms.forms import Choices, Places
 from tempriv.mechanisms.protocol import Mechanism
-from tempriv.plots import About, Trace, bounds_of, kind_of, pictures, shown
-from tempriv.releases import ledger_sentence, write_durably
+from tempriv.plots import About, Trace, bounds_of, kind_of, shown
+from tempriv.releases import follow_umask, ledger_sentence, write_durably
 from tempriv.series import Block
 from tempriv.spec import KIND
+from tempriv.svg import pictures
 from tempriv.units import Event, Near, Person, Window
 
 PRIVATE = "Contains private data: do not hand out"
@@ -121,9 +121,7 @@ def write_report(
     require(force or not path.exists(), f"{path}: exists already; {remedy}", Refusal)
     write_durably(path, page(about, sample).encode())
     if not isinstance(sample, PrivateSample):
-        mask = os.umask(0)
-        os.umask(mask)
-        path.chmod(0o666 & ~mask)
+        follow_umask(path)
     return path
 
 
@@ -150,10 +148,14 @@ def page(about: About, sample: PublicSample | PrivateSample) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{title}</title>\n<style>{_style()}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(body)
         + "\n</main>\n</body>\n</html>\n"
     )
+
+
+def _style() -> str:
+    return Path(__file__).with_name("report.css").read_text()
 
 
 def _items(sentences: Sequence[str]) -> str:
@@ -228,7 +230,7 @@ def _promise(guarantee: Guarantee | NoGuarantee) -> str:
 def _percent(share: float) -> str:
     """Rounded, but never to a certainty that is none."""
     digits = 3 if 0.95 < share < 1 else 2
-    return ("over 99.9" if 0.999 < share < 1 else shown(100 * share, digits)) + PERCENT
+    return ("nearly 100" if 0.999 < share < 1 else shown(100 * share, digits)) + PERCENT
 
 
 def _not_protected(about: About, guarantee: Guarantee | NoGuarantee) -> str:
@@ -418,8 +420,10 @@ def _made(about: About, guarantee: Guarantee | NoGuarantee) -> str:
     spec = about["mechanism"].items()
     inner = ",\n".join(f"  {json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in spec)
     ledger = ledger_sentence(about)
+    done = "; ".join(about["treatment"]) or "taken as it was"
     facts = [
         ("Mechanism", about["mechanism"][KIND]),
+        ("Table before that", done[:1].upper() + done[1:] + "."),
         ("Randomness", about["randomness"]),
         ("Release id", about["release"]),
         ("Made", about["created"].replace("T", " ").replace("+00:00", " UTC")),
@@ -444,54 +448,3 @@ def _check(about: About) -> str:
         "compare the checksum of the file (BLAKE2b, 256 bits) yourself, for instance with "
         f"<code>b2sum -l 256 {file}</code>:</p><pre>{escape(output['blake2b'])}</pre></section>"
     )
-
-
-STYLE = """
-:root{color-scheme:light dark;--page:#fff;--ink:#1f2430;--soft:#5b6472;--rule:#dde1e7;
---wash:#f4f6f9;--blue:#0072b2;--tint:#e8f2f9;--band:#0072b229;--was:#d55e00}
-@media(prefers-color-scheme:dark){:root{--page:#14171c;--ink:#e8eaee;--soft:#a5adba;--rule:#343a44;
---wash:#1d2128;--blue:#56b4e9;--tint:#182a38;--band:#56b4e933;--was:#f0a35e}}
-*{box-sizing:border-box}body{margin:0;background:var(--page);color:var(--ink);
-font:17px/1.55 system-ui,-apple-system,"Segoe UI",Roboto,Arial,sans-serif;overflow-wrap:break-word}
-main{max-width:808px;margin:0 auto;padding:40px 24px 56px}section,footer{margin-top:48px}
-h1{font-size:2.1rem;line-height:1.18;letter-spacing:-.015em;margin:0 0 16px}
-h2{font-size:1.4rem;line-height:1.25;margin:0 0 12px}h3{font-size:1.05rem;margin:28px 0 8px}
-p{margin:0 0 12px}ul{margin:0;padding-left:1.2em}li{margin:0 0 8px}.lead{font-size:1.15rem}
-small,.note,footer,dt{color:var(--soft);font-size:.85rem;font-weight:400}small{display:block}
-code,pre{font-family:ui-monospace,Menlo,Consolas,monospace;font-size:.86em;overflow-wrap:anywhere}
-pre{background:var(--wash);border-radius:8px;padding:14px 16px;white-space:pre-wrap}
-dl,dd{margin:0}.facts{display:flex;flex-wrap:wrap;gap:14px 36px;padding-top:8px}
-.facts dd,figcaption,tbody th,.after{font-weight:600}.made div{display:grid;align-items:baseline;
-grid:auto/10rem 1fr;gap:16px;padding:10px 0;border-top:1px solid var(--rule)}
-.promise{background:var(--tint);border-radius:14px;padding:28px 32px}.promise .note{margin:16px 0 0}
-.promise h2+p{font-size:1.2rem;font-weight:600;line-height:1.4}svg .band{fill:var(--band)}
-.guess{display:grid;grid:auto/14rem 1fr 6.5rem;align-items:center;gap:14px;margin:8px 0}
-.track{height:16px;border-radius:8px;background:var(--page);overflow:hidden}
-.track span{display:block;height:100%;background:var(--soft);opacity:.55}
-.after .track span{background:var(--blue);opacity:1}.scroll{overflow-x:auto;margin:0 0 16px}
-table{border-collapse:collapse;width:100%;line-height:1.35;font-variant-numeric:tabular-nums}
-th,td{padding:9px 0 9px 1em;text-align:right;vertical-align:top;border-bottom:1px solid var(--rule)}
-th:first-child{text-align:left;padding-left:0}td,tbody th,.guess b{white-space:nowrap}
-thead th{color:var(--soft);font-size:.85rem;font-weight:400;vertical-align:bottom}
-.secret{background:#b00020;color:#fff;font-weight:800;font-size:1.35rem;text-align:center;
-padding:16px;border:4px solid #7a0016;border-radius:8px;margin:0 0 32px;position:sticky;top:0}
-footer+.secret{margin:32px 0 0;position:static}
-.alarm{background:#ffd400;color:#111;border:4px solid;border-radius:8px;padding:20px 24px 8px}
-.alarm+h1{margin-top:32px}.legend{display:flex;flex-wrap:wrap;gap:4px 24px;font-size:.9rem}
-.key{display:inline-block;width:22px;height:4px;border-radius:2px;margin-right:8px;
-vertical-align:middle;background:var(--blue)}.key.private{background:var(--was)}
-.dot,.ring{width:10px;height:10px;border-radius:5px}.ring{border:1.5px solid;background:none}
-.key.band{height:14px;background:var(--band)}.key.bound{height:0;border-top:2px dashed}
-figure{margin:0 0 20px;break-inside:avoid}figcaption{font-size:.9rem}.bound{border-radius:0}
-.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(300px,1fr));gap:8px 16px}
-.wide figure{overflow-x:auto}.wide svg{min-width:600px}svg{display:block;width:100%;height:auto}
-svg text{font-size:12px;fill:var(--soft)}svg .label{fill:var(--ink)}svg path,.scale{fill:none}
-.rule{stroke:var(--rule)}.tick,.scale{stroke:var(--soft)}svg .private{stroke:var(--was)}
-svg .bound{stroke:var(--soft);stroke-dasharray:4 3}.line{stroke-width:1.2}.dots{stroke-opacity:.65}
-.line,.dots{stroke-linecap:round;stroke-linejoin:round}svg .released{stroke:var(--blue)}
-@media(max-width:600px){main{padding:24px 16px}.promise{padding:20px}h1{font-size:1.7rem}
-.made div{grid:auto/1fr;gap:0}.guess{grid:auto/1fr 6.5rem;gap:2px 12px}
-.guess>:first-child{grid-column:1/-1}}
-@media print{*{print-color-adjust:exact}body{font-size:11pt}.secret{position:static}
-section{margin-top:28px}h2,h3{break-after:avoid}}
-"""

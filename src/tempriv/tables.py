@@ -1,7 +1,9 @@
 """Private tables through DuckDB: column types, and rows sorted by series and time, out of core.
 
-Nothing of a table's content may reach an error message; spilled sorting runs are encrypted with a
-key that lives in memory only, in a directory that is removed afterwards, or by the next run.
+Nothing of a table's content may reach an error message. What does not fit in memory is spilled to a
+directory of its own, which a guard process removes however the run ends, kill -9 included. Spilled
+data are encrypted too, in case the machine itself goes down; that is a second line only, since the
+key comes from DuckDB's built-in generator, which is not made for keys.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import csv
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,7 +63,7 @@ def _reading(source: str) -> Iterator[None]:
 
 
 def remove_stale_spills() -> None:
-    """Clear what a killed run left behind: encrypted, but of no use to anyone."""
+    """Clear what was left when a machine went down."""
     for left in Path(tempfile.gettempdir()).glob(SPILL_PREFIX + "*"):
         owner = left.name.removeprefix(SPILL_PREFIX).split("-")[0]
         if owner.isdigit() and not Path(f"/proc/{owner}").exists() and Path("/proc").exists():
@@ -68,28 +71,44 @@ def remove_stale_spills() -> None:
 
 
 @contextlib.contextmanager
+def spill_directory() -> Iterator[str]:
+    """A private directory that is gone afterwards, whatever happens to this process."""
+    remove_stale_spills()
+    path = tempfile.mkdtemp(prefix=f"{SPILL_PREFIX}{os.getpid()}-")
+    # the guard's input ends when this process does; in a session of its own no signal reaches it
+    guard = subprocess.Popen(
+        ["/bin/sh", "-c", 'cat > /dev/null; rm -rf -- "$0"', path],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        yield path
+    finally:
+        assert guard.stdin is not None
+        guard.stdin.close()
+        guard.wait()
+
+
+@contextlib.contextmanager
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     """A DuckDB of its own, with bounded memory and encrypted spilling."""
-    remove_stale_spills()
-    spill = tempfile.mkdtemp(prefix=f"{SPILL_PREFIX}{os.getpid()}-")
     threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    settings = {
-        "threads": str(threads or 1),
-        "memory_limit": MEMORY_LIMIT,
-        "temp_directory": spill,
-        "temp_file_encryption": "true",
-        "autoinstall_known_extensions": "false",
-        "TimeZone": "UTC",
-    }
-    try:
-        with duckdb.connect(config={"temp_directory": spill}) as con:
-            for name, value in settings.items():
-                # a time zone needs an extension that some builds lack; times are then left alone
-                with contextlib.suppress(duckdb.Error) if name == "TimeZone" else _reading(name):
-                    con.execute(f"SET {name} = {literal(value)}")
+    with spill_directory() as spill:
+        settings: dict[str, Any] = {
+            "threads": threads or 1,
+            "memory_limit": MEMORY_LIMIT,
+            "temp_directory": spill,
+            "force_mbedtls_unsafe": True,
+            "temp_file_encryption": True,
+            "autoinstall_known_extensions": False,
+        }
+        with duckdb.connect(config=settings) as con:
+            # a time zone needs an extension that some builds lack; times are then left alone
+            with contextlib.suppress(duckdb.Error):
+                con.execute("SET TimeZone = 'UTC'")
             yield con
-    finally:
-        shutil.rmtree(spill, ignore_errors=True)
 
 
 def _scan(path: Path) -> str:

@@ -148,7 +148,7 @@ class WholeSeries:
         return Window(self.length).neighbours(example, alphabet)
 
     def are_neighbours(self, one: Example, other: Example) -> bool:
-        return len(one) == len(other) <= self.length
+        return one == other or len(one) == len(other) <= self.length
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet
 
 from tempriv import guarantees, mechanisms, spec
 from tempriv.errors import Refusal
-from tempriv.guarantees import NoGuarantee
+from tempriv.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.ledger import Ledger
-from tempriv.releases import METADATA_KEY, checksum, read_about
+from tempriv.releases import METADATA_KEY, NOT_PROTECTED, checksum, read_about, read_table
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,10 @@ def verify(path: Path, ledger: Ledger | None = None) -> list[Check]:
         mechanism = mechanisms.decode(about["mechanism"])
         stated = guarantees.decode(about["guarantee"])
         published = guarantees.decode(about["published"])
-    except (Refusal, KeyError, TypeError) as problem:
+    except Refusal as problem:
         return [*checks, Check("the description can be read", False, str(problem))]
+    if not isinstance(stated, (Guarantee, NoGuarantee)) or not isinstance(published, Published):
+        return [*checks, Check("the description can be read", False, "not a promise")]
     true = mechanism.guarantee
     same = stated == true or isinstance(stated, NoGuarantee)
     checks.append(
@@ -56,11 +56,31 @@ def verify(path: Path, ledger: Ledger | None = None) -> list[Check]:
             mechanism.published.sentence,
         )
     )
+    checks.append(_told(about, mechanism, stated))
     if isinstance(stated, NoGuarantee):
         checks.append(Check("something is promised", False, stated.reason))
     checks += _table(path, about, mechanism)
     checks.append(_receipt(about, ledger))
     return checks
+
+
+def _told(about: dict[str, Any], mechanism: Any, stated: Any) -> Check:
+    """What is written for people is what follows from the settings."""
+    names = about["columns"]["values"]
+    errors = [
+        {"column": name, "error": error, "measure": mechanism.error_name}
+        for name, error in zip(names, mechanism.errors, strict=False)
+    ]
+    same = (
+        about["sentence"] == stated.sentence
+        and about["expected_error"] == errors
+        and about["not_protected"] == list(NOT_PROTECTED)
+    )
+    return Check(
+        "the expected error and what is not protected are told right",
+        same,
+        ", ".join(f"{e['column']} {e['error']:.4g}" for e in errors),
+    )
 
 
 def _checksum(path: Path, about: dict[str, Any]) -> Check:
@@ -70,11 +90,10 @@ def _checksum(path: Path, about: dict[str, Any]) -> Check:
 
 def _table(path: Path, about: dict[str, Any], mechanism: Any) -> list[Check]:
     try:
-        parquet = path.suffix.lower() == ".parquet"
-        table = pa.parquet.read_table(path) if parquet else pa.csv.read_csv(path)
-        values = [table.column(name) for name in about["columns"]["values"]]
-    except (pa.ArrowException, KeyError, OSError):
-        return [Check("the table can be read", False, "not a table with the columns described")]
+        table = read_table(path, about)
+    except Refusal as refusal:
+        return [Check("the table can be read", False, str(refusal))]
+    values = [table.column(name) for name in about["columns"]["values"]]
     checks = [
         Check(
             "the number of rows is as described",
@@ -82,7 +101,16 @@ def _table(path: Path, about: dict[str, Any], mechanism: Any) -> list[Check]:
             f"{table.num_rows:,} rows",
         )
     ]
+    column = about["columns"]["series"]
+    series = 1 if column is None else len(table.column(column).unique())
+    checks.append(
+        Check(
+            "the number of series is as described", series == about["series"], f"{series:,} series"
+        )
+    )
     form = mechanism.form
+    if len(values) != form.columns:
+        return [*checks, Check("the columns fit the mechanism", False, f"{len(values)} columns")]
     if form.categories is not None:
         known = all(
             set(column.unique().to_pylist()) <= {*names, None}
@@ -99,8 +127,10 @@ def _table(path: Path, about: dict[str, Any], mechanism: Any) -> list[Check]:
                 f"grid {', '.join(f'{g:g}' for g in form.grids)}",
             )
         )
-    if parquet:
-        inside = json.loads((pa.parquet.read_schema(path).metadata or {}).get(METADATA_KEY, b"{}"))
+    if path.suffix.lower() == ".parquet":
+        inside = json.loads(
+            (pyarrow.parquet.read_schema(path).metadata or {}).get(METADATA_KEY, b"{}")
+        )
         same = all(about.get(k) == v for k, v in inside.items() if k != "ledger") and bool(inside)
         checks.append(
             Check("the file carries the same description inside", same, "Parquet metadata")

@@ -149,32 +149,29 @@ class Comparison:
         return seen + max(0.0, self.alone - factor * self.unseen - ROUNDING)
 
     @property
-    def _asks(self) -> tuple[float, float]:
-        """The mass alone in the first law, and the most that the second can give its outputs.
+    def _odds(self) -> float:
+        """How much likelier the first makes what the second did not list, at the least."""
+        return self.alone / (self.unseen + LOST)
 
-        That is nothing if what the second left out is no more than adding up can lose, and the mass
-        is none that rounding explains: even epsilon = 27 would not cover it.
-        """
-        nothing = self.alone > 1e-3 and self.unseen <= LOST
-        return self.alone, 0.0 if nothing else self.unseen + LOST
+    def _infinite(self, bound: float, claimed: float) -> float:
+        """What only the first gives has no finite bound, if not even e^20 would explain it."""
+        hopeless = self.alone > 1e-3 and self._odds > math.exp(20)
+        return math.inf if hopeless and bound > claimed else bound
 
-    def pure_loss(self) -> float:
+    def pure_loss(self, claimed: float) -> float:
         """The largest log ratio; infinite when the second cannot give what the first does."""
-        alone, most = self._asks
         seen = max((math.log(p / q) for p, q in self.both), default=0.0)
-        if most == 0:
-            return math.inf
-        return max(seen, math.log(alone / most) if alone > ROUNDING else 0.0)
+        unlisted = math.log(self._odds) if self.alone > ROUNDING else 0.0
+        return max(seen, self._infinite(unlisted, claimed))
 
-    def concentrated_loss(self) -> float:
+    def concentrated_loss(self, claimed: float) -> float:
         """The largest Renyi divergence of order a, divided by a, over the orders tried."""
-        alone, most = self._asks
-        if most == 0:
-            return math.inf
         # rho keeps (epsilon, delta) by its tail bound, so the first gives its outputs alone at
         # most e^epsilon times what the second does, and delta: this much rho it takes at least
-        pairs = [((alone - d) / most, d) for d in (alone / 2**i for i in range(1, 40))]
-        worst = max((rho_for(math.log(x), d) for x, d in pairs if x > 1), default=0.0)
+        shares = [2.0**-i for i in range(1, 40)]
+        pairs = [((1 - share) * self._odds, share * self.alone) for share in shares]
+        least = max((rho_for(math.log(x), d) for x, d in pairs if x > 1), default=0.0)
+        worst = self._infinite(least, claimed)
         if not self.both:
             return worst
         logs = np.log(self.both)
@@ -239,7 +236,8 @@ def audit(
         for other in unit.neighbours(example, alphabet):
             pairs += 1
             compared = Comparison.of(laws[example], laws[other])
-            found = compared.concentrated_loss() if concentrated else compared.pure_loss()
+            loss = compared.concentrated_loss if concentrated else compared.pure_loss
+            found = loss(claimed)
             if found > worst:
                 worst, where = found, (example, other)
             if not concentrated:

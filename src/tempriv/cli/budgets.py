@@ -20,9 +20,9 @@ CREATE = """
 
 
 def _name(dataset: str) -> str:
-    """A dataset by its name; a file that exists goes by its full path, as releases name it."""
+    """A dataset by its name; a file that exists goes by its file name, as releases name it."""
     path = Path(dataset)
-    return str(path.resolve()) if path.is_file() else dataset
+    return path.name if path.is_file() else dataset
 
 
 @budget.command(epilog=CREATE)

@@ -109,7 +109,11 @@ def release(
         clip=clip,
     )
     require(source.exists(), f"{source}: no such file", DataRefusal)
-    name = dataset or str(source.resolve())
+    require(
+        source.resolve() != output.resolve(),
+        f"{output}: is the input; the private table stays as it is",
+    )
+    name = dataset or source.name
     if dry_run:
         _dry_run(table, chosen, ledger, no_ledger, name, as_json)
         return

@@ -65,7 +65,7 @@ def stream(
     )
     require(state is None or state.parent.is_dir(), f"{state}: no such directory")
     chosen = choice.make()
-    name = dataset or ("standard input" if state is None else str(state.resolve()))
+    name = dataset or ("standard input" if state is None else state.name)
     lines = Lines(cast(Any, form), choice.value, choice.time, choice.series, chosen.form.categories)
     flow = LineStream(chosen, lines, Sink(sys.stdout.fileno()), state, key_seed)
     key = Key.generate() if key_seed is None else Key.from_seed(key_seed)

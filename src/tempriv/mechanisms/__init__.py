@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tempriv import spec, units
+from tempriv.errors import StateRefusal, require
 from tempriv.mechanisms.protocol import Mechanism
 from tempriv.mechanisms.value import Gaussian, Laplace, PlanarLaplace, RandomizedResponse
 
@@ -13,5 +14,7 @@ ALL: tuple[type, ...] = (Laplace, Gaussian, RandomizedResponse, PlanarLaplace)
 
 def decode(data: Any) -> Mechanism:
     """A mechanism from the JSON form of its spec."""
-    mechanism: Mechanism = spec.decode(data, ALL + units.ALL)
+    found = spec.decode(data, ALL + units.ALL)
+    require(isinstance(found, ALL), "not the spec of a mechanism", StateRefusal)
+    mechanism: Mechanism = found
     return mechanism

@@ -68,6 +68,10 @@ class Passage:
             "the mechanism's unit and the table must agree on persons: Person(max_series=n, ...) "
             "goes with a person column and max_series_per_person=n",
         )
+        require(
+            not pseudonyms or series.series is not None,
+            "pseudonyms need a series column: without one there are no ids to replace",
+        )
         self.series, self.mechanism, self.key, self.watch = series, mechanism, key, watch
         self.pseudonyms = pseudonyms
         self.digest = spec.digest(mechanism)
@@ -161,6 +165,7 @@ class Passage:
             ),
             "columns": {
                 "series": self.series.series,
+                "ids": "number" if self.reading.whole_number_ids else "text",
                 "time": None if self.reading.clock is None else list(self.reading.clock.names),
                 "values": list(self.series.values),
             },
@@ -168,6 +173,7 @@ class Passage:
             "series": len(facts.ids),
             "pseudonyms": self.pseudonyms,
             "times": _times(self.series, facts),
+            "treatment": _treatment(self.series, facts, mechanism.form.bounds is not None),
             "ledger": None,
         }
 
@@ -181,6 +187,20 @@ def _times(series: Series, facts: Facts) -> dict[str, Any]:
         "last": facts.last,
         "filled": facts.filled,
     }
+
+
+def _treatment(series: Series, facts: Facts, bounded: bool) -> list[str]:
+    """What was done to the table first, by the owner's choice; nothing of it depends on values."""
+    said = []
+    if series.time is not None and series.grid == "index":
+        said.append("readings were taken in order, whatever the time between them")
+    if facts.filled:
+        said.append(f"{facts.filled:,} time steps without a reading were added as missing")
+    if series.duplicates == "first":
+        said.append("of several readings at one time the first was kept")
+    if series.clip and bounded:
+        said.append("readings outside the bounds, if any, were moved to the nearest bound")
+    return said
 
 
 def check_early(ledger: Ledger | None, dataset: str | None, guarantee: Any) -> None:

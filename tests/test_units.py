@@ -1,0 +1,264 @@
+"""What is protected: the enumerations, the tests and the conversions of units, by brute force."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tempriv import guarantees, spec, units
+from tempriv.errors import Refusal
+from tempriv.units import Event, Near, Person, Unit, WholeSeries, Window, steps
+from tests.conformance import quick
+
+SINGLE = [Event(), *map(Window, (1, 2, 3, 5)), *map(WholeSeries, (1, 2, 3, 5))]
+PERSONS = [
+    Person(max_series, each)
+    for max_series in (1, 2)
+    for each in (Event(), Window(2), WholeSeries(2), WholeSeries(3))
+]
+POINTS = ((0.0, 0.0), (3.0, 4.0), (0.0, 1.0), (6.0, 8.0))
+
+
+def inputs(alphabet, lengths):
+    return [x for n in lengths for x in itertools.product(alphabet, repeat=n)]
+
+
+def assert_enumeration_agrees(unit, examples, alphabet):
+    for one in examples:
+        listed = list(unit.neighbours(one, alphabet))
+        assert len(set(listed)) == len(listed), "a neighbour is listed twice"
+        expected = {other for other in examples if other != one and unit.are_neighbours(one, other)}
+        assert set(listed) == expected
+        assert all(unit.are_neighbours(other, one) for other in listed), "not symmetric"
+
+
+@pytest.mark.parametrize("unit", SINGLE, ids=str)
+def test_neighbours_are_those_that_are_neighbours(unit):
+    assert_enumeration_agrees(unit, inputs((0, 1), range(5)), (0, 1))
+    assert_enumeration_agrees(unit, inputs("abc", range(4)), "abc")
+
+
+@pytest.mark.parametrize("unit", PERSONS, ids=str)
+def test_neighbours_of_persons(unit):
+    series = inputs((0, 1), range(4))
+    people = [(one,) for one in series]
+    if unit.max_series == 2:
+        people += itertools.product([s for s in series if len(s) in (2, 3)], repeat=2)
+    assert_enumeration_agrees(unit, people, (0, 1))
+
+
+@pytest.mark.parametrize("metres", [0.5, 1, 5.0, 6.0, 10.0])
+def test_neighbours_of_places(metres):
+    assert_enumeration_agrees(Near(metres), inputs(POINTS, range(4)), POINTS)
+
+
+@pytest.mark.parametrize("unit", [*SINGLE, Near(5.0)], ids=str)
+def test_readings_is_the_most_that_differ(unit):
+    alphabet = POINTS if isinstance(unit, Near) else (0, 1)
+    pairs = (
+        (one, other)
+        for one in inputs(alphabet, range(6 if len(alphabet) == 2 else 3))
+        for other in unit.neighbours(one, alphabet)
+    )
+    most = max(sum(a != b for a, b in zip(*pair, strict=True)) for pair in pairs)
+    assert most == unit.readings
+
+
+def test_a_person_with_more_series_than_declared_is_refused():
+    with pytest.raises(Refusal, match="3 series: this person unit covers at most 2"):
+        list(Person(2, Event()).neighbours(((0,), (0,), (0,)), (0, 1)))
+    assert not Person(2, Event()).are_neighbours(((0,),) * 3, ((0,),) * 3)
+
+
+# conversions
+
+
+def linked(unit: Unit, person: tuple, alphabet) -> set:
+    """All inputs one link away: a unit of one series acts on any one series of a person, a person
+    unit on any group of series that it covers."""
+    found = set()
+    if isinstance(unit, Person):
+        for size in range(1, min(unit.max_series, len(person)) + 1):
+            for group in itertools.combinations(range(len(person)), size):
+                for changed in unit.neighbours(tuple(person[i] for i in group), alphabet):
+                    other = list(person)
+                    for i, series in zip(group, changed, strict=True):
+                        other[i] = series
+                    found.add(tuple(other))
+        return found
+    for i, series in enumerate(person):
+        for changed in unit.neighbours(series, alphabet):
+            found.add((*person[:i], changed, *person[i + 1 :]))
+    return found
+
+
+def distances(have: Unit, start: tuple, alphabet) -> dict:
+    """How many links it takes to each input that can be reached at all."""
+    found, front = {start: 0}, {start}
+    while front:
+        front = set().union(*(linked(have, x, alphabet) for x in front)) - found.keys()
+        distance = max(found.values()) + 1
+        found.update(dict.fromkeys(front, distance))
+    return found
+
+
+def longest_chain(have: Unit, want: Unit, starts, alphabet) -> float:
+    """The most links that a neighbour by ``want`` takes; infinite if one is never reached."""
+    worst = 0.0
+    for start in starts:
+        reached = distances(have, start, alphabet)
+        if isinstance(want, Person):
+            others = set(want.neighbours(start, alphabet))
+        else:
+            others = {(other,) for other in want.neighbours(start[0], alphabet)}
+        worst = max([worst, *(reached.get(other, math.inf) for other in others)])
+    return worst
+
+
+def people(have, want, most):
+    """Inputs that ``have`` speaks of: a whole-series mechanism takes no longer series."""
+    each = have.each if isinstance(have, Person) else have
+    length = min(most, each.length) if isinstance(each, WholeSeries) else most
+    count = want.max_series if isinstance(want, Person) else 1
+    # every input looks like any other to these units, so the one of zeros stands for all
+    return [((0,) * n,) * count for n in range(1, length + 1)]
+
+
+CHAINS = [Event(), Window(2), Window(3), WholeSeries(2), WholeSeries(4)]
+PERSON_CHAINS = [Person(2, Event()), Person(2, Window(2)), Person(3, Event())]
+
+
+@pytest.mark.parametrize("want", CHAINS, ids=str)
+@pytest.mark.parametrize("have", [*CHAINS, *PERSON_CHAINS], ids=str)
+def test_as_many_steps_reach_every_neighbour(have, want):
+    found = longest_chain(have, want, people(have, want, 5), (0, 1))
+    each = have.each if isinstance(have, Person) else have
+    assert found <= steps(have, want)
+    if not isinstance(each, WholeSeries):
+        assert found == steps(have, want), "fewer would do"
+
+
+@pytest.mark.parametrize("want", PERSON_CHAINS, ids=str)
+@pytest.mark.parametrize("have", [*CHAINS, *PERSON_CHAINS], ids=str)
+def test_as_many_steps_reach_every_neighbour_of_a_person(have, want):
+    most = 2 if want.max_series == 3 else 3
+    found = longest_chain(have, want, people(have, want, most), (0, 1))
+    promised = steps(have, want)
+    assert found <= promised
+    covered = not isinstance(have, Person) or have.max_series >= want.max_series
+    if covered and most >= want.each.readings and not isinstance(have, WholeSeries):
+        assert found == promised, "fewer would do"
+
+
+def test_whole_series_cover_whatever_their_mechanism_takes():
+    """One step, because a mechanism for whole series refuses longer ones (see conformance)."""
+    for want in (Event(), Window(9), WholeSeries(2), WholeSeries(99)):
+        assert steps(WholeSeries(3), want) == 1
+    assert steps(WholeSeries(3), Person(2, WholeSeries(99))) == 2
+
+
+def test_places_of_any_distance_are_reached_from_anywhere_by_short_moves():
+    line = tuple((float(x), 0.0) for x in range(13))
+    for have, want in itertools.product((1, 2, 3, 4, 6), repeat=2):
+        promised = steps(Near(have), Near(want))
+        found = longest_chain(Near(have), Near(want), [((p,),) for p in line], line)
+        assert found == promised
+
+
+def test_what_is_never_reached_has_no_steps():
+    far = ((0.0, 0.0), (0.0, 1.0), (50.0, 50.0))
+    for want in (Event(), Window(2), WholeSeries(1), Person(1, Event()), Person(2, Window(2))):
+        assert steps(Near(2.0), want) is None
+    assert longest_chain(Near(2.0), Event(), [(far[:1],)], far) == math.inf
+    # no number of short moves reaches arbitrarily far, and the plane has no end
+    assert (
+        longest_chain(Near(2.0), Near(1.0), [(far[:1],)], far) == 1 == steps(Near(2.0), Near(1.0))
+    )
+
+
+@pytest.mark.parametrize("have", [Event(), Window(3), WholeSeries(4), Person(2, Event())], ids=str)
+def test_a_reading_covers_a_place(have):
+    assert steps(have, Near(100.0)) == 1
+    assert longest_chain(have, Near(6.0), [((POINTS[0],),)], POINTS) == 1
+
+
+points = st.tuples(*[st.floats(-1e3, 1e3)] * 2)
+
+
+@quick
+@given(points, points, points)
+def test_near_obeys_the_triangle(a, b, c):
+    first, second = math.dist(a, b), math.dist(b, c)
+    if min(first, second) > 0:
+        total = (first + second) * (1 + 1e-12)
+        assert Near(first).are_neighbours((a,), (b,)) and Near(second).are_neighbours((b,), (c,))
+        assert Near(total).are_neighbours((a,), (c,))
+        assert steps(Near(max(first, second)), Near(first + second)) <= 3
+
+
+@quick
+@given(st.floats(1e-3, 1e6), st.floats(1e-3, 1e6), st.integers(1, 1000))
+def test_steps_of_places_are_never_too_few(have, want, times):
+    for metres in (want, have * times, math.nextafter(have * times, math.inf)):
+        assert steps(Near(have), Near(metres)) * Fraction(have) >= Fraction(metres)
+
+
+@pytest.mark.parametrize("a", [*CHAINS[:3], *PERSON_CHAINS], ids=str)
+def test_steps_of_steps(a):
+    """Going through another unit never takes fewer steps than going straight."""
+    for b, c in itertools.product([*CHAINS[:3], *PERSON_CHAINS], repeat=2):
+        assert steps(a, a) == 1
+        assert steps(a, c) <= steps(a, b) * steps(b, c)
+
+
+# words and forms
+
+
+@pytest.mark.parametrize("unit", [*SINGLE, *PERSONS, Near(12.5)], ids=str)
+def test_units_survive_json_and_can_be_read(unit):
+    assert isinstance(unit, Unit)
+    assert guarantees.decode(spec.encode(unit)) == unit
+    each = unit.each if isinstance(unit, Person) else unit
+    numbers = [v for v in (getattr(unit, "max_series", 1),) if v > 1]
+    numbers += [] if isinstance(each, Event) else [getattr(each, "length", None) or each.metres]
+    assert all(str(number) in unit.sentence for number in numbers)
+    assert "\n" not in unit.sentence and not unit.sentence.endswith(".")
+
+
+def test_every_kind_of_unit_is_listed():
+    kinds = {type(unit) for unit in [*SINGLE, *PERSONS, Near(1.0)]}
+    assert kinds == set(units.ALL)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Window(0), "window=0: "),
+        (lambda: Window(-3), "window=-3: "),
+        (lambda: Window(1.5), "window=1.5: "),
+        (lambda: Window("2"), "window=2: "),
+        (lambda: Window(None), "window=None: "),
+        (lambda: WholeSeries(0), "length=0: "),
+        (lambda: WholeSeries(math.inf), "length=inf: "),
+        (lambda: Person(0, Event()), "max_series=0: "),
+        (lambda: Person(2.0, Event()), "max_series=2.0: "),
+        (lambda: Person(2, Near(5.0)), "each=Near(metres=5.0): "),
+        (lambda: Person(2, Person(2, Event())), "each=Person("),
+        (lambda: Person(2, "event"), "each='event': "),
+        (lambda: Near(0), "metres=0: "),
+        (lambda: Near(-1.0), "metres=-1.0: "),
+        (lambda: Near(math.nan), "metres=nan: "),
+        (lambda: Near(math.inf), "metres=inf: "),
+        (lambda: Near("far"), "metres=far: "),
+    ],
+)
+def test_bad_parameters_are_refused(make, said):
+    with pytest.raises(Refusal) as refusal:
+        make()
+    assert said in str(refusal.value)
+    assert "must be" in str(refusal.value) or "covered by" in str(refusal.value)
