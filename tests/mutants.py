@@ -28,6 +28,7 @@ from tests.conformance import (
     NAMED,
     Case,
     a_key_opens_each_series_once,
+    a_step_is_released_once,
     bad_parameters_are_refused,
     bad_readings_are_refused,
     compiled_and_plain_and_reference_agree,
@@ -82,7 +83,7 @@ def streaming(kind: type[Stream]) -> Any:
 
     def open_stream(self: Any, key: Key, series: str = "series") -> Stream:
         stream = start(self, key, series)
-        return kind(self, stream._key, series, stream.seen)
+        return kind(self, stream._key, series, stream.seen, note=stream._note)
 
     return open_stream
 
@@ -273,8 +274,8 @@ class WithoutStep(RandomizedResponse):
 class Sequential(Stream):
     """Draws from a generator as readings come, a block's columns one after the other."""
 
-    def __init__(self, *given):
-        super().__init__(*given)
+    def __init__(self, *given, **named):
+        super().__init__(*given, **named)
         self.generator = np.random.default_rng(int(self._key.secret.hex(), 16))
 
     def push_block(self, block):
@@ -470,6 +471,19 @@ class TakesNan(Laplace):
     start = streaming(TakesAnything)
 
 
+class Alone(Stream):
+    """Does not tell the key how far it has come."""
+
+    def push_block(self, block):
+        self._note = lambda start, stop: None
+        return super().push_block(block)
+
+
+@broken("a stream that does not tell the key", "laplace, event", a_step_is_released_once)
+class TellsNobody(Laplace):
+    start = streaming(Alone)
+
+
 class NeverFull(Stream):
     def push_block(self, block):
         if not np.isfinite(block.values).all():
@@ -513,19 +527,19 @@ class AnyEpsilon(Laplace):
 
 @broken("noise keyed without the release", "laplace, event", every_number_varies_with_key_and_place)
 class KeyWithoutRelease(Key):
-    def again(self, spec_digest, series):
+    def again(self, spec_digest, series, step=0):
         return SeriesKey(_hash(self._secret, "series", spec_digest, series), 0)
 
 
 @broken("noise keyed without the spec", "laplace, event", every_number_varies_with_key_and_place)
 class KeyWithoutSpec(Key):
-    def again(self, spec_digest, series):
+    def again(self, spec_digest, series, step=0):
         return SeriesKey(_hash(self._secret, "series", self.release_id, series), 0)
 
 
 @broken("noise without the key", "response, event", every_number_varies_with_key_and_place)
 class NoKey(Key):
-    def again(self, spec_digest, series):
+    def again(self, spec_digest, series, step=0):
         return SeriesKey(_hash(bytes(32), spec_digest, series), 0)
 
 
@@ -533,6 +547,12 @@ class NoKey(Key):
 class KeyTwice(Key):
     def series(self, spec_digest, series):
         return self.again(spec_digest, series)
+
+
+@broken("a key forgets how far a stream has come", "response, event", a_step_is_released_once)
+class Forgets(Key):
+    def note(self, spec_digest, series, step):
+        pass
 
 
 @broken("a seed passes for a secret", "laplace, event", seeded_keys_promise_nothing)
@@ -588,7 +608,7 @@ class KeepsReadings(Laplace):
 class UnderstatesError(Laplace):
     @property
     def errors(self):
-        return tuple(0.97 * error for error in super().errors)
+        return tuple(0.9 * error for error in super().errors)
 
 
 @broken(

@@ -12,7 +12,7 @@ from tempriv.mechanisms.protocol import Stream
 from tests.conformance import CHECKS, NAMED, spec_survives_json
 from tests.mutants import MUTANTS, streaming
 
-HOW_MANY = 44
+HOW_MANY = 46
 
 PAIRS = [(mutant, check) for mutant in MUTANTS for check in mutant.killed_by]
 

@@ -818,21 +818,30 @@ def test_minus_zero_is_drawn_again_whether_its_digits_were_certain_or_not():
     scale = Fraction(7, 3)
     table = geometric_table(scale)
     minus = 1 << 63
-    entry = int(np.flatnonzero(table.tables[0] < 0)[0])  # the first cut of the lowest digit
-    low, _ = exact_cuts(table, scale, 0, 80)[0]
-    assert entry == low >> 64
+    # the first cuts of the two low digits, which 16 bits leave open
+    lowest, second = (exact_cuts(table, scale, level, 80)[0][0] >> 64 for level in (0, 1))
+    assert table.tables[0][lowest] == table.tables[1][second] == -1
+    both = lowest | second << DIGIT_BITS
+    rows = [
+        (0, 0, 0),
+        (minus, 0, 0),
+        (minus | lowest, 0, 0),
+        (minus | lowest, ONES, -1),
+        (lowest, 0, 0),
+        (1 << 62, 0, 0),
+        (minus | both, 0, 0),
+    ]
     written = {}
-    for row, (first, more) in enumerate(
-        [(0, 0), (minus, 0), (minus | entry, 0), (minus | entry, ONES), (entry, 0), (1 << 62, 0)]
-    ):
+    for row, (first, more, _) in enumerate(rows):
         write(written, (0,), 0, row, first)
-        write(written, (0, 0), 0, row, more)
+        for level in (0, 1):
+            write(written, (0, level), 0, row, more)
         write(written, (1,), 0, row, table_word_of(table, 5))
-    source = scripted(6, written)
+    source = scripted(len(rows), written)
     values, again = table.sample_signed(source.branch(0))
-    assert values.tolist() == [0, 0, 0, -1, 0, 0]
-    assert again.tolist() == [1, 2]
-    assert DiscreteLaplace(scale).sample(source).tolist() == [0, 5, 5, -1, 0, 0]
+    assert values.tolist() == [value for *_, value in rows]
+    assert again.tolist() == [1, 2, 6]  # each once
+    assert DiscreteLaplace(scale).sample(source).tolist() == [0, 5, 5, -1, 0, 0, 5]
 
 
 def table_word_of(table, value):

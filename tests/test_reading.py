@@ -1,6 +1,7 @@
 """Private tables are read in order, checked, and refused with counts and remedies."""
 
 import datetime
+import gzip
 import itertools
 import os
 import subprocess
@@ -242,7 +243,7 @@ def test_persons_have_few_enough_series_and_series_one_person():
     rules = {"series": "who", "person": "p"}
     _, facts = read(pa.table(table), **rules, max_series_per_person=2)
     assert sorted(facts.persons) == ["x", "y"]
-    with pytest.raises(DataRefusal, match="1 persons have more than 1 series"):
+    with pytest.raises(DataRefusal, match="1 person has more than 1 series"):
         read(pa.table(table), **rules, max_series_per_person=1)
     shared = {**table, "who": ["a", "a", "c"], "p": ["x", "y", "y"], "t": [0, 1, 0]}
     with pytest.raises(DataRefusal, match="1 series belong to no person or to several"):
@@ -264,6 +265,24 @@ def test_series_may_span_batches(monkeypatch):
     assert facts.rows == 2 * n
     late = pa.table({"t": [*range(n), n + 7], "v": np.zeros(n + 1)})
     assert [s for *_, s in read(late, gaps="null")[0]] == list(range(n + 8))
+
+
+def test_data_are_never_taken_for_column_names(tmp_path):
+    source = tmp_path / "ragged.csv"
+    source.write_text("t,v\n1,2,3\n4711,815,42\n7,8,9\n")
+    with pytest.raises(DataRefusal) as refusal:
+        read(source, values="w")
+    assert "4711" not in str(refusal.value)
+
+
+def test_decimals_and_compressed_files_are_numbers_too(tmp_path):
+    from decimal import Decimal
+
+    table = pa.table({"t": [0, 1], "v": pa.array([Decimal("1.25"), None], pa.decimal128(5, 2))})
+    assert [v for _, _, v, _ in read(table)[0]] == [1.25, None]
+    source = tmp_path / "t.csv.gz"
+    source.write_bytes(gzip.compress(b"t,v\n1,2.5\n0,1.5\n"))
+    assert [v for _, _, v, _ in read(source)[0]] == [1.5, 2.5]
 
 
 def test_a_malformed_file_is_refused_without_a_word_of_its_content(tmp_path):

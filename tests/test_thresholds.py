@@ -224,6 +224,16 @@ def test_cells_of_exponential_cuts_are_exact_at_floors_and_above(scale, rng):
         assert cells[i] == sum(1 for _, high in exact if high <= digits)
 
 
+def test_a_cut_whose_first_digits_are_one_too_low_is_still_met():
+    # the floor is computed as 2^63 - 1, but the cut lies past 2^63 by a little
+    cut = Fraction(1, 2) + Fraction(1, 10**45)
+    cuts = Cuts([real_of(cut)])
+    assert cuts.floors.tolist() == [2**63 - 1]
+    words = np.array([2**63, 2**63, 2**63 - 1], dtype=np.uint64)
+    digits = [0, 1, ONES]
+    assert cuts.cells(words, lambda i, depth: digits[i]).tolist() == [0, 1, 0]
+
+
 def test_a_word_away_from_cuts_is_decided_at_once():
     def never(i, depth):
         raise AssertionError("asked for more digits")

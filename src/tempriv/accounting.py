@@ -18,8 +18,8 @@ the rules all along.
   e^epsilon Q.
 - Where it keeps zCDP: such paths are paths of the process that is stopped before its rho would
   pass. That process is rho-zCDP (Feldman and Zrnic 2021; Whitehouse et al. 2023), so its loss
-  exceeds epsilon with probability at most delta/2 (Bun and Steinke 2016, Lemma 3.5); elsewhere
-  P <= e^epsilon Q.
+  exceeds epsilon with probability at most delta/2 (Bun and Steinke 2016, behind Proposition 1.3);
+  elsewhere P <= e^epsilon Q.
 
 Together P(S) <= e^epsilon Q(S) + delta/2 + delta/2.
 """

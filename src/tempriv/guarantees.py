@@ -88,7 +88,7 @@ class Concentrated:
         return Concentrated(links * links * self.rho)
 
     def epsilon_at(self, delta: float) -> float:
-        """Pr[privacy loss > this] <= delta, the tail bound of Bun and Steinke 2016, Lemma 3.5."""
+        """Pr[privacy loss > this] <= delta (Bun and Steinke 2016, behind Proposition 1.3)."""
         return self.rho + 2 * math.sqrt(self.rho * -math.log(delta)) if delta > 0 else math.inf
 
 

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-from tempriv.errors import KeyReuse, require
+from tempriv.errors import KeyReuse, StateRefusal, require
 
 EPOCH = 1 << 16
 """Steps that share one link of the key chain; fixed, so that bits never depend on commits."""
@@ -53,12 +55,16 @@ class Key:
     Key(seed 7: not private)
     """
 
-    def __init__(self, secret: bytes, release_id: str, seed: int | None = None):
+    def __init__(
+        self, secret: bytes, release_id: str, seed: int | None = None, only_resumes: bool = False
+    ):
         require(len(secret) == 32, "a key is 32 secret bytes: use Key.generate()")
         self._secret = secret
         self.release_id = release_id
         self.seed = seed
+        self.only_resumes = only_resumes
         self._used: set[tuple[str, str]] = set()
+        self._reached: dict[tuple[str, str], int] = {}
 
     @classmethod
     def generate(cls) -> Key:
@@ -74,12 +80,39 @@ class Key:
         )
         return cls(_hash(b"tempriv seed", str(seed)), f"seed-{seed}", seed)
 
+    def save(self, path: str | Path) -> None:
+        """Keep the key for going on with streams in another process; only its owner can read it."""
+        kept = {"secret": self._secret.hex(), "release": self.release_id, "seed": self.seed}
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            json.dump(kept, file)
+            file.flush()
+            os.fsync(file.fileno())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Key:
+        """A saved key. It resumes streams but starts none: it cannot know what it has begun."""
+        try:
+            kept = json.loads(Path(path).read_bytes())
+            secret, release_id, seed = bytes.fromhex(kept["secret"]), kept["release"], kept["seed"]
+            sound = isinstance(release_id, str) and (seed is None or isinstance(seed, int))
+        except (ValueError, KeyError, TypeError):
+            secret, release_id, seed, sound = b"", "", None, False
+        require(sound and len(secret) == 32, f"{path}: not a key, or damaged", StateRefusal)
+        return cls(secret, release_id, seed, only_resumes=True)
+
     def __repr__(self) -> str:
         return "Key(secret)" if self.seed is None else f"Key(seed {self.seed}: not private)"
 
     def series(self, spec_digest: str, series: str) -> SeriesKey:
         """The start of a series' key chain; handed out once for each (mechanism, series)."""
         place = (spec_digest, series)
+        require(
+            not self.only_resumes,
+            "a key read back from a file goes on with streams (tempriv.resume) but starts none; "
+            "take a new key with Key.generate()",
+            KeyReuse,
+        )
         if place in self._used:
             raise KeyReuse(
                 f"this key has already made the noise of series {series!r}: the same noise on "
@@ -89,14 +122,33 @@ class Key:
         self._used.add(place)
         return self.again(spec_digest, series)
 
-    def again(self, spec_digest: str, series: str) -> SeriesKey:
-        """The same chain for going on where a saved state stopped."""
+    def again(self, spec_digest: str, series: str, step: int = 0) -> SeriesKey:
+        """The same chain, for going on at a step that noise has not been handed out beyond."""
+        reached = self._reached.get((spec_digest, series), 0)
+        require(
+            step >= reached,
+            f"this key has already made the noise of series {series!r} up to step {reached}: other "
+            f"readings from step {step} on would get the same noise. Go on from the latest state",
+            KeyReuse,
+        )
         secret = _hash(self._secret, "series", spec_digest, self.release_id, series)
         return SeriesKey(secret, 0)
+
+    def note(self, spec_digest: str, series: str, step: int) -> None:
+        """Remember how far a stream has come."""
+        self._reached[spec_digest, series] = step
 
     def pseudonym(self, name: str) -> str:
         """A name that cannot be linked to the original, nor to another release, without the key."""
         return _hash(self._secret, "pseudonym", self.release_id, name).hex()[:16]
+
+
+def fingerprint(mark: bytes, places: npt.NDArray[np.uint64], bits: npt.NDArray[np.uint64]) -> int:
+    """A keyed sum over (place, reading) pairs, in any order and cutting."""
+    blocks = np.stack([places.ravel(), bits.ravel()], axis=1)
+    cipher = Cipher(algorithms.AES(mark), modes.ECB()).encryptor()
+    mixed = np.frombuffer(cipher.update(blocks.tobytes()), dtype=np.uint64)
+    return int(mixed.reshape(-1, 2)[:, 0].sum(dtype=np.uint64))
 
 
 def new_id() -> str:

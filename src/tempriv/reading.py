@@ -15,7 +15,7 @@ from tempriv.clock import Clock, describe_step
 from tempriv.columns import from_text, nulls, to_numpy
 from tempriv.errors import DataRefusal, require
 from tempriv.series import ONLY_SERIES, Block, Bounds, Categories, Flags, Integers, Series
-from tempriv.tables import INTEGERS, NUMBERS, Table, literal, open_table, quoted
+from tempriv.tables import INTEGERS, NUMBERS, ROW_NUMBER, Table, literal, open_table, quoted
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Problems:
             "calendar": f"{n} reading{s} {are} not on a time of the calendar; add the times to the "
             "calendar, or take readings in order by --grid index",
             "nan": f"{n} value{s} {are} NaN; leave missing values empty (null) instead",
-            "infinite": f"{n} value{s} {are} infinite; remove them, or leave them empty (null)",
+            "infinite": f"{n} value{s} {are} infinite; leave such values empty (null) instead",
             "outside": f"{n} value{s} outside the bounds; give wider --bounds, or move such values "
             "to the nearest bound with --clip",
             "categories": f"{n} value{s} {are} none of the given categories; name all categories, "
@@ -185,7 +185,7 @@ class Reading:
         order = ["s", "t"]
         if self.clock is None or self.series.duplicates == "first":
             # which of two rows came first must not depend on the sorting
-            row = "file_row_number" if "file_row_number" in table.types else "row_number() OVER ()"
+            row = ROW_NUMBER if ROW_NUMBER in table.types else "row_number() OVER ()"
             columns.append(f"{row} AS r")
             order.append("r")
         return f"SELECT {', '.join(columns)} FROM {relation} ORDER BY {', '.join(order)}"
@@ -263,8 +263,8 @@ class Reading:
         )[0][0]
         require(
             busy == 0,
-            f"{busy} persons have more than {most} series; raise --max-series-per-person, or leave "
-            "out some of their series",
+            f"{busy} person{'s have' if busy > 1 else ' has'} more than {most} series; raise "
+            "--max-series-per-person, or leave out some of their series",
             DataRefusal,
         )
         self.facts.persons = [row[0] for row in table.rows(f"SELECT DISTINCT p FROM {pairs}")]

@@ -183,7 +183,7 @@ def _csv(batch: pa.RecordBatch) -> Any:
     """Rows as CSV, with quotes and fractions of a second only where there is need."""
     columns, plain = [], True
     for column in batch.columns:
-        if pa.types.is_timestamp(column.type):
+        if pa.types.is_timestamp(column.type) or pa.types.is_time(column.type):
             column = pa.compute.replace_substring_regex(
                 column.cast(pa.string()), r"\.0+(Z?)$", r"\1"
             )

@@ -21,8 +21,8 @@ from tempriv.errors import Refusal, require
 from tempriv.guarantees import Guarantee, NoGuarantee, Pure
 from tempriv.mechanisms.forms import Choices, Places
 from tempriv.mechanisms.protocol import Mechanism
-from tempriv.plots import About, Trace, bounds_of, kind_of, shown
-from tempriv.releases import follow_umask, ledger_sentence, write_durably
+from tempriv.plots import About, Trace, bounds_of, kind_of, shown, trace_of
+from tempriv.releases import Release, follow_umask, ledger_sentence, write_durably
 from tempriv.series import Block
 from tempriv.spec import KIND
 from tempriv.svg import pictures
@@ -67,6 +67,18 @@ class PublicSample:
 
     def watch(self, private: Block, released: Block) -> None:
         self.released.add(released)
+
+    @classmethod
+    def of(cls, release: Release) -> PublicSample:
+        """From a release that is complete, such as one that an earlier run had computed."""
+        sample = cls()
+        names = release.about["columns"]["series"]
+        ids = [None] if names is None else release.table.column(names).unique().to_pylist()
+        for name in ids[:MOST_SERIES]:
+            trace = trace_of(release, None if name is None else str(name))
+            first = Trace(trace.name, trace.ticks[:MOST_ROWS], trace.values[:MOST_ROWS])
+            sample.released.traces[trace.name] = first
+        return sample
 
 
 class PrivateSample:

@@ -25,7 +25,7 @@ import numpy as np
 from tempriv import spec
 from tempriv.errors import LedgerRefusal, Refusal, StateRefusal, require
 from tempriv.lines import Lines, Reading
-from tempriv.mechanisms.protocol import Mechanism, Seen, perturb_block
+from tempriv.mechanisms.protocol import Mechanism, Seen, limit_of, perturb_block
 from tempriv.randomness import EPOCH, Key, Run, SeriesKey, fresh_series_key, new_id
 from tempriv.releases import write_durably
 from tempriv.series import Block
@@ -42,6 +42,7 @@ class Place:
     step: int = 0
     first: int = 0
     last: int | None = None
+    taken: int = 0  # steps, with those of the block at hand
     # while readings are sent again after a restart: how many so far, and their fingerprint
     again: int = 0
     again_seen: Seen | None = None
@@ -50,7 +51,6 @@ class Place:
         return {
             "step": self.step,
             "seen": self.seen.total,
-            "mark": self.seen.mark.hex(),
             "first": self.first,
             "last": self.last,
             "key_check": self.key.at_epoch(self.step // EPOCH).check(),
@@ -63,6 +63,7 @@ class Counts:
 
     released: int = 0
     passed_over: int = 0
+    beyond: int = 0
     unreadable: int = 0
 
 
@@ -73,6 +74,7 @@ class Keyring:
         self.path, self.digest = path, digest
         self.seeded = None if seed is None else Key.from_seed(seed)
         self.chains: dict[str, SeriesKey] = {}
+        self.marks: dict[str, bytes] = {}  # secrets of the fingerprints, from each first link
         self._unsaved = False
 
     def chain(self, series: str) -> SeriesKey:
@@ -82,6 +84,7 @@ class Keyring:
                 self.chains[series] = self.seeded.again(self.digest, series)
             else:
                 self.chains[series] = fresh_series_key()
+            self.marks[series] = Seen.by(self.chains[series]).mark
             self._unsaved = True
         return self.chains[series]
 
@@ -94,7 +97,10 @@ class Keyring:
 
     def save(self, always: bool = False) -> None:
         if self.path is not None and (self._unsaved or always):
-            links = {name: [key.epoch, key.secret.hex()] for name, key in self.chains.items()}
+            links = {
+                name: [key.epoch, key.secret.hex(), self.marks[name].hex()]
+                for name, key in self.chains.items()
+            }
             write_durably(self.path, json.dumps(links).encode())
         self._unsaved = False
 
@@ -102,8 +108,11 @@ class Keyring:
         assert self.path is not None
         try:
             links = json.loads(self.path.read_bytes())
-            self.chains = {n: SeriesKey(bytes.fromhex(h), e) for n, (e, h) in links.items()}
+            for name, (epoch, secret, mark) in links.items():
+                self.chains[name] = SeriesKey(bytes.fromhex(secret), epoch)
+                self.marks[name] = bytes.fromhex(mark)
             sound = all(len(c.secret) == 32 and c.epoch >= 0 for c in self.chains.values())
+            sound = sound and all(len(mark) == 32 for mark in self.marks.values())
         except FileNotFoundError:
             raise StateRefusal(f"{self.path}: the key file of this stream is missing") from None
         except (ValueError, TypeError, AttributeError):
@@ -169,6 +178,7 @@ class LineStream:
         )
         self.ring = Keyring(key_path, self.seed, digest)
         self._offset = self.output.size()
+        self._most = limit_of(self.mechanism.unit)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[LineStream]:
@@ -231,8 +241,13 @@ class LineStream:
         if place is None or place.last is None or reading.tick > place.last:
             if place is None:
                 key = self.ring.chain(reading.series)
-                place = self.places[reading.series] = Place(key, Seen.by(key), first=reading.tick)
+                seen = Seen(self.ring.marks[reading.series])
+                place = self.places[reading.series] = Place(key, seen, first=reading.tick)
             place.last = reading.tick
+            if self._most is not None and place.taken >= self._most:
+                self.counts.beyond += 1
+                return False
+            place.taken += 1
             return True
         self.counts.passed_over += 1
         self._compare(place, reading)
@@ -359,8 +374,8 @@ class LineStream:
             StateRefusal,
         )
         assert chain is not None
-        seen = Seen(bytes.fromhex(saved["mark"]), saved["seen"])
-        return Place(chain, seen, saved["step"], saved["first"], saved["last"])
+        seen = Seen(self.ring.marks[name], saved["seen"])
+        return Place(chain, seen, saved["step"], saved["first"], saved["last"], taken=saved["step"])
 
 
 def read_stream_state(data: bytes, name: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import gzip
 import os
 import re
 import shutil
@@ -28,9 +29,10 @@ from tempriv.errors import DataRefusal, require
 MEMORY_LIMIT = "400MB"
 BATCH_ROWS = 500_000
 SPILL_PREFIX = "tempriv-sort-"
+ROW_NUMBER = "file_row_number"  # a column that DuckDB adds to Parquet files
 
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
-NUMBERS = INTEGERS | {"UBIGINT", "HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE", "BOOLEAN"}
+NUMBERS = INTEGERS | {"UBIGINT", "HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "BOOLEAN"}
 
 
 def quoted(name: str) -> str:
@@ -120,23 +122,25 @@ def _scan(path: Path) -> str:
     if kind in (".parquet", ".pq"):
         return f"read_parquet({literal(str(path))}, file_row_number = true)"
     if kind in (".csv", ".tsv", ".txt", ".gz"):
-        return f"read_csv({literal(str(path))}, header = true, sample_size = 100000)"
+        return f"read_csv({literal(str(path))}, header = true, skip = 0, sample_size = 100000)"
     raise DataRefusal(f"{path}: tables are read from .csv or .parquet files")
 
 
 def header(path: Path) -> list[str]:
     """The column names alone; of a CSV file only the first line is read."""
     scan = _scan(path)
-    if scan.startswith("read_csv") and path.suffix.lower() != ".gz":
-        with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-            line = file.readline()
+    if scan.startswith("read_csv"):
+        opener = gzip.open if path.suffix.lower() == ".gz" else open
+        with opener(path, "rt", newline="", encoding="utf-8-sig", errors="replace") as file:
+            line = file.readline(1 << 20)
         try:
             dialect: Any = csv.Sniffer().sniff(line, delimiters=",;\t|")
         except csv.Error:
             dialect = csv.excel
         return [name.strip() for name in next(csv.reader([line], dialect), [])]
     with connection() as con, _reading(str(path)):
-        return [row[0] for row in con.sql(f"DESCRIBE SELECT * FROM {scan}").fetchall()]
+        found = con.sql(f"DESCRIBE SELECT * FROM {scan}").fetchall()
+    return [row[0] for row in found if row[0] != ROW_NUMBER]
 
 
 @dataclass
@@ -150,7 +154,7 @@ class Table:
 
     def require_columns(self, names: Sequence[str]) -> None:
         """Say which columns exist when one does not."""
-        exist = [name for name in self.types if name != "file_row_number"]
+        exist = [name for name in self.types if name != ROW_NUMBER]
         for name in names:
             require(
                 name in exist,
@@ -189,4 +193,13 @@ def open_table(source: Path | pa.Table) -> Iterator[Table]:
             con.register("private_table", source)
         with _reading(name):
             found = con.sql(f"DESCRIBE SELECT * FROM {scan}").fetchall()
+        if scan.startswith("read_csv") and isinstance(source, Path):
+            # a guess that takes some other line for the header would show data as column names
+            first = header(source)
+            require(
+                [row[0] for row in found] == first or len(set(first) - {""}) < len(first),
+                f"{name}: the first line is not a header that fits the rows below it, or a name in "
+                "it stands twice",
+                DataRefusal,
+            )
         yield Table(con, name, scan, {row[0]: str(row[1]).split("(")[0] for row in found})

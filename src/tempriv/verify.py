@@ -14,6 +14,7 @@ from tempriv import guarantees, mechanisms, spec
 from tempriv.errors import Refusal
 from tempriv.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.ledger import Ledger
+from tempriv.mechanisms.forms import Numbers, Places
 from tempriv.releases import METADATA_KEY, NOT_PROTECTED, checksum, read_about, read_table
 
 
@@ -117,7 +118,12 @@ def _table(path: Path, about: dict[str, Any], mechanism: Any) -> list[Check]:
             for column, names in zip(values, form.categories, strict=True)
         )
         checks.append(Check("every value is one of the categories", known, "checked all"))
-    elif hasattr(form, "grids"):
+    elif isinstance(form, Places):
+        places = np.stack([column.drop_null().to_numpy() for column in values], axis=1)
+        back = form.from_grid(form.to_grid(places))
+        near = bool((np.abs(back - places) < 1e-6).all())
+        checks.append(Check("every place lies on the lattice", near, f"grid {form.grid:g} metres"))
+    elif isinstance(form, Numbers):
         steps = [np.asarray(c.drop_null()) / g for c, g in zip(values, form.grids, strict=True)]
         whole = all(bool((step == np.rint(step)).all()) for step in steps)
         checks.append(

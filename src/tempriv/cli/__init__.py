@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
 from tempriv.cli.options import join_pairs
 from tempriv.errors import Refusal
+from tempriv.version import VERSION
 
 app = typer.Typer(
     name="tempriv",
@@ -26,6 +27,21 @@ app.add_typer(budget, name="budget")
 
 class Interrupted(BaseException):
     """Someone wants the command to stop; not an Exception, so that nothing takes it for a fault."""
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"tempriv {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _every_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
 
 
 def _interrupt(number: int, frame: Any) -> None:

@@ -89,7 +89,8 @@ def release(
     """Hand out a private copy of a table of series, with its promise beside it."""
     from tempriv.mechanisms.run import Passage, release_file, request_of
     from tempriv.randomness import Key
-    from tempriv.report import write_report
+    from tempriv.releases import read
+    from tempriv.report import PublicSample, write_report
     from tempriv.series import Series
 
     options.refuse_seed(key_seed, not_private)
@@ -140,6 +141,9 @@ def release(
                 force=force,
                 progress=advance,
             )
+        if about.get("finished_interrupted"):
+            # this run saw no rows: the public report comes from the output, the private one cannot
+            samples = [(page, PublicSample.of(read(output))) for page in (report,) if page]
         for page, sample in samples:
             write_report(page, about, sample, force=True)
         budget_left = None if book is None else book.show(name)
@@ -247,6 +251,7 @@ def _print_release(
         return
     if about.get("finished_interrupted"):
         print("An earlier run was interrupted after it had paid; its output is now in place.")
+        print("(No private report of it can be made any more.)")
     print(f"Released {about['rows']:,} rows of {about['series']:,} series to {output}")
     print(f"  promise   {about['sentence']}")
     for error in about["expected_error"]:

@@ -87,6 +87,7 @@ def stream(
     counts = flow.counts
     notes = [
         (counts.passed_over, "were not later than their series and were passed over"),
+        (counts.beyond, "were past the length that is promised and were passed over"),
         (counts.unreadable, "could not be read as a reading and were passed over"),
     ]
     for count, what in notes:

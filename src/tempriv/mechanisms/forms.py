@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.errors import require
-from tempriv.series import Bounds, Categories, Flags
+from tempriv.errors import DataRefusal, require
+from tempriv.series import Block, Bounds, Categories, Flags
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -188,6 +188,34 @@ class Choices:
 
     def missing_after(self, missing: Flags) -> Flags:
         return missing
+
+
+def numbers_of(names: Any, categories: Categories) -> Any:
+    """Categories by number: -1 for an unknown one, masked for None or where names are masked."""
+    rows: Any = np.ma.array(names, dtype=object, ndmin=1)
+    rows = rows[:, None] if rows.ndim == 1 else rows
+    require(
+        rows.ndim == 2, "readings: give one value, or one row of values, per time step", DataRefusal
+    )
+    codes = [{name: i for i, name in enumerate(column)} for column in categories]
+    require(
+        rows.shape[1] == len(codes),
+        f"{rows.shape[1]} value columns, but there are categories for {len(codes)}",
+        DataRefusal,
+    )
+    numbers = [[codes[j].get(str(name), -1) for j, name in enumerate(row)] for row in rows.data]
+    absent = np.array([[name is None for name in row] for row in rows.data], dtype=np.bool_)
+    missing = np.ma.getmaskarray(rows) | absent.reshape(rows.shape)
+    return np.ma.array(np.array(numbers, dtype=np.float64).reshape(rows.shape), mask=missing)
+
+
+def names_of(block: Block, categories: Categories) -> npt.NDArray[np.object_]:
+    """The names of released categories, None where missing."""
+    names = np.empty(block.values.shape, dtype=object)
+    for j, column in enumerate(categories):
+        known = np.array([*column, None], dtype=object)
+        names[:, j] = known[np.where(block.missing[:, j], -1, block.values[:, j].astype(np.int64))]
+    return names
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ takes one reading, a block, or a file of ten thousand series, and gives the same
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Callable, Sequence
@@ -18,9 +19,9 @@ import numpy.typing as npt
 from tempriv import noise, spec
 from tempriv.errors import DataRefusal, StateRefusal, UsageRefusal, require
 from tempriv.guarantees import Guarantee, NoGuarantee, Published
-from tempriv.mechanisms.forms import Form, Integers
+from tempriv.mechanisms.forms import Form, Integers, names_of, numbers_of
 from tempriv.noise import Law
-from tempriv.randomness import EPOCH, Key, Run, SeriesKey
+from tempriv.randomness import EPOCH, Key, Run, SeriesKey, fingerprint
 from tempriv.series import Block
 from tempriv.units import Person, Unit, WholeSeries
 
@@ -116,27 +117,40 @@ class Stream:
     """
 
     def __init__(
-        self, mechanism: Mechanism, key: SeriesKey, series: str, seen: Seen, step: int = 0
+        self,
+        mechanism: Mechanism,
+        key: SeriesKey,
+        series: str,
+        seen: Seen,
+        step: int = 0,
+        note: Callable[[int, int], None] = lambda start, stop: None,
     ):
         self.mechanism = mechanism
         self.series = series
         self.step = step
         self.seen = seen
         self._key = key
+        self._note = note
 
     def __repr__(self) -> str:
         name = type(self.mechanism).__name__
         return f"Stream({name}, series={self.series!r}, step={self.step})"
 
-    def push(self, values: Any) -> npt.NDArray[np.float64] | np.ma.MaskedArray[Any, Any]:
+    def push(self, values: Any) -> npt.NDArray[Any]:
         """Release the next readings; values outside the bounds count as the nearest bound.
 
-        Takes one value or one row of values per step (a masked array where some are missing), and
-        gives an array of the same form.
+        Takes one value or one row of values per step, and gives an array of the same form. Missing
+        numbers are masked (numpy.ma); categories go by their names, a missing one is None.
         """
+        categories = self.mechanism.form.categories
         flat = np.ndim(values) < 2
+        if categories is not None:
+            values = numbers_of(values, categories)
         block = Block.of(np.atleast_1d(np.ma.asarray(values)), self.series, self.step)
         out = self.push_block(block)
+        if categories is not None:
+            names = names_of(out, categories)
+            return names[:, 0] if flat else names
         shaped = out.values[:, 0] if flat else out.values
         if out.missing.any():
             return np.ma.array(shaped, mask=out.missing[:, 0] if flat else out.missing)
@@ -156,6 +170,7 @@ class Stream:
             DataRefusal,
         )
         out = perturb_block(self.mechanism, block, [Run(self._key, self.step, len(block))])
+        self._note(self.step, self.step + len(block))
         self.seen = self.seen.with_block(block)
         self.step += len(block)
         return out
@@ -164,11 +179,6 @@ class Stream:
         """What is left to release at the end: nothing, for mechanisms that hold nothing back."""
         return np.zeros((0, self.mechanism.form.columns))
 
-    def erase_past(self) -> SeriesKey:
-        """Forget the keys of epochs that are over, and give the link that is left."""
-        self._key = self._key.at_epoch(self.step // EPOCH)
-        return self._key
-
     def state(self) -> bytes:
         """Everything needed to go on, but the key; keep it as private as the data."""
         body = {
@@ -176,7 +186,6 @@ class Stream:
             "series": self.series,
             "step": self.step,
             "seen": self.seen.total,
-            "mark": self.seen.mark.hex(),
             "key_check": self._key.at_epoch(self.step // EPOCH).check(),
         }
         data = json.dumps(body, sort_keys=True).encode()
@@ -194,26 +203,18 @@ class Seen:
     total: int = 0
 
     @classmethod
-    def by(cls, key: SeriesKey) -> Seen:
-        return cls(key.cipher_key("fingerprint")[:16])
+    def by(cls, key: SeriesKey, total: int = 0) -> Seen:
+        """By the first link of a chain; the mark is a secret and is kept with the keys."""
+        return cls(key.cipher_key("fingerprint"), total)
 
     def with_block(self, block: Block) -> Seen:
-        secret = np.frombuffer(self.mark, dtype=np.uint64)
-        width = np.uint64(block.values.shape[1])
+        width = block.values.shape[1]
         rows = np.arange(block.starts[0], block.starts[0] + len(block)).astype(np.uint64)
-        place = rows[:, None] * width + np.arange(width, dtype=np.uint64)
+        places = np.add.outer(rows * np.uint64(width), np.arange(width, dtype=np.uint64))
         # -0.0 and 0.0 are one reading
         values = np.where(block.missing, np.nan, block.values + 0.0)
         bits = np.ascontiguousarray(values).view(np.uint64)
-        mixed = _mix(_mix(bits ^ secret[0]) + place * np.uint64(0x9E3779B97F4A7C15) + secret[1])
-        return Seen(self.mark, (self.total + int(mixed.sum(dtype=np.uint64))) % 2**64)
-
-
-def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of splitmix64: every bit of the input moves every bit of the output."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+        return Seen(self.mark, (self.total + fingerprint(self.mark, places, bits)) % 2**64)
 
 
 @dataclass(frozen=True)
@@ -223,7 +224,7 @@ class SavedState:
     mechanism: Any
     series: str
     step: int
-    seen: Seen
+    seen: int
     key_check: str
 
 
@@ -242,18 +243,15 @@ def read_state(state: bytes) -> SavedState:
         StateRefusal,
     )
     try:
-        body = json.loads(data)
-        seen = Seen(bytes.fromhex(body["mark"]), body["seen"])
-        saved = SavedState(body["mechanism"], body["series"], body["step"], seen, body["key_check"])
+        saved = SavedState(**json.loads(data))
         sound = (
             isinstance(saved.series, str)
             and isinstance(saved.step, int)
             and 0 <= saved.step < MOST_STEPS
-            and len(seen.mark) == 16
-            and isinstance(seen.total, int)
-            and 0 <= seen.total < 2**64
+            and isinstance(saved.seen, int)
+            and 0 <= saved.seen < 2**64
         )
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         sound = False
     require(sound, "the stream state is damaged: it does not say where it stands", StateRefusal)
     return saved
@@ -262,25 +260,45 @@ def read_state(state: bytes) -> SavedState:
 def start(mechanism: Mechanism, key: Key, series: str) -> Stream:
     """Open a stream; a key opens each (mechanism, series) once."""
     require(isinstance(series, str), f"series={series!r}: must be a name, such as 'series'")
-    chain = key.series(spec.digest(mechanism), series)
-    return Stream(mechanism, chain, series, Seen.by(chain))
+    digest = spec.digest(mechanism)
+    chain = key.series(digest, series)
+    note = functools.partial(_note, key, digest, series)
+    return Stream(mechanism, chain, series, Seen.by(chain), note=note)
 
 
-def resume(mechanism: Mechanism, state: bytes, key: Key | SeriesKey) -> Stream:
-    """Go on with a stream where ``state`` was taken, with the same mechanism and key."""
+def _note(key: Key, digest: str, series: str, start: int, stop: int) -> None:
+    """Remember how far a stream has come; of two that stand at one step only one can go on."""
+    key.again(digest, series, start)
+    key.note(digest, series, stop)
+
+
+def resume(mechanism: Mechanism, state: bytes, key: Key) -> Stream:
+    """Go on with a stream where ``state`` was taken, with the same mechanism and key.
+
+    A state that the stream has left behind in this process is refused: other readings in the place
+    of those already released would get the same noise.
+    """
     saved = read_state(state)
     require(
         saved.mechanism == spec.encode(mechanism),
         "the stream state was made by another mechanism, or with other settings",
         StateRefusal,
     )
-    chain = key.again(spec.digest(mechanism), saved.series) if isinstance(key, Key) else key
+    digest = spec.digest(mechanism)
+    chain = key.again(digest, saved.series, saved.step)
     require(
         chain.at_epoch(saved.step // EPOCH).check() == saved.key_check,
         "the key is not the one that the stream was started with",
         StateRefusal,
     )
-    return Stream(mechanism, chain, saved.series, saved.seen, saved.step)
+    return Stream(
+        mechanism,
+        chain,
+        saved.series,
+        Seen.by(chain, saved.seen),
+        saved.step,
+        note=functools.partial(_note, key, digest, saved.series),
+    )
 
 
 def promise(mechanism: Mechanism, key: Key) -> Guarantee | NoGuarantee:

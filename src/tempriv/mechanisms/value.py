@@ -262,7 +262,7 @@ class RandomizedResponse:
         return Published(
             claim="Keeping the truth with probability e^epsilon / (e^epsilon + k - 1) is epsilon-"
             "differentially private, locally",
-            source="Kairouz, Oh and Viswanath 2016, Section 3.2 (k-ary randomised response)",
+            source="Kairouz, Oh and Viswanath 2016, k-ary randomised response",
             holds=True,
             remark="For one answer; the budget is shared over the answers that the unit covers.",
         )
@@ -372,7 +372,7 @@ class PlanarLaplace:
     def published(self) -> Published:
         return Published(
             claim="Planar Laplace noise gives geo-indistinguishability in proportion to distance",
-            source="Andrés, Bordenabe, Chatzikokolakis and Palamidessi 2013, Theorem 3.1",
+            source="Andrés, Bordenabe, Chatzikokolakis and Palamidessi 2013",
             holds=True,
             remark="It holds in the plane; the published remapping to a grid needs a correction, "
             "here the law is drawn on the lattice itself.",
