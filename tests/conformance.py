@@ -368,9 +368,9 @@ def masked_readings_are_not_looked_at(case: Case) -> None:
 # keys
 
 
-def _signatures(case: Case, keys: list[Key]) -> Floats:
+def _signatures(case: Case, keys: list[Key], count: int) -> Floats:
     """The released numbers of three series, a row for each number and a column for each key."""
-    rows = np.tile(case.still, (min(4, limit_of(case.unit) or 4), 1))
+    rows = np.tile(case.still, (min(count, limit_of(case.unit) or count), 1))
     found = [
         np.concatenate([np.asarray(case.release(rows, key, name)).ravel() for name in "abc"])
         for key in keys
@@ -394,10 +394,11 @@ def _assert_independent(numbers: Floats) -> None:
 def every_number_varies_with_key_and_place(case: Case) -> None:
     """With key, series id, step and column; and all of them with the release id and the spec."""
     # coarse noise is often zero, so it takes more keys to tell numbers apart
-    _assert_independent(_signatures(case, [case.key(i) for i in range(80 if case.smalls else 32)]))
+    keys = [case.key(i) for i in range(80 if case.smalls else 32)]
+    _assert_independent(_signatures(case, keys, 4))
     kind = type(case.key(0))
     releases = [kind(bytes(32), f"release {i}") for i in range(3)]
-    assert len({_signatures(case, [key]).tobytes() for key in releases}) == 3, (
+    assert len({_signatures(case, [key], 30).tobytes() for key in releases}) == 3, (
         "another release has the same noise"
     )
     budget = "rho" if hasattr(case.mechanism, "rho") else "epsilon"
@@ -405,7 +406,7 @@ def every_number_varies_with_key_and_place(case: Case) -> None:
     outputs = set()
     for _ in range(3):
         variant = replace(case, mechanism=replace(case.mechanism, **{budget: hardly}))
-        outputs.add(_signatures(variant, [case.key(9)]).tobytes())
+        outputs.add(_signatures(variant, [case.key(9)], 30).tobytes())
         hardly = math.nextafter(hardly, math.inf)
     assert len(outputs) == 3, "another spec has the same noise"
 
@@ -573,7 +574,7 @@ def memory_stays_flat(case: Case) -> None:
     """A stream ten times as long takes no more memory at its peak, but for some chance."""
     if not case.mechanism.bounded_memory or limit_of(case.unit) is not None:
         return
-    rows = case.rows(1000 if COMPILED else 200, "memory")
+    rows = case.rows(1000, "memory")
     slack = 4 * rows.nbytes  # half of what nine more blocks take
 
     def peak(blocks: int) -> int:

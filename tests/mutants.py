@@ -307,7 +307,9 @@ class FromGenerator(Laplace):
 @dataclass(frozen=True)
 class MinusZeroKept(noise.DiscreteLaplace):
     def sample(self, words):
-        return geometric_table(self.scale).sample_signed(words)[0]
+        size = geometric_table(self.scale).sample(words)
+        minus = words.branch(100).take() >> np.uint64(63)
+        return np.where(minus == 1, -size, size)
 
 
 @broken("minus zero not drawn again", "laplace, event", samplers_follow_their_laws)

@@ -7,7 +7,6 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,19 +17,7 @@ from tempriv.errors import BudgetRefusal, LedgerRefusal, UsageRefusal
 from tempriv.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, Pure
 from tempriv.ledger import Ledger, Output, Receipt, Scope, Total
 from tempriv.units import Event, Near, WholeSeries, Window
-
-HALF = Guarantee(loss=Pure(0.5), unit=Event())
-EVERYONE = Scope(start=0, end=9, step=1)
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.create(tmp_path / "ledger.sqlite") as opened:
-        yield opened
-
-
-def span(start: int, end: int, *members: str, step: int | None = 1, **others: str) -> Scope:
-    return Scope(members=members or None, start=start, end=end, step=step, **others)
+from tests.ledgers import EVERYONE, HALF, span
 
 
 class TestDatasets:

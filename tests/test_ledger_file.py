@@ -5,24 +5,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tempriv.errors import LedgerRefusal
-from tempriv.guarantees import Guarantee, Pure
 from tempriv.ledger import Ledger, Scope, default_path
-from tempriv.units import Event
-
-HALF = Guarantee(loss=Pure(0.5), unit=Event())
-EVERYONE = Scope(start=0, end=9, step=1)
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.create(tmp_path / "ledger.sqlite") as opened:
-        yield opened
+from tests.ledgers import EVERYONE, HALF
 
 
 def test_it_is_private_from_the_first_byte_and_so_are_its_side_files(tmp_path):

@@ -9,8 +9,9 @@ import pytest
 
 from tempriv.mechanisms import Laplace
 from tempriv.mechanisms.protocol import Stream
-from tests.conformance import CHECKS, NAMED, spec_survives_json
+from tests.conformance import CHECKS, NAMED, memory_stays_flat, spec_survives_json
 from tests.mutants import MUTANTS, streaming
+from tests.statistics import COMPILED
 
 HOW_MANY = 46
 
@@ -29,6 +30,8 @@ def passes(case, check):
 
 @pytest.mark.parametrize(("mutant", "check"), PAIRS, ids=said)
 def test_the_check_kills_the_mutant_and_spares_the_original(mutant, check):
+    if check is memory_stays_flat and not COMPILED:
+        pytest.skip("see test_conformance")
     assert passes(mutant.original, check)
     with pytest.raises(AssertionError):
         check(mutant.case)
@@ -44,6 +47,8 @@ class Renamed(Laplace):
 def test_being_derived_kills_nothing_by_itself(check):
     original = NAMED["laplace, event"]
     given = {f.name: getattr(original.mechanism, f.name) for f in fields(Renamed)}
+    if check is memory_stays_flat and not COMPILED:
+        pytest.skip("see test_conformance")
     if check is spec_survives_json:
         pytest.skip("only the classes in ALL are decoded")
     check(replace(original, mechanism=Renamed(**given)))

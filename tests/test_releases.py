@@ -9,13 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tempriv as tp
-from tempriv.releases import (
-    SHAPE,
-    read_about,
-    remove_stale_partials,
-    sidecar_of,
-    write_durably,
-)
+from tempriv.files import write_durably
+from tempriv.releases import SHAPE, read_about, remove_stale_partials, sidecar_of
 from tempriv.verify import verify
 
 LAPLACE = tp.Laplace(epsilon=1.0, bounds=(0, 5))

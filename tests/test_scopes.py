@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,20 +18,9 @@ from tempriv.guarantees import Approximate, Concentrated, Guarantee, Pure
 from tempriv.ledger import Ledger, Scope
 from tempriv.scopes import EARLIEST, LATEST, Share, member_classes, totals, widths
 from tempriv.units import Event, Near, Person, Unit, WholeSeries, Window
+from tests.ledgers import HALF, span
 
 DELTA = 1e-6
-HALF = Guarantee(loss=Pure(0.5), unit=Event())
-EVERYONE = Scope(start=0, end=9, step=1)
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[Ledger]:
-    with Ledger.create(tmp_path / "ledger.sqlite") as opened:
-        yield opened
-
-
-def span(start: int, end: int, *members: str, step: int | None = 1, **others: str) -> Scope:
-    return Scope(members=members or None, start=start, end=end, step=step, **others)
 
 
 def spent(ledger: Ledger, *scopes: Scope, unit: Unit, promise: Guarantee = HALF) -> float:

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tempriv import geometric
-from tempriv.thresholds import Cuts, Real, decimal_of, exp_minus, is_below
+from tempriv.thresholds import GUARD_DIGITS, Cuts, Real, decimal_of, exp_minus, is_below
 from tests.reference import noise as reference
 
 pytest_plugins = ["tests.statistics"]
@@ -93,9 +93,18 @@ def test_bounds_hold_where_the_formula_loses_digits(scale, base, bits):
         assert high - low == 1
 
 
-def test_the_largest_scale_of_a_table_leaves_guard_digits():
-    scale = geometric.MOST_CELLS * 4 ** (geometric.DIGIT_BITS - 2)
-    assert math.log10(scale) < 12
+def test_the_guard_digits_cover_what_the_formula_of_the_largest_table_loses():
+    # enclosures are of whole numbers and seldom tell; so the error itself is measured
+    base = 1 << (geometric.DIGIT_BITS - 2)
+    scale = Fraction(geometric.MOST_CELLS * base**2)
+    precision, lost = 80, []
+    for i in (1, 2, 3, 1000, base - 1):
+        real = geometric._low_digit(1 / scale, base).reals[i - 1]
+        with decimal.localcontext(prec=precision):
+            computed = Fraction(real.formula())
+        truth = Fraction(reference.low_digit_cut(i, 1 / scale, base, 600)[0], 2**600)
+        lost.append(abs(computed - truth) / truth * 10**precision)
+    assert 10**9 < max(lost) < 10 ** (GUARD_DIGITS - 1)
 
 
 def test_bounds_at_the_ends():

@@ -1,9 +1,9 @@
 """Geometric variables, P(G >= g) = e^(-g / scale), exactly: by digit tables or by a certified log.
 
-The digits of a geometric variable in a mixed radix are independent. With a fixed scale each digit
-is read from a table by 16 bits of one word; the few words that fall on a boundary are finished with
-further digits. With a scale for each row the variable is floor(-scale * ln U), where the floor is
-taken in floating point only when the margin of error cannot change it.
+The digits of a geometric variable in a mixed radix are independent. With a fixed scale each digit,
+and a sign, is read from a table by 16 bits of one word; the few words that fall on a boundary are
+finished with further digits. With a scale for each row the variable is floor(-scale * ln U), where
+the floor is taken in floating point only when the margin of error cannot change it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import require
-from tempriv.kernels import digit_sums, geometric_by_log
+from tempriv.kernels import digit_sums, finish_sums, geometric_by_log
 from tempriv.randomness import Words
-from tempriv.thresholds import Cuts, Integers, Real, Words64, decimal_of
+from tempriv.thresholds import Cuts, Integers, Real, Words64, cells_of, decimal_of
 
 Rows = npt.NDArray[np.intp]
 
 DIGIT_BITS = 16
-LEVELS = 3  # two low digits and the top one, 48 bits of a word; bit 63 is left for a sign
-SIGN = np.uint64(1 << 63)
-TOP = LEVELS - 1
+TOP = 2  # two low digits and the top one
+SIGN = 3  # and a sign: 64 bits of a word in all
+LEVELS = 4
+NO_SIGN = 1 << DIGIT_BITS  # a coin that no 16 bits reach
 TOP_REACH = 40  # the top digit's table ends at this multiple of its scale
 MOST_CELLS = 500  # the largest scale of a top digit whose cells still fit the table
 
@@ -44,63 +45,60 @@ class GeometricTable:
             f"scale={float(scale):g} grid steps: the grid is "
             "too fine for this much noise; choose a coarser grid",
         )
-        self.shifts = np.array([level * bits for level in range(LEVELS)], dtype=np.int64)
+        self.shifts = np.array([0, bits, TOP * bits], dtype=np.int64)
         self.cuts = [_low_digit(base**level / scale, base) for level in range(TOP)]
-        self.cuts.append(_top_digit(scale / base**TOP))
-        self.tables = np.zeros((LEVELS, 1 << DIGIT_BITS), dtype=np.int16)
-        for level, cuts in enumerate(self.cuts):
-            self.tables[level] = _first_level(cuts, open_ended=level == TOP)
+        self.cuts += [_top_digit(scale / base**TOP), _sign(scale)]
+        self.tables = np.stack(
+            [_first_level(self.cuts[level], level == TOP) for level in range(SIGN)]
+        )
+        self.coin = int(self.cuts[SIGN].floors[0]) >> (64 - DIGIT_BITS)
 
     def sample(self, words: Words) -> Integers:
         """The variable for each row, from 48 bits of one word and more if needed."""
-        return self._sample(words, signed=False)[0]
+        return self._sample(words, NO_SIGN)
 
-    def sample_signed(self, words: Words) -> tuple[Integers, Rows]:
-        """With a fair sign, and the rows where minus zero came out, which are to be drawn again.
+    def sample_signed(self, words: Words) -> Integers:
+        """Of either sign, P(k) proportional to e^(-|k| / scale).
 
-        Zero must not count twice: P(k) is then proportional to e^(-|k| / scale).
+        The variable itself with probability 1 / (1 + e^(-1 / scale)), else -1 minus it: zero then
+        comes out one way only, and nothing has to be drawn again.
         """
-        return self._sample(words, signed=True)
+        return self._sample(words, self.coin)
 
-    def _sample(self, words: Words, signed: bool) -> tuple[Integers, Rows]:
+    def _sample(self, words: Words, coin: int) -> Integers:
         first = words.take()
         sums = np.empty(len(first), dtype=np.int64)
         unsure = np.empty(LEVELS * len(first), dtype=np.intp)
-        found = unsure[: digit_sums(first, self.tables, self.shifts, signed, sums, unsure)]
-        level = found & 3
-        rows = found >> 2
-        zeros = rows[level == LEVELS]
-        for number in range(LEVELS):
-            at = rows[level == number]
-            if len(at):
-                digits = self._digit(number, first[at], words.branch(number).only(at))
-                sums[at] += digits << self.shifts[number]
-        if signed:
-            late = rows[level < LEVELS]  # rising, a row once for each digit that was unsure
-            late = late[np.diff(late, prepend=-1) > 0]
-            late = late[first[late] >= SIGN]
-            sums[late] *= -1
-            zeros = np.sort(np.concatenate([zeros, late[sums[late] == 0]]))
-        return sums, zeros
+        unsure = unsure[: digit_sums(first, self.tables, self.shifts, coin, sums, unsure)]
+        if len(unsure):
+            cells = self._cells(unsure, first, words)
+            finish_sums(first, unsure, cells, self.shifts, coin, sums)
+        return sums
 
-    def _digit(self, level: int, first: Words64, words: Words) -> Integers:
-        """A digit from its 16 bits and 48 more, or as many as it takes."""
-        cuts = self.cuts[level]
-        more = words.take()
-        head = (first >> np.uint64(DIGIT_BITS * level)) << np.uint64(48)
-        digits = cuts.cells(head | (more >> np.uint64(16)), _leftover(more, words.branch(0).one))
-        return digits + self._beyond(digits, words) if level == TOP else digits
+    def _cells(self, unsure: Rows, first: Words64, words: Words) -> Integers:
+        """Second pass: digits from their 16 bits and 48 more, or as many as it takes."""
+        rows, levels = unsure >> 2, unsure & 3
+        more = words.take_branches(rows, levels, LEVELS)
+        head = (first[rows] >> (DIGIT_BITS * levels).astype(np.uint64)) << np.uint64(48)
 
-    def _beyond(self, digits: Integers, words: Words) -> Integers:
+        def after(i: int, depth: int) -> int:
+            return words.branch(int(levels[i])).branch(0).one(int(rows[i]), depth)
+
+        cells = cells_of(self.cuts, levels, head | (more >> np.uint64(16)), _leftover(more, after))
+        ends = np.flatnonzero((levels == TOP) & (cells == len(self.cuts[TOP].reals)))
+        if len(ends):
+            cells[ends] += self._beyond(words.branch(TOP).only(rows[ends]))
+        return cells
+
+    def _beyond(self, words: Words) -> Integers:
         """A geometric variable forgets: past the last cut it is that cut plus a fresh one."""
         cuts = self.cuts[TOP]
-        extra = np.zeros(len(digits), dtype=np.int64)
-        at = np.flatnonzero(digits == len(cuts.reals))
-        if len(at):
-            words = words.only(at).branch(1)
-            fresh = cuts.cells(words.take(), words.branch(0).one)
-            extra[at] = fresh + self._beyond(fresh, words)
-        return extra
+        words = words.branch(1)
+        fresh = cuts.cells(words.take(), words.branch(0).one)
+        again = np.flatnonzero(fresh == len(cuts.reals))
+        if len(again):
+            fresh[again] += self._beyond(words.only(again))
+        return fresh
 
 
 def _leftover(more: Words64, after: Callable[[int, int], int]) -> Callable[[int, int], int]:
@@ -130,6 +128,11 @@ def _top_digit(scale: Fraction) -> Cuts:
     """P(digit < i) = 1 - e^(-i / scale), up to a cell beyond which the law starts anew."""
     cells = math.ceil(TOP_REACH * scale) + 1
     return Cuts([Real(functools.partial(_reached, i / scale)) for i in range(1, cells + 1)])
+
+
+def _sign(scale: Fraction) -> Cuts:
+    """One cut: plus below 1 / (1 + e^(-1 / scale))."""
+    return Cuts([Real(lambda: 1 / (1 + (-decimal_of(1 / scale)).exp()))])
 
 
 def _first_level(cuts: Cuts, open_ended: bool) -> npt.NDArray[np.int16]:

@@ -16,12 +16,12 @@ Array = Any  # numba takes its types from the calls
 
 @njit(cache=True, nogil=True)
 def digit_sums(
-    words: Array, tables: Array, shifts: Array, signed: bool, sums: Array, unsure: Array
+    words: Array, tables: Array, shifts: Array, coin: int, sums: Array, unsure: Array
 ) -> int:
-    """Add up the digits that 16 bits each decide; if signed, bit 63 is a minus sign.
+    """Add up the digits that 16 bits each decide; the top 16 bits, if above the coin, say minus.
 
-    Lists row * 4 + level for digits that 16 bits do not decide (their row is left without a sign),
-    and row * 4 + 3 for a zero with a minus sign.
+    Minus stands for -1 - sum. Lists row * 4 + level for digits (level 3: the sign) that 16 bits do
+    not decide; the sum of such a row is left unfinished and without its sign.
     """
     found = 0
     mask = np.uint64(0xFFFF)
@@ -30,8 +30,9 @@ def digit_sums(
         first = tables[0, word & mask]
         second = tables[1, (word >> np.uint64(16)) & mask]
         third = tables[2, (word >> np.uint64(32)) & mask]
-        minus = np.int64(word >> np.uint64(63)) if signed else np.int64(0)
-        if (first | second | third) < 0:
+        toss = np.int64(word >> np.uint64(48))
+        minus = np.int64(toss > coin)
+        if (first | second | third) < 0 or toss == coin:
             minus = np.int64(0)
             if first < 0:
                 unsure[found] = 4 * i
@@ -45,31 +46,57 @@ def digit_sums(
                 unsure[found] = 4 * i + 2
                 found += 1
                 third = np.int16(0)
+            if toss == coin:
+                unsure[found] = 4 * i + 3
+                found += 1
         total = np.int64(first) + (np.int64(second) << shifts[1]) + (np.int64(third) << shifts[2])
-        if minus & (total == 0):
-            unsure[found] = 4 * i + 3
-            found += 1
-        sums[i] = (total ^ -minus) + minus
+        sums[i] = total ^ -minus
     return found
 
 
 @njit(cache=True, nogil=True)
-def cells_and_ties(floors: Array, words: Array, cells: Array, ties: Array) -> int:
-    """Count the cuts at or below each word; list the words too close to a cut to tell."""
+def finish_sums(
+    words: Array, unsure: Array, cells: Array, shifts: Array, coin: int, sums: Array
+) -> None:
+    """Put the digits that were looked up, and then the sign, into the sums left unfinished."""
+    at = 0
+    while at < unsure.size:
+        i = unsure[at] >> 2
+        minus = np.int64(np.int64(words[i] >> np.uint64(48)) > coin)
+        total = sums[i]
+        while at < unsure.size and unsure[at] >> 2 == i:
+            level = unsure[at] & 3
+            if level == 3:
+                minus = cells[at]
+            else:
+                total += cells[at] << shifts[level]
+            at += 1
+        sums[i] = total ^ -minus
+
+
+@njit(cache=True, nogil=True)
+def cells_and_ties(
+    floors: Array, starts: Array, tables: Array, words: Array, cells: Array, ties: Array
+) -> int:
+    """Count the cuts at or below each word; list the words too close to a cut to tell.
+
+    ``floors`` holds several tables of cuts one after the other; table t begins at ``starts[t]``.
+    """
     found = 0
     for i in range(words.size):
         word = words[i]
-        low = 0
-        high = floors.size
+        begin = starts[tables[i]]
+        low = begin
+        high = starts[tables[i] + 1]
         while low < high:
             middle = (low + high) >> 1
             if floors[middle] <= word:
                 low = middle + 1
             else:
                 high = middle
-        cells[i] = low
+        cells[i] = low - begin
         # a cut lies in [floor, floor + 2)
-        if low > 0 and word - floors[low - 1] <= np.uint64(1):
+        if low > begin and word - floors[low - 1] <= np.uint64(1):
             ties[found] = i
             found += 1
     return found

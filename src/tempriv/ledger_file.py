@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tempriv.errors import LedgerRefusal, require
+from tempriv.files import sync_directory
 
 APPLICATION = 0x74707276  # "tprv"
 VERSION = 1
@@ -208,7 +209,7 @@ def create_file(path: Path, busy_seconds: float) -> LedgerFile:
         # private from the first byte; SQLite gives its side files the same mode
         with contextlib.suppress(FileExistsError):
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-            _sync_folder(path.parent)
+            sync_directory(path.parent)
     except OSError as problem:
         raise LedgerRefusal(
             f"ledger {path}: it cannot be created ({problem.strerror}); name another place"
@@ -218,12 +219,3 @@ def create_file(path: Path, busy_seconds: float) -> LedgerFile:
         file.recognise()
         file.write_ahead()
     return open_file(path, busy_seconds)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the name of a new file survive a power cut; SQLite does so for its side files."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

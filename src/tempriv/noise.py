@@ -44,8 +44,19 @@ class Law(Protocol):
 
 def draw(law: Law, runs: Sequence[Run], purpose: str) -> Integers:
     """One draw for each step of the runs; large blocks are taken in parts that fit the cache."""
-    parts = [law.sample(Words(part, purpose)) for part in blocks_of_runs(runs, PART)]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    parts = list(blocks_of_runs(runs, PART))
+    if len(parts) == 1:
+        return law.sample(Words(parts[0], purpose))
+    out, at = None, 0
+    for part in parts:
+        drawn = law.sample(Words(part, purpose))
+        if out is None:
+            count = sum(run.count for run in runs)
+            out = np.empty((count, *drawn.shape[1:]), dtype=np.int64)
+        out[at : at + len(drawn)] = drawn
+        at += len(drawn)
+    assert out is not None
+    return out
 
 
 def _until_accepted(words: Words, draw: Callable[[Words, Rows], tuple[Integers, Rows]]) -> Integers:
@@ -112,9 +123,7 @@ class DiscreteLaplace:
         return _outward(self.pmf, tail)
 
     def sample(self, words: Words) -> Integers:
-        table = geometric_table(self.scale)
-
-        return _until_accepted(words, lambda lanes, rows: table.sample_signed(lanes))
+        return geometric_table(self.scale).sample_signed(words)
 
 
 def discrete_laplace_varying(scales: Floats, words: Words) -> Integers:
@@ -169,7 +178,7 @@ class DiscreteGaussian:
         peak, spread = float(variance / scale), 2 * float(variance)
 
         def draw(lanes: Words, rows: Rows) -> tuple[Integers, Rows]:
-            value, zeros = proposal.sample_signed(lanes)
+            value = proposal.sample_signed(lanes)
 
             def exact(i: int) -> Real:
                 distance = abs(int(value[i])) - variance / scale
@@ -177,7 +186,6 @@ class DiscreteGaussian:
 
             rate = (np.abs(value) - peak) ** 2 / spread
             accepted = _with_probability_exp(lanes.branch(LEVELS), rate, exact)
-            accepted[zeros] = False
             return value, np.flatnonzero(~accepted)
 
         return _until_accepted(words, draw)

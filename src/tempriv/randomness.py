@@ -23,6 +23,7 @@ import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from tempriv.errors import KeyReuse, StateRefusal, require
+from tempriv.files import write_durably
 
 EPOCH = 1 << 16
 """Steps that share one link of the key chain; fixed, so that bits never depend on commits."""
@@ -83,11 +84,9 @@ class Key:
     def save(self, path: str | Path) -> None:
         """Keep the key for going on with streams in another process; only its owner can read it."""
         kept = {"secret": self._secret.hex(), "release": self.release_id, "seed": self.seed}
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            json.dump(kept, file)
-            file.flush()
-            os.fsync(file.fileno())
+        path = Path(path)
+        require(not path.exists(), f"{path}: exists already; keep each key in a file of its own")
+        write_durably(path, json.dumps(kept).encode())
 
     @classmethod
     def load(cls, path: str | Path) -> Key:
@@ -270,9 +269,22 @@ class Words:
 
     def take(self, lane: int = 0) -> npt.NDArray[np.uint64]:
         """One word for every row."""
+        prefix = self._prefix(self._lane, lane)
+        if self._rows is None:
+            return self._take_all(prefix)
+        return self._take(self._rows, np.frombuffer(prefix, dtype=">u4"))
+
+    def take_branches(
+        self, rows: npt.NDArray[np.intp], numbers: npt.NDArray[np.intp], count: int
+    ) -> npt.NDArray[np.uint64]:
+        """One word each for some rows (rising, maybe repeated), from the branch of that number."""
+        prefixes = b"".join(self._prefix(self.branch(i)._lane, 0) for i in range(count))
+        lanes = np.frombuffer(prefixes, dtype=">u4").reshape(count, 3)
+        return self._take(rows if self._rows is None else self._rows[rows], lanes[numbers])
+
+    def _prefix(self, branch: int, lane: int) -> bytes:
         require(0 <= lane < 1 << BRANCH_BITS, f"lane {lane}: too many", KeyReuse)
-        prefix = ((self._lane << BRANCH_BITS) + lane).to_bytes(LANE_BYTES, "big")
-        return self._take_all(prefix) if self._rows is None else self._take(prefix, self._rows)
+        return ((branch << BRANCH_BITS) + lane).to_bytes(LANE_BYTES, "big")
 
     def _take_all(self, prefix: bytes) -> npt.NDArray[np.uint64]:
         # a run that starts at an odd step begins in the middle of a counter block: take the block
@@ -287,12 +299,14 @@ class Words:
             cipher.update_into(_ZEROS[: 8 * (high + 1 - low)], view[8 * low :])
         return out[1:]
 
-    def _take(self, prefix: bytes, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.uint64]:
+    def _take(
+        self, rows: npt.NDArray[np.intp], lanes: npt.NDArray[np.uint32]
+    ) -> npt.NDArray[np.uint64]:
         out = np.empty(len(rows), dtype=np.uint64)
         piece = np.searchsorted(self._offsets, rows, side="right") - 1
         step = rows + (np.array(self._starts) - np.array(self._offsets[:-1]))[piece]
         counters = np.empty((len(rows), 4), dtype=">u4")
-        counters[:, :3] = np.frombuffer(prefix, dtype=">u4")
+        counters[:, :3] = lanes
         counters[:, 3] = step >> 1
         edges = [*np.flatnonzero(np.diff(piece, prepend=-1)).tolist(), len(rows)]
         for low, high in itertools.pairwise(edges):

@@ -26,6 +26,7 @@ import pyarrow.parquet
 
 from tempriv import guarantees, spec
 from tempriv.errors import DataRefusal, Refusal, UsageRefusal, require
+from tempriv.files import follow_umask, private_file, sync_directory, write_durably
 from tempriv.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.version import VERSION
 
@@ -198,36 +199,6 @@ def _csv(batch: pa.RecordBatch) -> Any:
     return sink.getvalue()
 
 
-def private_file(path: Path) -> IO[bytes]:
-    """A new file that only its owner can read, whatever the umask."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    os.fchmod(descriptor, 0o600)
-    return os.fdopen(descriptor, "wb")
-
-
-def write_durably(path: Path, data: bytes) -> None:
-    """Replace a file in one step; what is there after a crash is the old one or the new one."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with private_file(partial) as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    _sync_directory(path.parent)
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def checksum(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
@@ -309,14 +280,7 @@ def publish(path: Path, partial: Path, about: dict[str, Any]) -> None:
         follow_umask(partial)
         partial.replace(path)
     sidecar_of(partial).unlink(missing_ok=True)
-    _sync_directory(path.parent)
-
-
-def follow_umask(path: Path) -> None:
-    """For what is public: the permissions that the user's umask asks for."""
-    mask = os.umask(0)
-    os.umask(mask)
-    path.chmod(0o666 & ~mask)
+    sync_directory(path.parent)
 
 
 def _json(about: dict[str, Any]) -> bytes:

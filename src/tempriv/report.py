@@ -18,11 +18,12 @@ import numpy as np
 from tempriv import guarantees
 from tempriv.clock import describe_step, describe_tick
 from tempriv.errors import Refusal, require
+from tempriv.files import follow_umask, write_durably
 from tempriv.guarantees import Guarantee, NoGuarantee, Pure
 from tempriv.mechanisms.forms import Choices, Places
 from tempriv.mechanisms.protocol import Mechanism
 from tempriv.plots import About, Trace, bounds_of, kind_of, shown, trace_of
-from tempriv.releases import Release, follow_umask, ledger_sentence, write_durably
+from tempriv.releases import Release, ledger_sentence
 from tempriv.series import Block
 from tempriv.spec import KIND
 from tempriv.svg import pictures

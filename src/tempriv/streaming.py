@@ -24,10 +24,10 @@ import numpy as np
 
 from tempriv import spec
 from tempriv.errors import LedgerRefusal, Refusal, StateRefusal, require
+from tempriv.files import write_durably
 from tempriv.lines import Lines, Reading
 from tempriv.mechanisms.protocol import Mechanism, Seen, limit_of, perturb_block
 from tempriv.randomness import EPOCH, Key, Run, SeriesKey, fresh_series_key, new_id
-from tempriv.releases import write_durably
 from tempriv.series import Block
 
 MAGIC = b"tempriv stream 1\n"

@@ -84,10 +84,23 @@ class Cuts:
 
     def cells(self, words: Words64, more: Callable[[int, int], int]) -> Integers:
         """The cell of each word; ``more(i, depth)`` gives further digits for number i."""
-        cells = np.empty(len(words), dtype=np.int64)
-        ties = np.empty(len(words), dtype=np.intp)
-        for i in ties[: cells_and_ties(self.floors, words, cells, ties)].tolist():
-            # bisecting asks for the same digits again; they are a pure function, so they agree
-            below = functools.partial(is_below, int(words[i]), functools.partial(more, i))
-            cells[i] = bisect.bisect_left(self.reals, True, key=below)
-        return cells
+        return cells_of([self], np.zeros(len(words), dtype=np.int64), words, more)
+
+    def decide(self, word: int, more: Callable[[int], int]) -> int:
+        """The cell of one word, by as many digits as it takes."""
+        # bisecting asks for the same digits again; they are a pure function, so they agree
+        below = functools.partial(is_below, word, more)
+        return bisect.bisect_left(self.reals, True, key=below)
+
+
+def cells_of(
+    tables: Sequence[Cuts], which: Integers, words: Words64, more: Callable[[int, int], int]
+) -> Integers:
+    """The cell of each word in the table that is meant for it."""
+    floors = np.concatenate([cuts.floors for cuts in tables])
+    starts = np.cumsum([0, *(len(cuts.floors) for cuts in tables)])
+    cells = np.empty(len(words), dtype=np.int64)
+    ties = np.empty(len(words), dtype=np.intp)
+    for i in ties[: cells_and_ties(floors, starts, which, words, cells, ties)].tolist():
+        cells[i] = tables[which[i]].decide(int(words[i]), functools.partial(more, i))
+    return cells

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,11 +12,24 @@ from tempriv.cli import budget, options
 from tempriv.cli.options import Json, LedgerOption
 from tempriv.errors import UsageRefusal, require
 
+if TYPE_CHECKING:
+    from tempriv.ledger import Ledger
+
 CREATE = """
 [bold]Example[/bold]: at most epsilon 3 for any day of a meter
 
   tempriv budget create meters --epsilon 3 --unit window --window 24
 """
+
+
+AnyDataset = Annotated[str | None, typer.Argument(help="Name of the dataset; all by default.")]
+
+
+def _open(path: Path | None) -> Ledger:
+    book = options.existing_ledger(path, False)
+    if book is None:
+        raise UsageRefusal("there is no ledger yet; tempriv budget create makes one")
+    return book
 
 
 def _name(dataset: str) -> str:
@@ -61,19 +74,14 @@ def create(
 
 @budget.command()
 def show(
-    dataset: Annotated[
-        str | None, typer.Argument(help="Name of the dataset; all by default.")
-    ] = None,
+    dataset: AnyDataset = None,
     ledger: LedgerOption = None,
     as_json: Json = False,
 ) -> None:
     """What was spent and what is left."""
     from tempriv import spec
 
-    book = options.existing_ledger(ledger, False)
-    if book is None:
-        raise UsageRefusal("there is no ledger yet; tempriv budget create makes one")
-    with book:
+    with _open(ledger) as book:
         names = book.datasets() if dataset is None else (_name(dataset),)
         shown = [book.show(name) for name in names]
     if as_json:
@@ -104,9 +112,7 @@ def show(
 
 @budget.command()
 def log(
-    dataset: Annotated[
-        str | None, typer.Argument(help="Name of the dataset; all by default.")
-    ] = None,
+    dataset: AnyDataset = None,
     ledger: LedgerOption = None,
     as_json: Json = False,
 ) -> None:
@@ -114,10 +120,7 @@ def log(
     from tempriv import spec
     from tempriv.clock import describe_tick
 
-    book = options.existing_ledger(ledger, False)
-    if book is None:
-        raise UsageRefusal("there is no ledger yet; tempriv budget create makes one")
-    with book:
+    with _open(ledger) as book:
         entries = book.log(None if dataset is None else _name(dataset))
     if as_json:
         print(json.dumps(spec.encode(entries)))

@@ -257,7 +257,7 @@ def read_state(state: bytes) -> SavedState:
     return saved
 
 
-def start(mechanism: Mechanism, key: Key, series: str) -> Stream:
+def start(mechanism: Mechanism, key: Key, series: str = "series") -> Stream:
     """Open a stream; a key opens each (mechanism, series) once."""
     require(isinstance(series, str), f"series={series!r}: must be a name, such as 'series'")
     digest = spec.digest(mechanism)

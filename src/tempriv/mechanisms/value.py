@@ -29,8 +29,7 @@ from tempriv.mechanisms.forms import (
     power_of_two,
     power_of_two_below,
 )
-from tempriv.mechanisms.protocol import Draw, Stream, start
-from tempriv.randomness import Key
+from tempriv.mechanisms.protocol import Draw, start
 from tempriv.series import Bounds, Categories
 from tempriv.units import Event, Near, Person, Unit, WholeSeries, Window
 
@@ -55,9 +54,14 @@ def _total(budget: float, columns: int, per_column: bool) -> float:
     return budget * columns if per_column else budget
 
 
-def _add_noise(readings: Integers, draw: Draw, laws: list[Any]) -> Integers:
+def _numbers(mechanism: Any) -> Numbers:
+    return Numbers(mechanism.bounds, mechanism.grid)
+
+
+def _add_noise(mechanism: Any, readings: Integers, draw: Draw) -> Integers:
     """Independent noise for every reading and column."""
-    return readings + np.stack([draw(law, f"column {i}") for i, law in enumerate(laws)], axis=1)
+    drawn = [draw(law, f"column {i}") for i, law in enumerate(mechanism.laws)]
+    return readings + np.stack(drawn, axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,9 +102,7 @@ class Laplace:
     def share(self) -> Fraction:
         return _share(self.epsilon, self.unit, len(self.bounds), self.per_column)
 
-    @property
-    def form(self) -> Numbers:
-        return Numbers(self.bounds, self.grid)
+    form = property(_numbers)
 
     @property
     def laws(self) -> list[noise.DiscreteLaplace]:
@@ -126,11 +128,8 @@ class Laplace:
             grid * law.mean_magnitude for grid, law in zip(self.grid, self.laws, strict=True)
         )
 
-    def perturb(self, readings: Integers, draw: Draw) -> Integers:
-        return _add_noise(readings, draw, self.laws)
-
-    def start(self, key: Key, series: str = "series") -> Stream:
-        return start(self, key, series)
+    perturb = _add_noise
+    start = start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,9 +167,7 @@ class Gaussian:
     def share(self) -> Fraction:
         return _share(self.rho, self.unit, len(self.bounds), self.per_column)
 
-    @property
-    def form(self) -> Numbers:
-        return Numbers(self.bounds, self.grid)
+    form = property(_numbers)
 
     @property
     def laws(self) -> list[noise.DiscreteGaussian]:
@@ -196,11 +193,8 @@ class Gaussian:
             grid * _mean_magnitude(law) for grid, law in zip(self.grid, self.laws, strict=True)
         )
 
-    def perturb(self, readings: Integers, draw: Draw) -> Integers:
-        return _add_noise(readings, draw, self.laws)
-
-    def start(self, key: Key, series: str = "series") -> Stream:
-        return start(self, key, series)
+    perturb = _add_noise
+    start = start
 
 
 def _mean_magnitude(law: noise.DiscreteGaussian) -> float:
@@ -272,10 +266,9 @@ class RandomizedResponse:
         return tuple(1 - law.keep for law in self.laws)
 
     def perturb(self, readings: Integers, draw: Draw) -> Integers:
-        return _add_noise(readings, draw, self.laws) % self.form.sizes
+        return _add_noise(self, readings, draw) % self.form.sizes
 
-    def start(self, key: Key, series: str = "series") -> Stream:
-        return start(self, key, series)
+    start = start
 
 
 def _categories_of(given: Any) -> Categories:
@@ -386,5 +379,4 @@ class PlanarLaplace:
     def perturb(self, readings: Integers, draw: Draw) -> Integers:
         return readings + draw(self.law, "place")
 
-    def start(self, key: Key, series: str = "series") -> Stream:
-        return start(self, key, series)
+    start = start
