@@ -36,7 +36,10 @@ LOSSES = [
     *map(Approximate, (0.1, 1.0, 5.0, 8.0), (1e-9, 1e-6, 1e-6, 0.1)),
     *map(Concentrated, (0.0, 0.005, 0.5, 2.0)),
 ]
-UNITS = [Event(), Window(2), Window(3), Person(2, Event()), Near(10.0), Near(25.0)]
+UNITS = [
+    Event(), Window(2), Window(3), WholeSeries(2), WholeSeries(5), Person(2, Event()),
+    Near(10.0), Near(25.0),
+]  # fmt: skip
 SAMPLES = [
     Guarantee(loss, unit, model)
     for loss in LOSSES
@@ -261,7 +264,7 @@ def test_published_claims_say_whether_they_hold():
         (lambda: Pure(math.inf), "epsilon=inf: "),
         (lambda: Pure("1"), "epsilon=1: "),
         (lambda: Approximate(-1.0, 0.1), "epsilon=-1.0: "),
-        (lambda: Approximate(1.0, 1.0), "delta=1.0: "),
+        (lambda: Approximate(1.0, 1.5), "delta=1.5: "),
         (lambda: Approximate(1.0, -0.1), "delta=-0.1: "),
         (lambda: Approximate(1.0, math.nan), "delta=nan: "),
         (lambda: Approximate(1.0, "x"), "delta=x: "),

@@ -12,7 +12,7 @@ import pytest
 
 from tempriv import geometric, kernels, noise
 from tempriv.errors import UsageRefusal
-from tempriv.geometric import DIGIT_BITS, LEVELS, TOP, geometric_table
+from tempriv.geometric import DIGIT_BITS, LEVELS, NO_SIGN, SIGN, TOP, geometric_table
 from tempriv.noise import (
     Bernoulli,
     DiscreteGaussian,
@@ -73,6 +73,11 @@ class Scripted:
 
     def one(self, row, lane):
         return int(self.only(np.array([row])).take(lane)[0])
+
+    def take_branches(self, rows, numbers, count):
+        branches = [self.branch(number) for number in range(count)]
+        pairs = zip(numbers.tolist(), rows.tolist(), strict=True)
+        return np.array([branches[number].one(row, 0) for number, row in pairs], dtype=np.uint64)
 
     def take(self, lane=0):
         words = self.words.take(lane).copy()
@@ -213,9 +218,8 @@ def test_the_tail_of_a_tiny_scale_is_right_given_that_the_first_bits_do_not_deci
     # the digit's first 16 bits are all ones in every row, so P(G >= 1) is e^(-1 / scale) 2^16
     count = DRAWS
     table = geometric_table(scale)
-    more = Words([run(seed, count)], "noise")
-    first = np.full(count, 0xFFFF << 32, dtype=np.uint64)
-    digits = table._digit(TOP, first, more)
+    first = np.full(count, 0xFFFF << DIGIT_BITS * TOP, dtype=np.uint64)
+    digits = table._cells(4 * np.arange(count) + TOP, first, Words([run(seed, count)], "noise"))
     probability = math.exp(-1 / scale) * 2**16
     nonzero = np.count_nonzero(digits)
     if COMPILED or scale > Fraction(1, 18):
@@ -679,17 +683,19 @@ TABLE_SCALES = [Fraction(1, 20), Fraction(1, 2), Fraction(1), Fraction(7, 3), Fr
 
 
 def exact_cuts(table, scale, level, bits):
-    """Enclosures of the cuts of one digit, from the definition."""
+    """Enclosures of the cuts of one digit or of the sign, from the definition."""
     base = 1 << int(table.shifts[1])
-    if level < TOP:
-        rate = base**level / scale
-        return [reference.low_digit_cut(i, rate, base, bits) for i in range(1, base)]
-    cells = len(table.cuts[TOP].reals)
-    return [reference.top_digit_cut(i, base**TOP / scale, bits) for i in range(1, cells + 1)]
+    if level == SIGN:
+        return [reference.sign_cut(1 / scale, bits)]
+    if level == TOP:
+        cells = len(table.cuts[TOP].reals)
+        return [reference.top_digit_cut(i, base**TOP / scale, bits) for i in range(1, cells + 1)]
+    rate = base**level / scale
+    return [reference.low_digit_cut(i, rate, base, bits) for i in range(1, base)]
 
 
 @pytest.mark.parametrize("scale", TABLE_SCALES, ids=str)
-@pytest.mark.parametrize("level", range(LEVELS))
+@pytest.mark.parametrize("level", range(SIGN))
 def test_every_entry_of_a_table_is_decided_rightly_or_left_open_for_a_reason(scale, level):
     table = geometric_table(scale)
     entries = 1 << DIGIT_BITS
@@ -706,6 +712,23 @@ def test_every_entry_of_a_table_is_decided_rightly_or_left_open_for_a_reason(sca
     # and the first 64 digits of each cut are those of the definition
     floors = [low >> (200 - 64) for low, _ in cuts]
     assert np.array_equal(table.cuts[level].floors, np.array(floors, dtype=np.uint64))
+
+
+@pytest.mark.parametrize("scale", [*TABLE_SCALES, Fraction(2**20)], ids=str)
+def test_the_sign_is_open_for_the_16_bits_that_hold_its_cut_and_no_others(scale):
+    table = geometric_table(scale)
+    low, high = reference.sign_cut(1 / scale, 200)
+    assert table.coin == low >> (200 - DIGIT_BITS) == high >> (200 - DIGIT_BITS)
+    assert table.cuts[SIGN].floors.tolist() == [low >> (200 - 64)]
+    tosses = np.arange(1 << DIGIT_BITS, dtype=np.uint64) << np.uint64(48)
+    sums = np.empty(len(tosses), dtype=np.int64)
+    unsure = np.empty(LEVELS * len(tosses), dtype=np.intp)
+    found = kernels.digit_sums(tosses, table.tables, table.shifts, table.coin, sums, unsure)
+    assert unsure[:found].tolist() == [4 * table.coin + SIGN]
+    # zero bits are a digit of zero, and minus stands for -1 minus that
+    assert not sums[: table.coin].any() and (sums[table.coin + 1 :] == -1).all()
+    found = kernels.digit_sums(tosses, table.tables, table.shifts, NO_SIGN, sums, unsure)
+    assert found == 0 and not sums.any()
 
 
 @pytest.mark.parametrize("open_ended", [False, True])
@@ -735,7 +758,7 @@ def test_the_digits_of_a_table_reach_every_integer_once(scale):
 
 
 @pytest.mark.parametrize("scale", TABLE_SCALES[1:-1], ids=str)
-@pytest.mark.parametrize("level", range(LEVELS))
+@pytest.mark.parametrize("level", [*range(SIGN), SIGN])
 def test_a_digit_on_a_cut_is_decided_by_as_many_digits_as_it_takes(scale, level):
     # the digit reads 16 bits of the first word, then 64 more, then 64 more, ...
     table = geometric_table(scale)
@@ -772,14 +795,15 @@ def test_a_digit_on_a_cut_is_decided_by_as_many_digits_as_it_takes(scale, level)
         return
     assert len(expected) >= 10
     source = scripted(len(expected), written)
-    first = source.take()
-    digits = table._digit(level, first, source.branch(level))
-    assert digits.tolist() == expected
-    # and the variable is made of these digits: the other two are zero, as 16 zero bits mean
-    assert [table.tables[other][0] for other in range(LEVELS)] == [0 if c else -1 for c in (
-        [True] * LEVELS)]  # fmt: skip
-    sums = table.sample(source)
-    assert sums.tolist() == [cell << int(table.shifts[level]) for cell in expected]
+    # the other digits are zero, as 16 zero bits mean
+    assert [table.tables[other][0] for other in range(SIGN)] == [0] * SIGN
+    if level == SIGN:
+        assert set(expected) == {0, 1}
+        assert table.sample_signed(source).tolist() == [-cell for cell in expected]
+    else:
+        sizes = [cell << int(table.shifts[level]) for cell in expected]
+        assert table.sample(source).tolist() == sizes
+        assert table.sample_signed(source).tolist() == sizes
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(7, 3), Fraction(40)], ids=str)
@@ -791,7 +815,7 @@ def test_past_the_end_of_the_table_the_law_starts_anew(scale, signed):
     bits = 64
     cuts = exact_cuts(table, scale, TOP, bits)
     fresh = [cuts[0][0] - 5, cuts[0][1] + 5, cuts[3][1] + 5, cuts[-3][1] + 2]
-    sign = 1 << 63 if signed else 0
+    sign = 0xFFFF << 48 if signed else 0
     written = {}
     expected = []
     for row, word in enumerate(fresh):
@@ -808,50 +832,41 @@ def test_past_the_end_of_the_table_the_law_starts_anew(scale, signed):
             write(written, path, 0, at, word)
             cell = sum(1 for _, high in cuts if high <= word)
             size = ((1 + again) * end + cell) << shift
-            expected.append(-size if signed else size)
+            expected.append(-1 - size if signed else size)
     source = scripted(len(expected), written)
-    values = table.sample_signed(source)[0] if signed else table.sample(source)
+    values = table.sample_signed(source) if signed else table.sample(source)
     assert values.tolist() == expected
 
 
-def test_minus_zero_is_drawn_again_whether_its_digits_were_certain_or_not():
+def test_a_row_is_put_together_from_all_that_its_16_bits_left_open():
     scale = Fraction(7, 3)
     table = geometric_table(scale)
-    minus = 1 << 63
-    # the first cuts of the two low digits, which 16 bits leave open
-    lowest, second = (exact_cuts(table, scale, level, 80)[0][0] >> 64 for level in (0, 1))
-    assert table.tables[0][lowest] == table.tables[1][second] == -1
-    both = lowest | second << DIGIT_BITS
-    rows = [
-        (0, 0, 0),
-        (minus, 0, 0),
-        (minus | lowest, 0, 0),
-        (minus | lowest, ONES, -1),
-        (lowest, 0, 0),
-        (1 << 62, 0, 0),
-        (minus | both, 0, 0),
-    ]
-    written = {}
-    for row, (first, more, _) in enumerate(rows):
-        write(written, (0,), 0, row, first)
-        for level in (0, 1):
-            write(written, (0, level), 0, row, more)
-        write(written, (1,), 0, row, table_word_of(table, 5))
-    source = scripted(len(rows), written)
-    values, again = table.sample_signed(source.branch(0))
-    assert values.tolist() == [value for *_, value in rows]
-    assert again.tolist() == [1, 2, 6]  # each once
-    assert DiscreteLaplace(scale).sample(source).tolist() == [0, 5, 5, -1, 0, 0, 5]
-
-
-def table_word_of(table, value):
-    """A word that certainly gives a small value."""
     bits = int(table.shifts[1])
-    digits = [value & (1 << bits) - 1, value >> bits & (1 << bits) - 1, value >> 2 * bits]
-    word = 0
-    for level, digit in enumerate(digits):
-        word |= int(np.flatnonzero(table.tables[level] == digit)[0]) << DIGIT_BITS * level
-    return word
+    # the first cut of each digit and that of the sign; zeros then fall below it, ones above
+    opened = [exact_cuts(table, scale, level, 80)[0][0] >> 64 for level in range(LEVELS)]
+    minus = 0xFFFF
+    written, expected = {}, []
+    for state in itertools.product(("zero", "below", "above"), repeat=LEVELS):
+        row = len(expected)
+        first = 0
+        for level, which in enumerate(state):
+            if which != "zero":
+                first |= opened[level] << DIGIT_BITS * level
+                write(written, (level,), 0, row, 0 if which == "below" else ONES)
+        size = sum(1 << bits * level for level in range(SIGN) if state[level] == "above")
+        write(written, (), 0, row, first)
+        expected.append(-1 - size if state[SIGN] == "above" else size)
+        if state[SIGN] == "zero":  # once more with a sign that its 16 bits decide
+            for level in range(SIGN):
+                written.setdefault(((level,), 0), {})
+                if row in written[(level,), 0]:
+                    write(written, (level,), 0, row + 1, written[(level,), 0][row])
+            write(written, (), 0, row + 1, first | minus << DIGIT_BITS * SIGN)
+            expected.append(-1 - size)
+    assert {0, -1} < set(expected)
+    source = scripted(len(expected), written)
+    assert table.sample_signed(source).tolist() == expected
+    assert DiscreteLaplace(scale).sample(source).tolist() == expected
 
 
 # exactness: the certified logarithm
@@ -1032,14 +1047,12 @@ def never_first(written, count):
 def test_discrete_gaussian_accepts_exactly_on_the_edge(variance):
     count = 400
     scale = math.isqrt(math.floor(variance)) + 1
-    proposed, zeros = geometric_table(Fraction(scale)).sample_signed(scripted(count, {}).branch(0))
+    proposed = geometric_table(Fraction(scale)).sample_signed(scripted(count, {}).branch(0))
 
     def bounds(row, bits):
         return reference.gaussian_acceptance(int(proposed[row]), variance, scale, bits)
 
     written, verdicts = accept_words(count, bounds, (0, LEVELS))
-    for row in zeros.tolist():
-        verdicts[row] = False
     assert_accepted(DiscreteGaussian(variance), written, verdicts, proposed)
 
 
@@ -1175,46 +1188,68 @@ def plain(kernel):
 
 
 def test_kernels_are_compiled_unless_numba_is_switched_off():
-    for kernel in (kernels.digit_sums, kernels.cells_and_ties, kernels.geometric_by_log):
+    for kernel in (
+        kernels.digit_sums,
+        kernels.finish_sums,
+        kernels.cells_and_ties,
+        kernels.geometric_by_log,
+    ):
         assert (plain(kernel) is not kernel) == COMPILED
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 20), Fraction(7, 3), Fraction(2**20)], ids=str)
 @pytest.mark.parametrize("signed", [False, True])
-def test_digit_sums_are_the_same_compiled_and_plain(scale, signed, rng):
+def test_sums_of_digits_are_the_same_compiled_and_plain(scale, signed, rng):
     table = geometric_table(scale)
+    coin = table.coin if signed else NO_SIGN
     words = rng.integers(0, 2**64, 5000, dtype=np.uint64)
     words[:8] = [0, ONES, 1 << 63, 0xFFFF, 0xFFFF << 16, 0xFFFF << 32, (1 << 63) - 1, 1]
-    # rows with one, two and three open digits
+    # rows with any of their digits and the sign open
     opened = [int(np.flatnonzero(t < 0)[0]) if (t < 0).any() else 0 for t in table.tables]
-    for row in range(8, 16):
-        words[row] = sum(opened[level] << 16 * level for level in range(3) if row >> level & 1)
+    opened.append(table.coin)
+    for row in range(8, 24):
+        words[row] = sum(
+            opened[level] << DIGIT_BITS * level for level in range(LEVELS) if row >> level & 1
+        )
     results = []
-    for kernel in (kernels.digit_sums, plain(kernels.digit_sums)):
+    for kernel, finish in [
+        (kernels.digit_sums, kernels.finish_sums),
+        (plain(kernels.digit_sums), plain(kernels.finish_sums)),
+    ]:
         sums = np.full(len(words), -99, dtype=np.int64)
         unsure = np.full(LEVELS * len(words), -99, dtype=np.intp)
-        found = kernel(words, table.tables, table.shifts, signed, sums, unsure)
-        results.append((found, sums, unsure))
-    (found, sums, unsure), (other_found, other_sums, other_unsure) = results
+        found = kernel(words, table.tables, table.shifts, coin, sums, unsure)
+        begun = sums.copy()
+        cells = np.arange(found, dtype=np.int64) % 2
+        finish(words, unsure[:found], cells, table.shifts, coin, sums)
+        results.append((found, begun, unsure, sums))
+    assert results[0][0] == results[1][0] > 0
+    for compiled, other in zip(*(result[1:] for result in results), strict=True):
+        np.testing.assert_array_equal(compiled, other)
+
+
+def test_cells_and_ties_are_the_same_compiled_and_plain_and_right(rng):
+    sizes = (0, 1, 5, 300)
+    floors = [np.sort(rng.integers(0, 2**64, size, dtype=np.uint64)) for size in sizes]
+    starts = np.cumsum([0, *sizes])
+    together = np.concatenate(floors)
+    near = np.repeat(together, 4) + np.tile(np.arange(4, dtype=np.uint64), len(together))
+    words = np.concatenate([rng.integers(0, 2**64, 2000, dtype=np.uint64), near])
+    tables = rng.integers(0, len(sizes), len(words))
+    results = []
+    for kernel in (kernels.cells_and_ties, plain(kernels.cells_and_ties)):
+        cells = np.full(len(words), -99, dtype=np.int64)
+        ties = np.full(len(words), -99, dtype=np.intp)
+        results.append((kernel(together, starts, tables, words, cells, ties), cells, ties))
+    (found, cells, ties), (other_found, other_cells, other_ties) = results
     assert found == other_found > 0
-    np.testing.assert_array_equal(sums, other_sums)
-    np.testing.assert_array_equal(unsure, other_unsure)
-
-
-def test_cells_and_ties_are_the_same_compiled_and_plain(rng):
-    for size in (0, 1, 5, 300):
-        floors = np.sort(rng.integers(0, 2**64, size, dtype=np.uint64))
-        near = np.repeat(floors, 4) + np.tile(np.arange(4, dtype=np.uint64), size)
-        words = np.concatenate([rng.integers(0, 2**64, 2000, dtype=np.uint64), near, floors])
-        results = []
-        for kernel in (kernels.cells_and_ties, plain(kernels.cells_and_ties)):
-            cells = np.full(len(words), -99, dtype=np.int64)
-            ties = np.full(len(words), -99, dtype=np.intp)
-            results.append((kernel(floors, words, cells, ties), cells, ties))
-        (found, cells, ties), (other_found, other_cells, other_ties) = results
-        assert found == other_found
-        np.testing.assert_array_equal(cells, other_cells)
-        np.testing.assert_array_equal(ties, other_ties)
+    np.testing.assert_array_equal(cells, other_cells)
+    np.testing.assert_array_equal(ties, other_ties)
+    tied = set(ties[:found].tolist())
+    for i, (word, table) in enumerate(zip(words.tolist(), tables.tolist(), strict=True)):
+        own = floors[table].tolist()
+        assert cells[i] == sum(1 for floor in own if floor <= word)
+        assert (i in tied) == any(floor <= word <= floor + 1 for floor in own)
 
 
 def test_logarithms_are_the_same_compiled_and_plain(rng):

@@ -60,7 +60,6 @@ def test_dir_shows_every_name_once_used():
     assert set(tempriv.__all__) <= set(dir(tempriv))
 
 
-@pytest.mark.xfail(reason="tempriv/__init__.py has no __dir__ yet", strict=False)
 def test_dir_shows_every_name_before_it_is_used():
     assert set(tempriv.__all__) <= set(
         fresh("import json, tempriv; print(json.dumps(dir(tempriv)))")

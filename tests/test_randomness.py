@@ -162,6 +162,23 @@ def test_some_rows_get_the_words_they_get_among_all(runs, lane, branches, data):
 
 
 @exactly
+@given(runs_of_series, st.lists(st.integers(0, 4094), max_size=2), st.booleans(), st.data())
+def test_words_of_several_branches_at_once_are_those_of_each(runs, path, narrowed, data):
+    words = Words(runs, "noise")
+    for number in path:
+        words = words.branch(number)
+    if narrowed:
+        words = words.only(np.arange(0, words.count, 3))
+    places = st.tuples(st.integers(0, max(words.count - 1, 0)), st.integers(0, 3))
+    chosen = sorted(data.draw(st.lists(places, max_size=12 if words.count else 0)))
+    rows = np.array([row for row, _ in chosen], dtype=np.intp)
+    numbers = np.array([number for _, number in chosen], dtype=np.intp)
+    expected = [words.branch(number).take()[row] for row, number in chosen]
+    if chosen:
+        assert words.take_branches(rows, numbers, 4).tolist() == expected
+
+
+@exactly
 @given(runs_of_series, st.integers(1, 30), lanes)
 def test_blocks_of_runs_hold_all_steps_in_order_and_no_more_than_asked(runs, most, lane):
     groups = list(blocks_of_runs(runs, most))

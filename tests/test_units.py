@@ -155,11 +155,12 @@ def test_as_many_steps_reach_every_neighbour_of_a_person(have, want):
         assert found == promised, "fewer would do"
 
 
-def test_whole_series_cover_whatever_their_mechanism_takes():
-    """One step, because a mechanism for whole series refuses longer ones (see conformance)."""
-    for want in (Event(), Window(9), WholeSeries(2), WholeSeries(99)):
+def test_whole_series_cover_what_is_no_longer_and_count_for_windows_where_it_is():
+    for want in (Event(), Window(3), WholeSeries(2), WholeSeries(3)):
         assert steps(WholeSeries(3), want) == 1
-    assert steps(WholeSeries(3), Person(2, WholeSeries(99))) == 2
+    for want in (Window(4), WholeSeries(6)):
+        assert steps(WholeSeries(3), want) == 2
+    assert steps(WholeSeries(3), Person(2, WholeSeries(3))) == 2
 
 
 def test_places_of_any_distance_are_reached_from_anywhere_by_short_moves():

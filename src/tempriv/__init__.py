@@ -83,6 +83,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(_import_module(f"tempriv.{_HOME[name]}"), name)

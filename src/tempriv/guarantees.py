@@ -52,8 +52,8 @@ class Approximate:
     def __post_init__(self) -> None:
         Pure(self.epsilon)
         require(
-            isinstance(self.delta, (int, float)) and 0 <= self.delta < 1,
-            f"delta={self.delta}: must be >= 0 and < 1",
+            isinstance(self.delta, (int, float)) and 0 <= self.delta <= 1,
+            f"delta={self.delta}: must be from 0 to 1",
         )
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class Approximate:
     def grouped(self, links: int) -> Approximate:
         # past e^600 delta is 1 in any case, and e^710 is no float
         spread = sum(math.exp(min(i * self.epsilon, 600.0)) for i in range(links))
-        return Approximate(links * self.epsilon, min(self.delta * spread, math.nextafter(1, 0)))
+        return Approximate(links * self.epsilon, min(self.delta * spread, 1.0))
 
     def epsilon_at(self, delta: float) -> float:
         return self.epsilon if delta >= self.delta else math.inf

@@ -46,6 +46,11 @@ class Block:
     def of(cls, values: Any, series: str, start: int) -> Block:
         """One series from anything numpy understands; masked entries are missing."""
         masked = np.ma.asarray(values)
+        require(
+            masked.dtype.kind in "iufb" or masked.size == 0,
+            "readings: must be real numbers; mask what is missing (numpy.ma)",
+            DataRefusal,
+        )
         if masked.ndim == 1:
             masked = masked[:, None]
         require(

@@ -264,7 +264,5 @@ def steps(have: Unit, want: Unit) -> int | None:
         return math.ceil(Fraction(want.metres) / Fraction(have.metres))
     if isinstance(want, Near):
         return 1
-    if isinstance(have, WholeSeries):
-        # its mechanism takes no longer series, so one link covers whatever differs in one
-        return 1
+    # whole series are taken for the windows they hold: true however the promise was come by
     return math.ceil(want.readings / have.readings)

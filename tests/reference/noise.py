@@ -84,6 +84,14 @@ def top_digit_cut(i: int, rate: Fraction, bits: int) -> tuple[int, int]:
     return (1 << bits) - high, (1 << bits) - low
 
 
+def sign_cut(rate: Fraction, bits: int) -> tuple[int, int]:
+    """Bounds on 2^bits P(k >= 0) of the law proportional to e^(-|k| rate): 1 / (1 + e^-rate)."""
+    more = bits + 64
+    low, high = exp_minus(rate, more)
+    whole = 1 << more
+    return (whole << bits) // (whole + high), -(-(whole << bits) // (whole + low))
+
+
 def gaussian_acceptance(value: int, variance: Fraction, scale: int, bits: int) -> tuple[int, int]:
     """Bounds on 2^bits times the chance to keep a Laplace draw (Canonne et al. 2020, Alg. 3)."""
     return exp_minus((abs(value) - variance / scale) ** 2 / (2 * variance), bits)
