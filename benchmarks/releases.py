@@ -17,7 +17,7 @@ SERIES = 10_000
 COPY = """
 import duckdb, sys
 con = duckdb.connect()
-con.execute("SET threads = 1")
+con.execute("SET threads = 1; SET enable_progress_bar = false")
 con.execute(f"SET temp_directory = '{sys.argv[3]}'")
 con.execute(f"COPY (SELECT * FROM '{sys.argv[1]}' ORDER BY meter, time) TO '{sys.argv[2]}'")
 """
@@ -32,6 +32,7 @@ def table(kind: str, rows: int) -> Path:
             "string": f"'meter-' || lpad(((i * 7919) % {SERIES})::VARCHAR, 5, '0')",
             "integer": f"(i * 7919) % {SERIES}",
         }[kind]
+        duckdb.execute("SET enable_progress_bar = false")
         duckdb.sql(
             f"COPY (SELECT {name} AS meter, TIMESTAMP '2024-01-01' + to_hours(i // {SERIES}) AS "
             f"time, (hash(i) % 5000) / 1000.0 AS kwh FROM range({rows}) AS t(i)) TO '{path}'"

@@ -16,10 +16,12 @@ import itertools
 import json
 import math
 import sys
+import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -452,6 +454,32 @@ def a_step_is_released_once(case: Case) -> None:
             raise AssertionError("two streams get the same noise")
 
 
+def a_kept_key_only_goes_on(case: Case) -> None:
+    """A key read back from its file resumes a stream with the same bits, and starts none."""
+    key, rows = case.key(22), case.gappy(8, "kept")
+    stream = case.mechanism.start(key, "a")
+    case.push(stream, rows[:3])
+    state = stream.state()
+    expected = case.push(stream, rows[3:])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "key"
+        key.save(path)
+        kept = type(key).load(path)
+    for series in ("a", "never begun"):
+        try:
+            case.mechanism.start(kept, series)
+        except KeyReuse as refusal:
+            assert "Key.generate()" in str(refusal)
+        else:
+            raise AssertionError("a key that cannot know what it has begun starts a stream")
+    try:
+        again = resume(case.mechanism, state, kept)
+    except StateRefusal as refusal:
+        raise AssertionError(f"it is not the key that was kept: {refusal}") from None
+    assert same(case.push(again, rows[3:]), expected), "other bits with a key from a file"
+    assert promise(case.mechanism, kept) == promise(case.mechanism, key)
+
+
 def seeded_keys_promise_nothing(case: Case) -> None:
     seeded = promise(case.mechanism, case.key(11))
     assert isinstance(seeded, NoGuarantee) and "11" in seeded.sentence, "a seed is no secret"
@@ -818,6 +846,7 @@ CHECKS: tuple[Callable[[Case], None], ...] = (
     every_number_varies_with_key_and_place,
     a_key_opens_each_series_once,
     a_step_is_released_once,
+    a_kept_key_only_goes_on,
     seeded_keys_promise_nothing,
     spec_survives_json,
     state_holds_no_secret,

@@ -27,6 +27,7 @@ from tempriv.units import Window
 from tests.conformance import (
     NAMED,
     Case,
+    a_kept_key_only_goes_on,
     a_key_opens_each_series_once,
     a_step_is_released_once,
     bad_parameters_are_refused,
@@ -305,22 +306,41 @@ class FromGenerator(Laplace):
 
 
 @dataclass(frozen=True)
-class MinusZeroKept(noise.DiscreteLaplace):
+class FairSign(noise.DiscreteLaplace):
+    """Minus half the time: zero comes out both ways."""
+
     def sample(self, words):
         size = geometric_table(self.scale).sample(words)
-        minus = words.branch(100).take() >> np.uint64(63)
-        return np.where(minus == 1, -size, size)
+        minus = words.branch(100).take() >> np.uint64(63) == 1
+        return np.where(minus, -size, size)
 
 
-@broken("minus zero not drawn again", "laplace, event", samplers_follow_their_laws)
+@broken("a fair sign, so that zero counts twice", "laplace, event", samplers_follow_their_laws)
 class DrawsZeroTwice(Laplace):
     @property
     def laws(self):
-        return [MinusZeroKept(law.scale) for law in super().laws]
+        return [FairSign(law.scale) for law in super().laws]
 
 
 @dataclass(frozen=True)
-class ZeroTwice(MinusZeroKept):
+class Shifted(noise.DiscreteLaplace):
+    """Zero comes out one way, but minus half the time: the law is centred between -1 and 0."""
+
+    def sample(self, words):
+        size = geometric_table(self.scale).sample(words)
+        minus = words.branch(100).take() >> np.uint64(63) == 1
+        return np.where(minus, -1 - size, size)
+
+
+@broken("a fair sign, so that the law is shifted", "laplace, event", samplers_follow_their_laws)
+class DrawsShifted(Laplace):
+    @property
+    def laws(self):
+        return [Shifted(law.scale) for law in super().laws]
+
+
+@dataclass(frozen=True)
+class ZeroTwice(FairSign):
     def pmf(self, k):
         ratio = math.exp(-1 / self.scale)
         return (1 - ratio) * ratio ** abs(k) / (2 if k else 1)
@@ -555,6 +575,22 @@ class KeyTwice(Key):
 class Forgets(Key):
     def note(self, spec_digest, series, step):
         pass
+
+
+@broken("a key from a file starts streams", "laplace, event", a_kept_key_only_goes_on)
+class StartsAgain(Key):
+    @classmethod
+    def load(cls, path):
+        kept = Key.load(path)
+        return cls(kept._secret, kept.release_id, kept.seed)
+
+
+@broken("a key from a file is another key", "response, event", a_kept_key_only_goes_on)
+class LosesRelease(Key):
+    @classmethod
+    def load(cls, path):
+        kept = Key.load(path)
+        return cls(kept._secret, "the same", kept.seed, only_resumes=True)
 
 
 @broken("a seed passes for a secret", "laplace, event", seeded_keys_promise_nothing)

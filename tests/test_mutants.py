@@ -13,7 +13,7 @@ from tests.conformance import CHECKS, NAMED, memory_stays_flat, spec_survives_js
 from tests.mutants import MUTANTS, streaming
 from tests.statistics import COMPILED
 
-HOW_MANY = 46
+HOW_MANY = 49
 
 PAIRS = [(mutant, check) for mutant in MUTANTS for check in mutant.killed_by]
 

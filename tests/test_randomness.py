@@ -1,17 +1,23 @@
 """Words are a pure function of key and place: cutting, order and company change nothing."""
 
+import contextlib
 import hashlib
 import itertools
+import json
+import os
 import pickle
+import stat
 import traceback
 
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tempriv.errors import KeyReuse, UsageRefusal
+from tempriv.errors import KeyReuse, StateRefusal, UsageRefusal
+from tempriv.mechanisms import Laplace
+from tempriv.mechanisms.protocol import promise, resume
 from tempriv.randomness import (
     BRANCH_BITS,
     EPOCH,
@@ -20,6 +26,7 @@ from tempriv.randomness import (
     SeriesKey,
     Words,
     blocks_of_runs,
+    fingerprint,
     fresh_series_key,
     new_id,
 )
@@ -162,20 +169,43 @@ def test_some_rows_get_the_words_they_get_among_all(runs, lane, branches, data):
 
 
 @exactly
-@given(runs_of_series, st.lists(st.integers(0, 4094), max_size=2), st.booleans(), st.data())
-def test_words_of_several_branches_at_once_are_those_of_each(runs, path, narrowed, data):
+@given(runs_of_series, st.lists(st.integers(0, 4094), max_size=2), st.integers(1, 3), st.data())
+def test_words_of_several_branches_at_once_are_those_of_each(runs, path, every, data):
     words = Words(runs, "noise")
+    assume(words.count)  # there is nothing to finish where there are no rows
     for number in path:
         words = words.branch(number)
-    if narrowed:
-        words = words.only(np.arange(0, words.count, 3))
-    places = st.tuples(st.integers(0, max(words.count - 1, 0)), st.integers(0, 3))
-    chosen = sorted(data.draw(st.lists(places, max_size=12 if words.count else 0)))
+    if every > 1:
+        words = words.only(np.arange(0, words.count, every))
+    count = data.draw(st.integers(1, 6))
+    # a row may want words of several branches, in any order
+    places = st.tuples(st.integers(0, words.count - 1), st.integers(0, count - 1))
+    chosen = data.draw(st.lists(places, max_size=12))
+    chosen.sort(key=lambda pair: pair[0])
     rows = np.array([row for row, _ in chosen], dtype=np.intp)
     numbers = np.array([number for _, number in chosen], dtype=np.intp)
-    expected = [words.branch(number).take()[row] for row, number in chosen]
-    if chosen:
-        assert words.take_branches(rows, numbers, 4).tolist() == expected
+    taken = words.take_branches(rows, numbers, count)
+    assert taken.dtype == np.uint64
+    assert taken.tolist() == [words.branch(number).one(row, 0) for row, number in chosen]
+    for number in range(count):
+        wanted = np.unique(rows[numbers == number])
+        together = words.branch(number).only(wanted).take().tolist()
+        assert together == words.take_branches(wanted, np.full(len(wanted), number), count).tolist()
+
+
+def test_words_of_branches_are_where_the_layout_says():
+    secret = bytes(range(32))
+    rows, numbers = np.array([0, 0, 1, 4]), np.array([3, 0, 2, 3])
+    words = words_of(SeriesKey(secret, 0), EPOCH - 3, 5).branch(6)
+    expected = [
+        word_by_hand(secret, "noise", (7 << 12 | number + 1) << 12, EPOCH - 3 + row)
+        for row, number in zip(rows.tolist(), numbers.tolist(), strict=True)
+    ]
+    assert words.take_branches(rows, numbers, 4).tolist() == expected
+    for _ in range(6):
+        words = words.branch(0)
+    with pytest.raises(KeyReuse, match="too deep"):
+        words.take_branches(rows, numbers, 4)
 
 
 @exactly
@@ -353,6 +383,229 @@ def test_noise_of_a_series_is_handed_out_once():
         key.series("spec", "series")
     # to go on from a saved state the same chain is needed, and asked for by name
     assert key.again("spec", "series") == first
+
+
+def test_a_chain_goes_on_only_from_where_noise_has_been_handed_out():
+    key = Key.generate()
+    first = key.series("spec", "series")
+    assert key.again("spec", "series", 0) == key.again("spec", "series", 10**6) == first
+    key.note("spec", "series", 5)
+    for step in (0, 4):
+        with pytest.raises(KeyReuse, match=rf"'series' up to step 5.*step {step} on.*latest state"):
+            key.again("spec", "series", step)
+    with pytest.raises(KeyReuse):
+        key.again("spec", "series")
+    assert key.again("spec", "series", 5) == key.again("spec", "series", 6) == first
+    # it is this series under this spec that has come so far
+    assert key.again("spec", "other") == key.series("spec", "other")
+    assert key.again("other", "series") == key.series("other", "series")
+    key.note("spec", "series", 9)
+    with pytest.raises(KeyReuse, match="up to step 9"):
+        key.again("spec", "series", 8)
+
+
+def test_a_state_left_behind_is_refused_and_the_latest_goes_on():
+    mechanism = Laplace(epsilon=1.0, bounds=(0, 5))
+    readings = np.linspace(0, 5, 9)
+    key = Key.from_seed(3)
+    stream = mechanism.start(key, "a")
+    early = stream.state()
+    whole = [stream.push(readings[:4])]
+    latest = stream.state()
+    with pytest.raises(KeyReuse, match="up to step 4.*from step 0 on"):
+        resume(mechanism, early, key)
+    again = resume(mechanism, latest, key)
+    whole.append(again.push(readings[4:]))
+    # neither the stream that was resumed from, nor another from that state, goes on beside it
+    with pytest.raises(KeyReuse, match="up to step 9.*from step 4 on"):
+        stream.push(readings[4:])
+    with pytest.raises(KeyReuse, match="up to step 9.*from step 4 on"):
+        resume(mechanism, latest, key)
+    assert resume(mechanism, again.state(), key).step == 9
+    # in another process nothing is known of it: there the state alone says how far it has come
+    expected = mechanism.start(Key.from_seed(3), "a").push(readings)
+    np.testing.assert_array_equal(np.concatenate(whole), expected)
+    rest = resume(mechanism, latest, Key.from_seed(3)).push(readings[4:])
+    np.testing.assert_array_equal(rest, expected[4:])
+
+
+# keys that are kept
+
+
+@contextlib.contextmanager
+def umask(mask):
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize("mask", [0, 0o077, 0o477], ids=oct)
+@pytest.mark.parametrize("key", [Key.generate(), Key.from_seed(7)], ids=["secret", "seed"])
+def test_a_kept_key_is_the_same_key_for_its_owner_alone(key, mask, tmp_path):
+    path = tmp_path / "key"
+    with umask(mask):
+        key.save(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [path]
+    read = Key.load(str(path))
+    assert read.again("spec", "series") == key.again("spec", "series")
+    assert (read.release_id, read.seed, repr(read)) == (key.release_id, key.seed, repr(key))
+    assert read.pseudonym("anna") == key.pseudonym("anna")
+    # and again from the one that was read
+    read.save(tmp_path / "copy")
+    assert (tmp_path / "copy").read_bytes() == path.read_bytes()
+
+
+def test_a_kept_key_goes_on_with_streams_and_starts_none(tmp_path):
+    mechanism = Laplace(epsilon=1.0, bounds=(0, 5))
+    readings = np.linspace(0, 5, 9)
+    key = Key.generate()
+    key.save(tmp_path / "key")
+    stream = mechanism.start(key, "a")
+    before, state = stream.push(readings[:4]), stream.state()
+    expected = stream.push(readings[4:])
+    read = Key.load(tmp_path / "key")
+    for series in ("a", "b"):  # nor one that was never begun: it cannot know
+        with pytest.raises(KeyReuse, match=r"starts none.*Key\.generate\(\)"):
+            mechanism.start(read, series)
+    again = resume(mechanism, state, read)
+    np.testing.assert_array_equal(again.push(readings[4:6]), expected[:2])
+    # from then on it knows how far the stream has come
+    with pytest.raises(KeyReuse, match="up to step 6"):
+        resume(mechanism, state, read)
+    np.testing.assert_array_equal(again.push(readings[6:]), expected[2:])
+    assert len(before) == 4 and promise(mechanism, read) == mechanism.guarantee
+
+
+def test_a_file_that_is_there_is_never_written_over(tmp_path):
+    path = tmp_path / "key"
+    Key.from_seed(1).save(path)
+    kept = path.read_bytes()
+    with pytest.raises(UsageRefusal, match=f"{path}: exists already.*a file of its own"):
+        Key.from_seed(2).save(path)
+    assert path.read_bytes() == kept
+    # nor through a link, and nothing is left lying about
+    (tmp_path / "link").symlink_to(path)
+    with pytest.raises(UsageRefusal, match="exists already"):
+        Key.generate().save(tmp_path / "link")
+    assert path.read_bytes() == kept
+    assert sorted(tmp_path.iterdir()) == [path, tmp_path / "link"]
+
+
+def test_a_damaged_key_is_refused_and_its_content_not_shown(tmp_path):
+    path = tmp_path / "key"
+    key = Key.generate()
+    key.save(path)
+    whole = path.read_bytes()
+    kept = json.loads(whole)
+    secret = kept["secret"]
+    damaged = [whole[:place] for place in range(len(whole))]
+    damaged += [b"", b"null", b"[]", b"7", b"\xff\xfe", whole + b"}", b'"' + whole]
+    wrong = {
+        "secret": [
+            secret[:-2],
+            secret + "00",
+            secret[:-1],
+            "g" + secret[1:],
+            "",
+            None,
+            7,
+            [secret],
+        ],
+        "release": [None, 7, ["a"]],
+        "seed": ["7", 1.5, [7]],
+    }
+    for field, values in wrong.items():
+        damaged += [json.dumps({**kept, field: value}).encode() for value in values]
+        damaged.append(json.dumps({k: v for k, v in kept.items() if k != field}).encode())
+    for data in damaged:
+        path.write_bytes(data)
+        with pytest.raises(StateRefusal, match=f"{path}: not a key, or damaged") as refusal:
+            Key.load(path)
+        assert secret[:8] not in str(refusal.value)
+    with pytest.raises(FileNotFoundError):
+        Key.load(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("field", ["secret", "release"])
+def test_a_changed_key_is_not_the_one_a_stream_was_started_with(field, tmp_path):
+    mechanism = Laplace(epsilon=1.0, bounds=(0, 5))
+    key = Key.generate()
+    stream = mechanism.start(key, "a")
+    stream.push(np.zeros(3))
+    path = tmp_path / "key"
+    key.save(path)
+    kept = json.loads(path.read_bytes())
+    kept[field] = kept[field][::-1]
+    path.write_text(json.dumps(kept))
+    with pytest.raises(StateRefusal, match="not the one that the stream was started with"):
+        resume(mechanism, stream.state(), Key.load(path))
+
+
+# fingerprints of what was consumed
+
+
+MARKS = [bytes(range(i, i + 32)) for i in range(3)]
+numbers_64 = st.integers(0, 2**64 - 1)
+
+
+def as_words(numbers):
+    return np.array(numbers, dtype=np.uint64)
+
+
+def fingerprint_by_hand(mark, pairs):
+    """The first half of AES-256 of (place, reading), added up."""
+    cipher = Cipher(algorithms.AES(mark), modes.ECB()).encryptor()
+    total = 0
+    for place, bits in pairs:
+        block = cipher.update(place.to_bytes(8, "little") + bits.to_bytes(8, "little"))
+        total += int.from_bytes(block[:8], "little")
+    return total % 2**64
+
+
+@exactly
+@given(
+    st.sampled_from(MARKS),
+    st.lists(st.tuples(numbers_64, numbers_64), max_size=12),
+    st.integers(0, 12),
+    st.randoms(use_true_random=False),
+)
+def test_a_fingerprint_is_a_keyed_sum_in_any_order_and_cutting(mark, pairs, cut, shuffler):
+    def of(some):
+        places, bits = as_words([p for p, _ in some]), as_words([b for _, b in some])
+        return fingerprint(mark, places, bits)
+
+    whole = of(pairs)
+    assert whole == fingerprint_by_hand(mark, pairs)
+    assert (of(pairs[:cut]) + of(pairs[cut:])) % 2**64 == whole
+    shuffled = list(pairs)
+    shuffler.shuffle(shuffled)
+    assert of(shuffled) == whole
+    # rows of columns count by their places
+    if len(pairs) % 2 == 0:
+        table = as_words(pairs).reshape(-1, 2, 2)
+        assert fingerprint(mark, table[:, :, 0], table[:, :, 1]) == whole
+
+
+@exactly
+@given(st.lists(numbers_64, min_size=1, max_size=8), st.integers(0, 7), st.integers(0, 63))
+def test_a_fingerprint_tells_marks_places_and_readings_apart(readings, i, bit):
+    places, bits = as_words(range(len(readings))), as_words(readings)
+    i %= len(readings)
+    found = {fingerprint(mark, places, bits) for mark in MARKS}
+    moved, changed = places.copy(), bits.copy()
+    moved[i] ^= np.uint64(1 << bit) | np.uint64(8)
+    changed[i] ^= np.uint64(1 << bit)
+    found |= {fingerprint(MARKS[0], moved, bits), fingerprint(MARKS[0], places, changed)}
+    found.add(fingerprint(MARKS[0], places[:-1], bits[:-1]))
+    assert len(found) == 6
+    # two readings that change places are other readings
+    swapped = bits.copy()
+    swapped[[0, i]] = bits[[i, 0]]
+    alike = fingerprint(MARKS[0], places, swapped) == fingerprint(MARKS[0], places, bits)
+    assert alike == (readings[0] == readings[i])
 
 
 def test_a_key_is_32_bytes():

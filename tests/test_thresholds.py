@@ -13,7 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tempriv import geometric
-from tempriv.thresholds import GUARD_DIGITS, Cuts, Real, decimal_of, exp_minus, is_below
+from tempriv.thresholds import (
+    GUARD_DIGITS,
+    Cuts,
+    Real,
+    cells_of,
+    decimal_of,
+    exp_minus,
+    is_below,
+)
 from tests.reference import noise as reference
 
 pytest_plugins = ["tests.statistics"]
@@ -191,10 +199,63 @@ def test_the_cell_of_a_word_is_the_number_of_cuts_at_or_below_it(cuts, near, any
     def more(i, depth):
         return later_digits((salt, i), depth)
 
-    cells = Cuts([real_of(cut) for cut in cuts]).cells(words, more)
+    table = Cuts([real_of(cut) for cut in cuts])
+    cells = table.cells(words, more)
     for i, word in enumerate(words.tolist()):
         number = uniform(word, functools.partial(more, i))
         assert cells[i] == sum(1 for cut in cuts if cut <= number)
+        assert table.decide(word, functools.partial(more, i)) == cells[i]
+
+
+@exactly
+@given(
+    st.lists(st.lists(reals, max_size=4, unique=True), min_size=1, max_size=5),
+    st.lists(
+        st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 3), st.integers(-2, 2)),
+        max_size=12,
+    ),
+    st.integers(0),
+)
+def test_each_word_falls_among_the_cuts_of_its_own_table(tables, near, salt):
+    # words near a cut of any table, looked up in any table
+    tables = [sorted(cuts) for cuts in tables]
+    which, words = [], []
+    for place, source, i, off in near:
+        cuts = tables[source % len(tables)] or [Fraction(1, 2)]
+        which.append(place % len(tables))
+        words.append(min(max(math.floor(cuts[i % len(cuts)] * 2**64) + off, 0), ONES))
+
+    def more(i, depth):
+        return later_digits((salt, i), depth)
+
+    cells = cells_of(
+        [Cuts([real_of(cut) for cut in cuts]) for cuts in tables],
+        np.array(which, dtype=np.int64),
+        np.array(words, dtype=np.uint64),
+        more,
+    )
+    assert cells.dtype == np.int64 and len(cells) == len(words)
+    for i, (table, word) in enumerate(zip(which, words, strict=True)):
+        number = uniform(word, functools.partial(more, i))
+        assert cells[i] == sum(1 for cut in tables[table] if cut <= number)
+
+
+def test_a_cut_of_another_table_is_no_tie():
+    asked = []
+
+    def more(i, depth):
+        asked.append((i, depth))
+        return 0
+
+    # all tables end and begin next to one another's cuts, and one is empty
+    low, high = Fraction(1, 3), Fraction(1, 3) + Fraction(5, 2**64)
+    tables = [Cuts([real_of(low)]), Cuts([]), Cuts([real_of(high)]), Cuts([real_of(low)])]
+    near_low, near_high = 2**64 // 3, 2**64 // 3 + 5
+    words = np.array([near_low, near_low, near_low, near_high, near_high, near_high, near_low],
+                     dtype=np.uint64)  # fmt: skip
+    which = np.array([2, 1, 0, 0, 1, 2, 3])
+    assert cells_of(tables, which, words, more).tolist() == [0, 0, 0, 1, 0, 0, 0]
+    assert asked == [(2, 0), (5, 0), (6, 0)]  # each by its own number, and the others not at all
 
 
 @exactly

@@ -51,7 +51,10 @@ class GeometricTable:
         self.tables = np.stack(
             [_first_level(self.cuts[level], level == TOP) for level in range(SIGN)]
         )
-        self.coin = int(self.cuts[SIGN].floors[0]) >> (64 - DIGIT_BITS)
+        # the sign's cut is irrational, so enough digits tell in which 16-bit cell it lies
+        low, high = (bound >> (256 - DIGIT_BITS) for bound in self.cuts[SIGN].reals[0].bounds(256))
+        assert low == high or high == NO_SIGN
+        self.coin = low
 
     def sample(self, words: Words) -> Integers:
         """The variable for each row, from 48 bits of one word and more if needed."""

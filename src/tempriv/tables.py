@@ -107,6 +107,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
             "autoinstall_known_extensions": False,
         }
         with duckdb.connect(config=settings) as con:
+            con.execute("SET enable_progress_bar = false")
             # a time zone needs an extension that some builds lack; times are then left alone
             with contextlib.suppress(duckdb.Error):
                 con.execute("SET TimeZone = 'UTC'")

@@ -1,0 +1,124 @@
+"""Kernels give the same compiled and plain, and what they give is what they say."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tempriv import kernels
+from tempriv.geometric import DIGIT_BITS, LEVELS, NO_SIGN, SIGN, geometric_table
+from tests.scripted import ONES
+from tests.statistics import COMPILED
+
+pytest_plugins = ["tests.statistics"]
+
+
+def plain(kernel):
+    """The kernel as plain Python; with NUMBA_DISABLE_JIT=1 it is so already."""
+    return getattr(kernel, "py_func", kernel)
+
+
+def test_kernels_are_compiled_unless_numba_is_switched_off():
+    own = [f for f in vars(kernels).values() if getattr(f, "__module__", "") == kernels.__name__]
+    assert own == [  # each has a test below
+        kernels.digit_sums,
+        kernels.finish_sums,
+        kernels.cells_and_ties,
+        kernels.geometric_by_log,
+    ]
+    assert all((plain(kernel) is not kernel) == COMPILED for kernel in own)
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 20), Fraction(7, 3), Fraction(2**20)], ids=str)
+@pytest.mark.parametrize("is_signed", [False, True], ids=["size", "signed"])
+def test_sums_of_digits_are_the_same_compiled_and_plain_and_right(scale, is_signed, rng):
+    table = geometric_table(scale)
+    coin = table.coin if is_signed else NO_SIGN
+    words = rng.integers(0, 2**64, 5000, dtype=np.uint64)
+    words[:8] = [0, ONES, 1 << 63, 0xFFFF, 0xFFFF << 16, 0xFFFF << 32, (1 << 63) - 1, 1]
+    # rows with any of their digits and the sign open, the last row with all of them
+    opened = [int(np.flatnonzero(t < 0)[0]) if (t < 0).any() else 0 for t in table.tables]
+    opened.append(table.coin)
+    for subset in range(1 << LEVELS):
+        first = [opened[level] << DIGIT_BITS * level for level in range(LEVELS)]
+        words[8 + subset] = sum(first[level] for level in range(LEVELS) if subset >> level & 1)
+    words[-1] = words[8 + (1 << LEVELS) - 1]
+    cells = rng.integers(0, 2**15, LEVELS * len(words))
+    results = []
+    for digit_sums, finish_sums in [
+        (kernels.digit_sums, kernels.finish_sums),
+        (plain(kernels.digit_sums), plain(kernels.finish_sums)),
+    ]:
+        sums = np.full(len(words), -99, dtype=np.int64)
+        unsure = np.full(LEVELS * len(words), -99, dtype=np.intp)
+        found = digit_sums(words, table.tables, table.shifts, coin, sums, unsure)
+        begun = sums.copy()
+        looked_up = np.where(unsure[:found] & 3 == SIGN, cells[:found] % 2, cells[:found])
+        finish_sums(words, unsure[:found], looked_up, table.shifts, coin, sums)
+        results.append((begun, unsure, sums))
+    for compiled, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(compiled, other)
+
+    # what both say, from the definition
+    begun, unsure, sums = results[0]
+    answers, listed = iter(cells.tolist()), []
+    for row, word in enumerate(words.tolist()):
+        fields = [word >> DIGIT_BITS * level & 0xFFFF for level in range(LEVELS)]
+        digits = [int(table.tables[level][fields[level]]) for level in range(SIGN)]
+        size, minus = 0, fields[SIGN] > coin
+        before = len(listed)
+        for level, digit in enumerate(digits):
+            if digit < 0:
+                listed.append(4 * row + level)
+                digit = next(answers)
+            size += digit << int(table.shifts[level])
+        if fields[SIGN] == coin:
+            listed.append(4 * row + SIGN)
+            minus = next(answers) % 2 == 1
+        assert sums[row] == (-1 - size if minus else size)
+        if len(listed) == before:
+            assert begun[row] == sums[row]
+    assert unsure[: len(listed)].tolist() == listed
+    assert (unsure[len(listed) :] == -99).all()
+
+
+def test_cells_and_ties_are_the_same_compiled_and_plain_and_right(rng):
+    sizes = (0, 1, 5, 300)
+    floors = [np.sort(rng.integers(0, 2**64, size, dtype=np.uint64)) for size in sizes]
+    starts = np.cumsum([0, *sizes])
+    together = np.concatenate(floors)
+    near = np.repeat(together, 4) + np.tile(np.arange(4, dtype=np.uint64), len(together))
+    words = np.concatenate([rng.integers(0, 2**64, 2000, dtype=np.uint64), near])
+    tables = rng.integers(0, len(sizes), len(words))
+    results = []
+    for kernel in (kernels.cells_and_ties, plain(kernels.cells_and_ties)):
+        cells = np.full(len(words), -99, dtype=np.int64)
+        ties = np.full(len(words), -99, dtype=np.intp)
+        results.append((kernel(together, starts, tables, words, cells, ties), cells, ties))
+    (found, cells, ties), (other_found, other_cells, other_ties) = results
+    assert found == other_found > 0
+    np.testing.assert_array_equal(cells, other_cells)
+    np.testing.assert_array_equal(ties, other_ties)
+    tied = set(ties[:found].tolist())
+    for i, (word, table) in enumerate(zip(words.tolist(), tables.tolist(), strict=True)):
+        own = floors[table].tolist()
+        assert cells[i] == sum(1 for floor in own if floor <= word)
+        assert (i in tied) == any(floor <= word <= floor + 1 for floor in own)
+
+
+def test_logarithms_are_the_same_compiled_and_plain(rng):
+    # the two may differ in what they leave open, should their logarithms differ in the last place
+    words = rng.integers(0, 2**64, 5000, dtype=np.uint64)
+    words[:6] = [0, 1, 2, 3, ONES, ONES - 1]
+    scales = np.exp(rng.uniform(-5, 20, len(words)))
+    results = []
+    for kernel in (kernels.geometric_by_log, plain(kernels.geometric_by_log)):
+        out = np.full(len(words), -99, dtype=np.int64)
+        unsure = np.empty(len(words), dtype=np.intp)
+        found = kernel(words, scales, out, unsure)
+        assert (out[unsure[:found]] == -99).all()
+        results.append(out)
+    out, other = results
+    both = (out != -99) & (other != -99)
+    np.testing.assert_array_equal(out[both], other[both])
+    assert both.sum() > 0.9 * len(words)
