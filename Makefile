@@ -20,7 +20,7 @@ test: $(READY)  ## all tests, compiled kernels
 	$(BIN)/python -m pytest -n 2 -m "not long"
 
 test-plain: $(READY)  ## the kernels and everything on them again, as plain Python
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not long" -k "not slow_when_plain"
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not long"
 
 test-long: $(READY)  ## hundreds of kills, thousands of charges, full enumerations
 	$(BIN)/python -m pytest -m long

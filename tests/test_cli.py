@@ -375,7 +375,7 @@ def test_a_stream_with_a_state_needs_times_and_the_right_header(run, monkeypatch
     words = ["--value", "v", "--state", "s"]
     assert stream(run, monkeypatch, "v\n1\n", *words)[0] == 2
     status, _, err = stream(run, monkeypatch, "t,w\n1,1\n", "--time", "t", *words)
-    assert (status, "no column 'v' in the first line; the columns are t, w" in err) == (1, True)
+    assert (status, "no column 'v'; the columns are t, w" in err) == (1, True)
 
 
 def test_a_stream_refused_by_the_budget_leaves_no_state(run, monkeypatch):

@@ -95,6 +95,15 @@ class TestCharges:
         assert ledger.state_of("two") is None
         assert ledger.show("meters").charges == 1
 
+    def test_a_limit_on_whole_series_is_for_series_of_that_length(self, ledger):
+        ledger.create_dataset("meters", unit=WholeSeries(10), epsilon=9.0)
+        for scope in (Scope(longest=11), Scope(), span(0, 10, "a")):
+            with pytest.raises(BudgetRefusal, match="set a limit for series of that length"):
+                ledger.charge("meters", HALF, scope, "one")
+        ledger.charge("meters", HALF, Scope(longest=10), "two")
+        whole = Guarantee(loss=Pure(0.5), unit=WholeSeries(4))
+        ledger.charge("meters", whole, Scope(), "three")
+
     def test_all_limits_must_agree(self, ledger):
         ledger.create_dataset("meters", epsilon=100.0)
         ledger.create_dataset("meters", unit=WholeSeries(10), epsilon=6.0)

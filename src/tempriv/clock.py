@@ -67,6 +67,12 @@ class Clock:
             "numbers, dates such as 2026-01-31, or datetimes such as 2026-01-31 13:00:00"
         )
 
+    @property
+    def name(self) -> str:
+        """Tells times that can be compared from times that cannot: its form and its columns."""
+        zone = " UTC" if self.form.endswith("UTC") else ""
+        return f"{self.kind}{zone} {'+'.join(self.names)}"
+
     def ticks(self, column: Any) -> Integers:
         """An Arrow column of this clock's expression as integers."""
         layout = np.int32 if pa.types.is_date32(column.type) else np.int64
@@ -125,6 +131,7 @@ def describe_step(kind: str, step: int) -> str:
 
 def describe_tick(kind: str, tick: int) -> str:
     """A moment for people."""
+    kind = kind.split(" ")[0]
     if kind == "date":
         return str(np.datetime64(tick, "D"))
     if kind == "datetime":

@@ -43,3 +43,16 @@ def follow_umask(path: Path) -> None:
     mask = os.umask(0)
     os.umask(mask)
     path.chmod(0o666 & ~mask)
+
+
+def is_dead(owner: str) -> bool:
+    """Whether a process that left something behind, known by its number, is surely gone."""
+    if not owner.isdigit():
+        return False
+    try:
+        os.kill(int(owner), 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except OSError:
+        return False
+    return False

@@ -16,7 +16,15 @@ from tempriv.errors import require
 
 
 def _number(value: float) -> str:
-    return f"{value:.4g}"
+    """Four digits, never less than the value: a promise must not be rounded into a better one.
+
+    >>> _number(1.00049), _number(0.5)
+    ('1.001', '0.5')
+    """
+    text = f"{value:.4g}"
+    if math.isfinite(value) and float(text) < value:
+        text = f"{value + 10.0 ** (math.floor(math.log10(value)) - 3):.4g}"
+    return text
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from tempriv.errors import BudgetRefusal, LedgerRefusal, require
 from tempriv.guarantees import Guarantee, NoGuarantee
 from tempriv.ledger_file import LedgerFile, create_file, open_file
 from tempriv.ledger_file import default_path as default_path
-from tempriv.scopes import EARLIEST, LATEST, ClockKind, Ids, Kind, Share
+from tempriv.scopes import EARLIEST, LATEST, Ids, Share
 from tempriv.scopes import Scope as Scope
 
 BUSY_SECONDS = 30.0
@@ -88,11 +88,11 @@ class Entry:
     dataset: str
     recorded: str
     guarantee: Guarantee | NoGuarantee
-    kind: Kind
+    kind: str
     members: int | None
     start: int | None
     end: int | None
-    clock: ClockKind
+    clock: str
     state: State
     note: str | None
 
@@ -420,6 +420,7 @@ class Ledger:
             "it to another dataset",
             BudgetRefusal,
         )
+        scopes.require_length(dataset, unit, guarantee.unit, scope)
         share = scope.share(cost)
         widths = scopes.widths(unit, steps)
         width = widths.get(scope.clock)

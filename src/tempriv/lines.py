@@ -17,9 +17,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.errors import DataRefusal, require
 from tempriv.releases import csv_line
-from tempriv.series import ONLY_SERIES, Categories
+from tempriv.series import ONLY_SERIES, Categories, require_columns
 
 
 class Tally(Protocol):
@@ -129,16 +128,16 @@ class Lines:
                 else:
                     tally.unreadable += 1
             return
-        for row in csv.reader(filter(str.strip, text.replace("\r", "").split("\n"))):
+        for line in filter(str.strip, text.replace("\r", "").split("\n")):
+            # each line by itself: a quote left open must not swallow the lines after it
+            try:
+                row = next(csv.reader([line], strict=True))
+            except csv.Error:
+                tally.unreadable += 1
+                continue
             if self._columns is None:
                 self._columns = [name.strip().lstrip("\ufeff") for name in row]
-                for name in [*self.shown, *self.values]:
-                    require(
-                        name in self._columns,
-                        f"no column {name!r} in the first line; the columns are "
-                        f"{', '.join(self._columns)}",
-                        DataRefusal,
-                    )
+                require_columns(self._columns, [*self.shown, *self.values], "standard input")
             elif len(row) == len(self._columns):
                 yield dict(zip(self._columns, row, strict=True))
             else:
@@ -170,6 +169,8 @@ class Lines:
             return float(names.index(str(value))) if str(value) in names else -1.0
         try:
             number = float(value)
+        except OverflowError:
+            number = math.inf if value > 0 else -math.inf
         except (ValueError, TypeError):
             return math.nan
         return max(-1e300, min(1e300, number))

@@ -10,6 +10,7 @@ past keys makes past noise unrecoverable from what is left.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import itertools
 import json
@@ -17,6 +18,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +68,8 @@ class Key:
         self.only_resumes = only_resumes
         self._used: set[tuple[str, str]] = set()
         self._reached: dict[tuple[str, str], int] = {}
+        self._path: Path | None = None
+        self._lock: IO[bytes] | None = None
 
     @classmethod
     def generate(cls) -> Key:
@@ -82,23 +86,67 @@ class Key:
         return cls(_hash(b"tempriv seed", str(seed)), f"seed-{seed}", seed)
 
     def save(self, path: str | Path) -> None:
-        """Keep the key for going on with streams in another process; only its owner can read it."""
-        kept = {"secret": self._secret.hex(), "release": self.release_id, "seed": self.seed}
+        """Keep the key for going on with streams in another process; only its owner can read it.
+
+        From then on every step that a stream takes is noted in the file before its output is
+        handed out, so that a state left behind is refused there too.
+        """
         path = Path(path)
         require(not path.exists(), f"{path}: exists already; keep each key in a file of its own")
-        write_durably(path, json.dumps(kept).encode())
+        self._hold(path)
+        self._keep()
 
     @classmethod
     def load(cls, path: str | Path) -> Key:
-        """A saved key. It resumes streams but starts none: it cannot know what it has begun."""
+        """A saved key. It resumes streams but starts none: others may have begun under it."""
+        path = Path(path)
+        require(path.exists(), f"{path}: no such file", StateRefusal)
+        key = cls(bytes(32), "", only_resumes=True)
+        key._hold(path)
         try:
-            kept = json.loads(Path(path).read_bytes())
-            secret, release_id, seed = bytes.fromhex(kept["secret"]), kept["release"], kept["seed"]
-            sound = isinstance(release_id, str) and (seed is None or isinstance(seed, int))
+            kept = json.loads(path.read_bytes())
+            key._secret, key.release_id = bytes.fromhex(kept["secret"]), kept["release"]
+            key.seed = kept["seed"]
+            key._reached = {(digest, name): step for digest, name, step in kept["reached"]}
+            sound = (
+                isinstance(key.release_id, str)
+                and isinstance(key.seed, (int, type(None)))
+                and all(isinstance(step, int) for step in key._reached.values())
+            )
         except (ValueError, KeyError, TypeError):
-            secret, release_id, seed, sound = b"", "", None, False
-        require(sound and len(secret) == 32, f"{path}: not a key, or damaged", StateRefusal)
-        return cls(secret, release_id, seed, only_resumes=True)
+            sound = False
+        require(sound and len(key._secret) == 32, f"{path}: not a key, or damaged", StateRefusal)
+        return key
+
+    def _hold(self, path: Path) -> None:
+        """One key object at a time uses a file."""
+        lock = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise KeyReuse(f"{path}: another process, or another Key, is using this key") from None
+        self._path, self._lock = path, os.fdopen(lock, "rb")
+
+    def _keep(self) -> None:
+        if self._path is not None:
+            reached = [[digest, name, step] for (digest, name), step in self._reached.items()]
+            kept = {
+                "secret": self._secret.hex(),
+                "release": self.release_id,
+                "seed": self.seed,
+                "reached": reached,
+            }
+            write_durably(self._path, json.dumps(kept).encode())
+
+    def close(self) -> None:
+        """Give the file free for another process; this key is of no more use here."""
+        if self._lock is not None:
+            self._lock.close()
+        self._secret, self._path, self._lock = b"", None, None
+
+    def __reduce__(self) -> NoReturn:
+        raise KeyReuse("a key is not copied: two copies would put the same noise on different data")
 
     def __repr__(self) -> str:
         return "Key(secret)" if self.seed is None else f"Key(seed {self.seed}: not private)"
@@ -124,6 +172,7 @@ class Key:
     def again(self, spec_digest: str, series: str, step: int = 0) -> SeriesKey:
         """The same chain, for going on at a step that noise has not been handed out beyond."""
         reached = self._reached.get((spec_digest, series), 0)
+        require(bool(self._secret), "this key was closed", KeyReuse)
         require(
             step >= reached,
             f"this key has already made the noise of series {series!r} up to step {reached}: other "
@@ -134,8 +183,10 @@ class Key:
         return SeriesKey(secret, 0)
 
     def note(self, spec_digest: str, series: str, step: int) -> None:
-        """Remember how far a stream has come."""
+        """Remember how far a stream has come; durably, where the key is kept in a file."""
+        require(bool(self._secret), "this key was closed", KeyReuse)
         self._reached[spec_digest, series] = step
+        self._keep()
 
     def pseudonym(self, name: str) -> str:
         """A name that cannot be linked to the original, nor to another release, without the key."""

@@ -31,6 +31,7 @@ class Facts:
     step: int | None = None
     filled: int = 0
     dropped: int = 0
+    longest: int = 0
 
     def saw(self, first: int, last: int) -> None:
         self.first = first if self.first is None else min(self.first, first)
@@ -124,6 +125,7 @@ class Reading:
         require(len(block) > 0, "the array is empty: there is nothing to release", DataRefusal)
         self._look_at(block)
         self.facts.ids, self.facts.rows, self.facts.step = [ONLY_SERIES], len(block), 1
+        self.facts.longest = len(block)
         self.facts.saw(0, len(block) - 1)
         if not self.problems.counts:
             yield block
@@ -331,6 +333,7 @@ class Spacing:
         if not new[0]:
             starts[0] = self.open[2]
         ids = tuple(name(code) for code in codes[edges].tolist())
+        self.facts.longest = max(self.facts.longest, int((starts + counts).max()))
         self.open = (ids[-1], int(ticks[-1]), int(starts[-1] + counts[-1]))
         if self.clock is None:
             self.facts.saw(0, int((starts + counts).max()) - 1)

@@ -7,6 +7,7 @@ row counts and the missing pattern are published as they are.
 from __future__ import annotations
 
 import csv
+import glob
 import hashlib
 import html
 import io
@@ -26,7 +27,7 @@ import pyarrow.parquet
 
 from tempriv import guarantees, spec
 from tempriv.errors import DataRefusal, Refusal, UsageRefusal, require
-from tempriv.files import follow_umask, private_file, sync_directory, write_durably
+from tempriv.files import follow_umask, is_dead, private_file, sync_directory, write_durably
 from tempriv.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.version import VERSION
 
@@ -274,11 +275,14 @@ class Writing:
 def publish(path: Path, partial: Path, about: dict[str, Any]) -> None:
     """The last step of a release, also for one that was interrupted before it."""
     final = sidecar_of(path)
+    if partial.exists():
+        # an older file must never stand beside the new description
+        path.unlink(missing_ok=True)
     write_durably(final, _json(about))
     follow_umask(final)
     if partial.exists():
-        follow_umask(partial)
         partial.replace(path)
+        follow_umask(path)
     sidecar_of(partial).unlink(missing_ok=True)
     sync_directory(path.parent)
 
@@ -297,10 +301,10 @@ def partial_path(path: Path, release_id: str) -> Path:
 
 def remove_stale_partials(path: Path, keep: Sequence[Path] = ()) -> None:
     """Clear what killed runs left of outputs that were never put in place."""
-    for left in path.parent.glob(f".{path.name}.*.partial*"):
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial*"):
         owner = left.name.removeprefix(f".{path.name}.").split(".")[0]
         kept = any(left.name.startswith(one.name) for one in keep)
-        if owner.isdigit() and not kept and not Path(f"/proc/{owner}").exists():
+        if not kept and is_dead(owner):
             left.unlink(missing_ok=True)
 
 
@@ -318,9 +322,14 @@ def read_table(path: Path, about: dict[str, Any]) -> pa.Table:
         if path.suffix.lower() == ".parquet":
             table = pa.parquet.read_table(path).replace_schema_metadata(None)
         else:
-            named = columns["series"] is not None and columns["ids"] == "text"
-            text = {columns["series"]: pa.string()} if named else {}
-            how = pa.csv.ConvertOptions(column_types=text, strings_can_be_null=True)
+            texts = [columns["series"]] if columns["ids"] == "text" else []
+            texts += columns["values"] if "categories" in about["mechanism"] else []
+            how = pa.csv.ConvertOptions(
+                column_types={name: pa.string() for name in texts if name is not None},
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            )
             table = pa.csv.read_csv(path, convert_options=how)
     except pa.ArrowException:
         raise Refusal(

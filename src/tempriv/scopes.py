@@ -7,20 +7,20 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tempriv import spec, units
 from tempriv.accounting import NOTHING, Cost, Costs
-from tempriv.errors import require
+from tempriv.errors import BudgetRefusal, require
 
 Ids = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 
-Kind = Literal["series", "person"]
-ClockKind = Literal["integer", "date", "datetime", "index"]
+KINDS = ("series", "person")
+CLOCKS = ("integer", "date", "datetime", "index")
 
 EARLIEST, LATEST = -(2**63), 2**63 - 1
 
@@ -68,6 +68,8 @@ def share_of(row: Sequence[Any], cost: Cost) -> Share:
 class Scope:
     """Whose data a release touches, and from when to when.
 
+    ``kind`` and ``clock`` may name the columns behind them ("series home", "datetime time"): ids or
+    times of unlike columns cannot be told apart. ``longest`` is the length of the longest series.
     None stands for anyone (as a stream that will meet new series), an open end, an unknown step.
     Without members, ``check`` asks for data that was never released. Times are in ticks, both
     ends included.
@@ -76,19 +78,22 @@ class Scope:
     Scope(kind='series', start=0, end=23, step=1, clock='integer')
     """
 
-    kind: Kind = "series"
+    kind: str = "series"
     members: Sequence[str | int] | npt.NDArray[Any] | None = field(default=None, repr=False)
     start: int | None = None
     end: int | None = None
     step: int | None = None
-    clock: ClockKind = "integer"
+    clock: str = "integer"
+    longest: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        require(self.kind in get_args(Kind), f"kind={self.kind!r}: must be series or person")
-        require(
-            self.clock in get_args(ClockKind),
-            f"clock={self.clock!r}: must be one of {', '.join(get_args(ClockKind))}",
-        )
+        for name, allowed in (("kind", KINDS), ("clock", CLOCKS)):
+            value = getattr(self, name)
+            require(
+                isinstance(value, str) and value.split(" ")[0] in allowed,
+                f"{name}={value!r}: must be one of {', '.join(allowed)}, and may go on with the "
+                "name of its column",
+            )
         if self.members is not None:
             require(
                 not isinstance(self.members, (str, bytes)),
@@ -102,7 +107,7 @@ class Scope:
                     f"members of type {kind.__name__}: ids must be text or whole numbers",
                 )
             object.__setattr__(self, "members", members)
-        for name in ("start", "end", "step"):
+        for name in ("start", "end", "step", "longest"):
             value = getattr(self, name)
             require(
                 value is None or isinstance(value, (int, np.integer)),
@@ -116,6 +121,14 @@ class Scope:
             f"start={self.start}, end={self.end}: the start must not be after the end",
         )
         require(self.step is None or self.step >= 1, f"step={self.step}: must be >= 1, or None")
+
+    @property
+    def most_readings(self) -> int | None:
+        """The length of the longest series, as stated or as the grid allows; None is unknown."""
+        if self.longest is None and None not in (self.start, self.end, self.step):
+            assert self.start is not None and self.end is not None and self.step is not None
+            return (self.end - self.start) // self.step + 1
+        return self.longest
 
     @functools.cached_property
     def ids(self) -> Ids | None:
@@ -167,6 +180,21 @@ def widths(unit: units.Unit, steps: Mapping[str, int | None]) -> dict[str, int |
     return {
         clock: None if step is None else min(far * step, LATEST) for clock, step in steps.items()
     }
+
+
+def require_length(dataset: str, limit: units.Unit, unit: units.Unit, scope: Scope) -> None:
+    """A limit on whole series speaks of series up to its length, so longer ones are refused."""
+    limit, unit = (one.each if isinstance(one, units.Person) else one for one in (limit, unit))
+    if not isinstance(limit, units.WholeSeries) or scope.members == ():
+        return
+    most = unit.length if isinstance(unit, units.WholeSeries) else scope.most_readings
+    require(
+        most is not None and most <= limit.length,
+        f"dataset {dataset!r} limits the loss of {limit.sentence}, and this release has "
+        + ("series of any length" if most is None else f"series of up to {most} readings")
+        + "; set a limit for series of that length",
+        BudgetRefusal,
+    )
 
 
 def widest(steps: Mapping[str, int | None], scope: Scope) -> dict[str, int | None]:
@@ -237,7 +265,7 @@ def totals(
 
     ``widths`` says for each clock how many ticks after its end a scope is still reached by the
     unit (None: time does not separate). With ``within``, which must be one of the shares, only
-    what that share covers. Series and persons, and times of different clocks, cannot be told
+    what that share covers. Members of unlike kinds, and times of unlike clocks, cannot be told
     apart and count as overlapping.
     """
     if not shares:
@@ -246,7 +274,7 @@ def totals(
     holders: dict[tuple[str, bytes] | None, list[int]] = {None: []}
     for i, share in enumerate(shares):
         # one person may hold series of two disjoint sets
-        anyone = share.members is None or (share.kind == "series" and repeats > 1)
+        anyone = share.members is None or (share.kind.startswith("series") and repeats > 1)
         key = None if anyone or share.members is None else (share.kind, share.members)
         holders.setdefault(key, []).append(i)
     starts = np.array([share.start for share in shares], dtype=np.int64)
@@ -267,19 +295,19 @@ def totals(
         touched = (starts <= ends[own]) & (ends >= starts[own])
 
     found = []
-    for series in _classes("series", holders, ids_of, within):
-        for persons in _classes("person", holders, ids_of, within):
-            rows = np.array(holders[None] + series + persons, dtype=np.int64)
-            rows = rows[touched[rows]]
-            groups = [rows[clocks[rows] == clock] for clock in np.unique(clocks[rows])]
-            blocks = [sums_over_time(starts[one], ends[one], costs[one]) for one in groups]
-            if len(blocks) == 1 and repeats == 1:
-                found.append(blocks[0])
-                continue
-            # the worst moments of unlike clocks may coincide, and neighbours may differ at several
-            # moments, if not more than all; measure by measure, which can only count too much
-            most = repeats * np.sum([block.max(axis=0) for block in blocks], axis=0)
-            found.append(np.minimum(most, costs[rows].sum(axis=0))[None, :])
+    kinds = sorted({key[0] for key in holders if key is not None})
+    for named in itertools.product(*(_classes(kind, holders, ids_of, within) for kind in kinds)):
+        rows = np.array(holders[None] + list(itertools.chain(*named)), dtype=np.int64)
+        rows = rows[touched[rows]]
+        groups = [rows[clocks[rows] == clock] for clock in np.unique(clocks[rows])]
+        blocks = [sums_over_time(starts[one], ends[one], costs[one]) for one in groups]
+        if len(blocks) == 1 and repeats == 1:
+            found.append(blocks[0])
+            continue
+        # the worst moments of unlike clocks may coincide, and neighbours may differ at several
+        # moments, if not more than all; measure by measure, which can only count too much
+        most = repeats * np.sum([block.max(axis=0) for block in blocks], axis=0)
+        found.append(np.minimum(most, costs[rows].sum(axis=0))[None, :])
     return np.vstack(found)
 
 

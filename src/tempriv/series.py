@@ -7,7 +7,7 @@ problem, counts only; nothing of a table that was refused may be used.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,6 +29,16 @@ ONLY_SERIES = "series"
 
 if TYPE_CHECKING:
     from tempriv.reading import Reading
+
+
+def require_columns(exist: Sequence[str], wanted: Sequence[str], source: str) -> None:
+    """Say which columns exist when one does not, unless the first line holds data."""
+    for name in wanted:
+        if name in exist:
+            continue
+        data = any(one[:1].isdigit() or one[:1] in "+-." for one in exist)
+        known = "the first line is not a header" if data else f"the columns are {', '.join(exist)}"
+        raise DataRefusal(f"{source}: no column {name!r}; {known}")
 
 
 @dataclass
@@ -115,7 +125,7 @@ class Series:
             require(value in allowed, f"{name}={value!r}: must be one of {', '.join(allowed)}")
         require(len(self.values) > 0, "no value column: name at least one")
         require(len(set(self.values)) == len(self.values), "value columns: name each only once")
-        for column in (self.series, *(self.time or "").split("+")):
+        for column in (self.series, self.person, *(self.time or "").split("+")):
             require(
                 column not in self.values,
                 f"column {column!r}: is named as a value; ids and times are published as they are",

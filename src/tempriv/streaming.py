@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from tempriv import spec
-from tempriv.errors import LedgerRefusal, Refusal, StateRefusal, require
+from tempriv.errors import LedgerRefusal, StateRefusal, require
 from tempriv.files import write_durably
 from tempriv.lines import Lines, Reading
 from tempriv.mechanisms.protocol import Mechanism, Seen, limit_of, perturb_block
@@ -31,6 +31,19 @@ from tempriv.randomness import EPOCH, Key, Run, SeriesKey, fresh_series_key, new
 from tempriv.series import Block
 
 MAGIC = b"tempriv stream 1\n"
+
+# what a state file must hold
+SHAPE: dict[str, type] = {
+    "commit": int,
+    "recent": str,
+    "mechanism": dict,
+    "layout": dict,
+    "release": str,
+    "started": bool,
+    "offset": int,
+    "pending": str,
+    "series": dict,
+}
 
 
 @dataclass
@@ -45,6 +58,7 @@ class Place:
     taken: int = 0  # steps, with those of the block at hand
     # while readings are sent again after a restart: how many so far, and their fingerprint
     again: int = 0
+    again_last: int = 0
     again_seen: Seen | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -120,6 +134,22 @@ class Keyring:
         require(sound, f"{self.path}: the key file of this stream is damaged", StateRefusal)
 
 
+@dataclass(frozen=True)
+class Recent:
+    """The last bytes that were written, to recognise the output by."""
+
+    data: bytes = b""
+
+    MOST = 4096
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    def after(self, more: bytes) -> Recent:
+        return Recent((self.data + more)[-self.MOST :])
+
+
 class Sink:
     """Where released lines go; a regular file can be put back to where it was."""
 
@@ -139,12 +169,22 @@ class Sink:
         if self.regular:
             os.fsync(self.descriptor)
 
-    def put_back(self, offset: int) -> None:
-        """Cut off what was written after the last commit."""
+    def put_back(self, offset: int, recent: Recent, pending: bytes) -> None:
+        """Cut off what was written after the last commit, if it is this stream's own output."""
         require(
             self.size() >= offset,
             "the output is shorter than what this stream has written before: append to it (>>), "
             "do not replace it (>)",
+            StateRefusal,
+        )
+        # standard output may be open for writing only; its name in /proc opens it again
+        with Path(f"/proc/self/fd/{self.descriptor}").open("rb") as file:
+            file.seek(offset - recent.size)
+            before, after = file.read(recent.size), file.read(len(pending) + 1)
+        require(
+            Recent().after(before) == recent and pending.startswith(after),
+            "the output does not end with what this stream has written: it is another file, or "
+            "something else was written to it. Give every stream an output of its own",
             StateRefusal,
         )
         os.ftruncate(self.descriptor, offset)
@@ -167,7 +207,11 @@ class LineStream:
     _offset: int = 0
     _started: bool = False
     _new: bool = False
+    _resumed: bool = False
     _pending: bytes = b""
+    _recent: Recent = field(default_factory=Recent)
+    _commits: int = 0
+    _lock: int = -1
 
     def __post_init__(self) -> None:
         digest = spec.digest(self.mechanism)
@@ -195,6 +239,7 @@ class LineStream:
                 raise LedgerRefusal(
                     f"{self.state_path}: another stream is using this state; wait for it to end"
                 ) from None
+            self._lock = descriptor
             if self.state_path.exists():
                 self._load()
             else:
@@ -217,14 +262,24 @@ class LineStream:
         if self.state_path is None or self._new:
             return
         if self.output.regular:
-            self.output.put_back(self._offset)
+            self.output.put_back(self._offset, self._recent, self._pending)
         elif self._pending:
             self.repeated = True
         if self._pending:
-            self.output.write(self._pending)
-            self.output.sync()
-            self._offset += len(self._pending)
+            self._write(self._pending)
         self.finish()
+
+    def _write(self, data: bytes) -> None:
+        """Hand out what has been committed, and note that it is out."""
+        self.output.write(data)
+        if self.state_path is None:
+            return
+        self.output.sync()
+        self._offset += len(data)
+        self._recent = self._recent.after(data)
+        # a state from before this commit, restored from a copy, must not be gone on with
+        os.pwrite(self._lock, f"{self._commits:20d}".encode(), 0)
+        os.fsync(self._lock)
 
     def push(self, text: bytes) -> None:
         """Release the readings of some whole lines; returns when they are out."""
@@ -250,16 +305,22 @@ class LineStream:
             place.taken += 1
             return True
         self.counts.passed_over += 1
-        self._compare(place, reading)
+        if self._resumed:
+            self._compare(place, reading)
         return False
 
     def _compare(self, place: Place, reading: Reading) -> None:
-        """A replay from the start must be of the readings that were consumed."""
+        """A replay from the start must be of the readings that were consumed.
+
+        Only those that would have been taken then are looked at: each later than all before.
+        """
         if place.again_seen is None:
-            if reading.tick != place.first or place.again:
-                place.again += 1
+            if reading.tick != place.first:
                 return
             place.again_seen = Seen(place.seen.mark)
+        elif reading.tick <= place.again_last:
+            return
+        place.again_last = reading.tick
         if place.again < place.step:
             row = Block.of(reading.masked(), reading.series, place.again)
             place.again_seen = place.again_seen.with_block(row)
@@ -307,14 +368,10 @@ class LineStream:
         return self.lines.format(readings, released.values[back], released.missing[back])
 
     def _emit(self, data: bytes) -> None:
-        if self.state_path is None:
-            self.output.write(data)
-            return
-        self.ring.save()
-        self._commit(data)
-        self.output.write(data)
-        self.output.sync()
-        self._offset += len(data)
+        if self.state_path is not None:
+            self.ring.save()
+            self._commit(data)
+        self._write(data)
         for name, place in self.places.items():
             self.ring.keep_from(name, place.step)
             place.key = self.ring.chains[name]
@@ -327,7 +384,10 @@ class LineStream:
 
     def _commit(self, pending: bytes) -> None:
         assert self.state_path is not None
+        self._commits += 1
         body = {
+            "commit": self._commits,
+            "recent": base64.b64encode(self._recent.data).decode(),
             "mechanism": spec.encode(self.mechanism),
             "layout": self.lines.layout(),
             "release": self.release_id,
@@ -361,7 +421,17 @@ class LineStream:
         for name, saved in body["series"].items():
             self.places[name] = self._place(name, saved)
         self._pending = base64.b64decode(body["pending"])
-        self._offset = body["offset"]
+        self._recent = Recent(base64.b64decode(body["recent"]))
+        self._offset, self._commits = body["offset"], body["commit"]
+        self._resumed = True
+        out = os.pread(self._lock, 20, 0).strip()
+        require(
+            not out.isdigit() or int(out) <= self._commits,
+            f"{self.state_path}: is older than what this stream has written; other readings in the "
+            "place of those would get the same noise. Use the latest state, or start a new stream "
+            "with another --state",
+            StateRefusal,
+        )
 
     def _place(self, name: str, saved: dict[str, Any]) -> Place:
         chain = self.ring.chains.get(name)
@@ -386,8 +456,8 @@ def read_stream_state(data: bytes, name: str) -> dict[str, Any]:
         data[:head] == MAGIC
         and hashlib.blake2b(body, digest_size=16).digest() == (data[head : head + 16])
     )
-    require(whole, f"{name}: not the state of a stream, or damaged", StateRefusal)
-    found = json.loads(body)
-    if not isinstance(found, dict):
-        raise Refusal(f"{name}: not the state of a stream")
+    found = json.loads(body) if whole else None
+    sound = isinstance(found, dict) and all(isinstance(found.get(k), t) for k, t in SHAPE.items())
+    require(sound, f"{name}: not the state of a stream, or damaged", StateRefusal)
+    assert isinstance(found, dict)
     return found

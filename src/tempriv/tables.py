@@ -25,6 +25,8 @@ import duckdb
 import pyarrow as pa
 
 from tempriv.errors import DataRefusal, require
+from tempriv.files import is_dead
+from tempriv.series import require_columns
 
 MEMORY_LIMIT = "400MB"
 BATCH_ROWS = 500_000
@@ -68,7 +70,7 @@ def remove_stale_spills() -> None:
     """Clear what was left when a machine went down."""
     for left in Path(tempfile.gettempdir()).glob(SPILL_PREFIX + "*"):
         owner = left.name.removeprefix(SPILL_PREFIX).split("-")[0]
-        if owner.isdigit() and not Path(f"/proc/{owner}").exists() and Path("/proc").exists():
+        if is_dead(owner):
             shutil.rmtree(left, ignore_errors=True)
 
 
@@ -155,13 +157,7 @@ class Table:
 
     def require_columns(self, names: Sequence[str]) -> None:
         """Say which columns exist when one does not."""
-        exist = [name for name in self.types if name != ROW_NUMBER]
-        for name in names:
-            require(
-                name in exist,
-                f"{self.name}: no column {name!r}; the columns are {', '.join(exist)}",
-                DataRefusal,
-            )
+        require_columns([name for name in self.types if name != ROW_NUMBER], names, self.name)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         with _reading(self.name):

@@ -17,6 +17,8 @@ from tempriv.ledger import Ledger
 from tempriv.mechanisms.forms import Numbers, Places
 from tempriv.releases import METADATA_KEY, NOT_PROTECTED, checksum, read_about, read_table
 
+ROUNDED = 6e-8  # degrees; places are written to seven decimals
+
 
 @dataclass(frozen=True)
 class Check:
@@ -121,7 +123,7 @@ def _table(path: Path, about: dict[str, Any], mechanism: Any) -> list[Check]:
     elif isinstance(form, Places):
         places = np.stack([column.drop_null().to_numpy() for column in values], axis=1)
         back = form.from_grid(form.to_grid(places))
-        near = bool((np.abs(back - places) < 1e-6).all())
+        near = bool((np.abs(back - places) < ROUNDED).all())
         checks.append(Check("every place lies on the lattice", near, f"grid {form.grid:g} metres"))
     elif isinstance(form, Numbers):
         steps = [np.asarray(c.drop_null()) / g for c, g in zip(values, form.grids, strict=True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from tempriv.errors import require
+from tempriv.errors import Refusal, require
 
 if TYPE_CHECKING:
     from tempriv.ledger import Budget, Ledger
@@ -88,6 +89,21 @@ def pair(name: str, text: str) -> tuple[float, float]:
     return float(parts[0]), float(parts[1])
 
 
+def names(text: str) -> tuple[str, ...]:
+    """Names with commas between them, or a JSON list where a name has a comma itself."""
+    if not text.startswith("["):
+        return tuple(text.split(","))
+    try:
+        listed = json.loads(text)
+    except ValueError:
+        listed = None
+    require(
+        isinstance(listed, list) and all(isinstance(name, str) for name in listed),
+        f"--categories {text}: must be names with commas between them, or a JSON list of names",
+    )
+    return tuple(listed)
+
+
 def for_columns(name: str, given: list[Any], columns: int) -> list[Any]:
     """One setting for each value column; a single one serves all."""
     require(
@@ -157,8 +173,8 @@ class Choice:
         list[str] | None,
         typer.Option(
             metavar="A,B,C",
-            help="For randomized-response: all categories. Once for all value columns, or once "
-            "for each.",
+            help="For randomized-response: all categories, or a JSON list of them. Once for all "
+            "value columns, or once for each.",
         ),
     ] = None
     origin: Annotated[
@@ -231,7 +247,7 @@ class Choice:
     def _categories(self, unit: Unit) -> Callable[[float], Mechanism]:
         from tempriv.mechanisms.value import RandomizedResponse
 
-        lists = [tuple(text.split(",")) for text in self.categories or []]
+        lists = [names(text) for text in self.categories or []]
         categories = tuple(for_columns("--categories", lists, len(self.value)))
         per_column = self.per_column
         return lambda epsilon: RandomizedResponse(
@@ -344,6 +360,24 @@ def existing_ledger(path: Path | None, no_ledger: bool) -> Ledger | None:
     if no_ledger or (path is None and not default_path().exists()):
         return None
     return open_ledger(path, no_ledger, make=False)
+
+
+def refuse_pages(pages: list[Path | None], force: bool) -> None:
+    """Everything that could keep a report from being written, before anything is paid for."""
+    given = [page for page in pages if page is not None]
+    for page in given:
+        require(page.suffix.lower() in (".html", ".htm"), f"{page}: a report ends in .html")
+        require(page.parent.is_dir(), f"{page.parent}: no such directory")
+        require(not page.is_dir(), f"{page}: is a directory")
+        require(
+            force or not page.exists(),
+            f"{page}: exists already; choose another name, or replace it with --force",
+            Refusal,
+        )
+    require(
+        len({page.resolve() for page in given}) == len(given),
+        "the public and the private report must be two files",
+    )
 
 
 def refuse_seed(seed: int | None, not_private: bool) -> None:

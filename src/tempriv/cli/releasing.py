@@ -13,7 +13,7 @@ import typer
 
 from tempriv.cli import app, options
 from tempriv.cli.options import Choice, Dataset, Json, KeySeed, LedgerOption, NoLedger, NotPrivate
-from tempriv.errors import DataRefusal, require
+from tempriv.errors import DataRefusal, Refusal, require
 
 EXAMPLE = """
 [bold]Example[/bold]: hourly meter readings, each protected by itself
@@ -90,7 +90,7 @@ def release(
     from tempriv.mechanisms.run import Passage, release_file, request_of
     from tempriv.randomness import Key
     from tempriv.releases import read
-    from tempriv.report import PublicSample, write_report
+    from tempriv.report import PublicSample
     from tempriv.series import Series
 
     options.refuse_seed(key_seed, not_private)
@@ -118,14 +118,9 @@ def release(
     if dry_run:
         _dry_run(table, chosen, ledger, no_ledger, name, as_json)
         return
-    for page in (report, private_report):
-        require(
-            page is None or page.suffix.lower() in (".html", ".htm"),
-            f"{page}: a report ends in .html",
-        )
-        require(page is None or page.parent.is_dir(), f"{page}: no such directory")
+    options.refuse_pages([report, private_report], force)
     with options.charging(ledger, no_ledger, name, dataset is None) as book:
-        key = Key.generate() if key_seed is None else Key.from_seed(key_seed)
+        key = None if key_seed is None else Key.from_seed(key_seed)
         samples = _samples(report, private_report, chosen)
         passage = Passage(table, chosen, key, pseudonyms, _watching(samples))
         settings: dict[str, Any] = {k: str(v) for k, v in vars(table).items() if k != "source"}
@@ -145,9 +140,21 @@ def release(
             # this run saw no rows: the public report comes from the output, the private one cannot
             samples = [(page, PublicSample.of(read(output))) for page in (report,) if page]
         for page, sample in samples:
-            write_report(page, about, sample, force=True)
+            _write_page(page, about, sample, output)
         budget_left = None if book is None else book.show(name)
     _print_release(about, output, [page for page, _ in samples], budget_left, as_json)
+
+
+def _write_page(page: Path, about: dict[str, Any], sample: Any, output: Path) -> None:
+    from tempriv.report import write_report
+
+    try:
+        write_report(page, about, sample, force=True)
+    except OSError as problem:
+        raise Refusal(
+            f"{page}: {problem.strerror}; the release itself is complete in {output}, and tempriv "
+            "report makes its page"
+        ) from None
 
 
 def _samples(
@@ -204,16 +211,13 @@ def _dry_run(
     """Cost, expected error and what would be left, from the options and the header alone."""
     from tempriv import spec
     from tempriv.mechanisms.run import check_early
+    from tempriv.series import require_columns
     from tempriv.tables import header
 
     exist = header(table.source)
     times = [] if table.time is None else table.time.split("+")
-    for column in [*table.values, *times, table.series, table.person]:
-        require(
-            column is None or column in exist,
-            f"{table.source}: no column {column!r}; the columns are {', '.join(exist)}",
-            DataRefusal,
-        )
+    named = [*table.values, *times, table.series, table.person]
+    require_columns(exist, [name for name in named if name is not None], str(table.source))
     standing: list[str] = []
     book = options.existing_ledger(ledger, no_ledger)
     if book is not None and name in book.datasets():

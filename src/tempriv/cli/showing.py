@@ -96,7 +96,9 @@ def verify(
     from tempriv.verify import as_json as encoded
     from tempriv.verify import verify as run
 
-    checks = run(release, options.existing_ledger(ledger, no_ledger))
+    # a recipient has a ledger too, but not the one that was charged: compare only if asked to
+    book = None if ledger is None else options.existing_ledger(ledger, no_ledger)
+    checks = run(release, book)
     if as_json:
         print(json.dumps(encoded(checks)))
     else:
@@ -105,6 +107,24 @@ def verify(
     failed = [check.what for check in checks if not check.good]
     if failed:
         raise Refusal(f"{release}: {len(failed)} of {len(checks)} checks failed")
+
+
+@app.command()
+def report(
+    release: Annotated[
+        Path, typer.Argument(help="A released file; its description lies beside it.")
+    ],
+    page: Annotated[Path, typer.Argument(metavar="FILE.html", help="Where to.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace it if it exists.")] = False,
+) -> None:
+    """Make the public report of a release that is there already."""
+    from tempriv.releases import read
+    from tempriv.report import PublicSample, write_report
+
+    options.refuse_pages([page], force)
+    found = read(release)
+    write_report(page, found.about, PublicSample.of(found), force=True)
+    print(f"report    {page}")
 
 
 @app.command()

@@ -82,6 +82,11 @@ def bounds_of(given: Any) -> Bounds:
             math.isfinite(low) and math.isfinite(high) and low < high,
             f"bounds={low:g} {high:g}: must be two finite numbers, the lower first",
         )
+        require(
+            1e-150 < high - low < 1e150 and max(abs(low), abs(high)) < 1e150,
+            f"bounds={low:g} {high:g}: must be numbers between 1e-150 and 1e150 apart; use another "
+            "unit of measurement",
+        )
     return pairs
 
 

@@ -52,7 +52,7 @@ class Passage:
         self,
         series: Series,
         mechanism: Mechanism,
-        key: Key,
+        key: Key | None = None,
         pseudonyms: bool = False,
         watch: Watch | None = None,
     ):
@@ -72,6 +72,8 @@ class Passage:
             not pseudonyms or series.series is not None,
             "pseudonyms need a series column: without one there are no ids to replace",
         )
+        self.kept_key = key is not None
+        key = key or Key.generate()
         self.series, self.mechanism, self.key, self.watch = series, mechanism, key, watch
         self.pseudonyms = pseudonyms
         self.digest = spec.digest(mechanism)
@@ -130,15 +132,30 @@ class Passage:
     @property
     def scope(self) -> Scope:
         facts = self.reading.facts
-        by_series = facts.persons is None
+        if facts.persons is not None:
+            kind, members = f"person {self.series.person}", tuple(facts.persons)
+        elif self.series.series is not None:
+            kind, members = f"series {self.series.series}", tuple(facts.ids)
+        else:
+            kind, members = "series", None  # whose readings these are, nobody said
         return Scope(
-            kind="series" if by_series else "person",
-            members=tuple(facts.ids if facts.persons is None else facts.persons),
+            kind=kind,
+            members=members,
             start=facts.first,
             end=facts.last,
             step=facts.step,
-            clock=facts.clock,
+            clock=facts.clock if self.reading.clock is None else self.reading.clock.name,
+            longest=facts.longest,
         )
+
+    def _randomness(self) -> str:
+        if self.key.seed is not None:
+            source = f"key from seed {self.key.seed}: anyone can remake it"
+        elif self.kept_key:
+            source = "key from the operating system, kept by the data owner"
+        else:
+            source = "key from the operating system, held in memory only and gone"
+        return f"AES-256 in counter mode, {source}"
 
     def about(self) -> dict[str, Any]:
         """The description of the release, once everything has passed."""
@@ -158,11 +175,7 @@ class Passage:
                 {"column": name, "error": error, "measure": mechanism.error_name}
                 for name, error in errors
             ],
-            "randomness": (
-                "AES-256 in counter mode, key from the operating system, erased"
-                if self.key.seed is None
-                else f"AES-256 in counter mode, key from seed {self.key.seed}: anyone can remake it"
-            ),
+            "randomness": self._randomness(),
             "columns": {
                 "series": self.series.series,
                 "ids": "number" if self.reading.whole_number_ids else "text",
@@ -239,13 +252,12 @@ def release(
     require((ledger is None) == (dataset is None), "a ledger goes with the name of a dataset in it")
     source, kind, names = _source(data)
     series = Series(source, values=_value_names(values, names, layout), **layout)
-    key = key or Key.generate()
     passage = Passage(series, mechanism, key, pseudonyms)
     check_early(ledger, dataset, passage.guarantee)
     table = pa.Table.from_batches(list(passage.batches()))
     receipt = None
     if ledger is not None and dataset is not None:
-        receipt = ledger.charge(dataset, passage.guarantee, passage.scope, key.release_id)
+        receipt = ledger.charge(dataset, passage.guarantee, passage.scope, passage.key.release_id)
     return Release(with_receipt(passage.about(), receipt), table, kind)
 
 
@@ -306,7 +318,7 @@ def release_file(
         - a run that was killed after its charge is finished by the next one with the same request:
           same bits, no second charge.
     """
-    interrupted = finish_interrupted(output, ledger, request)
+    interrupted = finish_interrupted(output, ledger, request, force)
     if interrupted is not None:
         return interrupted
     refuse_existing(output, force)
@@ -342,18 +354,20 @@ def release_file(
     return about
 
 
-def finish_interrupted(output: Path, ledger: Ledger | None, request: str) -> dict[str, Any] | None:
+def finish_interrupted(
+    output: Path, ledger: Ledger | None, request: str, force: bool
+) -> dict[str, Any] | None:
     """Put in place what a killed run had computed and paid for."""
-    if ledger is None:
-        return None
-    found = ledger.prepared(output.resolve(), request)
-    if found is None:
+    found = None if ledger is None else ledger.prepared(output.resolve(), request)
+    if ledger is None or found is None:
         return None
     receipt, place = found.receipt, found.output
     partial = Path(place.partial)
-    for candidate in (partial, output):
+    for candidate in (output, partial):
         beside = sidecar_of(candidate)
         if candidate.exists() and beside.exists() and checksum(candidate) == place.checksum:
+            if candidate == partial:
+                refuse_existing(output, force)
             about = with_receipt(json.loads(beside.read_bytes()), receipt)
             publish(output, partial, about)
             ledger.finish(receipt.release_id)
