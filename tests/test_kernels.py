@@ -82,14 +82,25 @@ def test_sums_of_digits_are_the_same_compiled_and_plain_and_right(scale, is_sign
     assert (unsure[len(listed) :] == -99).all()
 
 
-def test_cells_and_ties_are_the_same_compiled_and_plain_and_right(rng):
-    sizes = (0, 1, 5, 300)
-    floors = [np.sort(rng.integers(0, 2**64, size, dtype=np.uint64)) for size in sizes]
+@pytest.mark.parametrize("order", ["mixed", "rising", "falling"])
+def test_cells_and_ties_are_the_same_compiled_and_plain_and_right(order, rng):
+    # tables one after the other, some empty; where they rise, a word before the first cut of its
+    # own table may stand at the last cut of the table before
+    sizes = (0, 1, 5, 300, 0, 2)
     starts = np.cumsum([0, *sizes])
+    together = rng.integers(0, 2**64, sum(sizes), dtype=np.uint64)
+    if order != "mixed":
+        together.sort()
+    floors = [np.sort(part) for part in np.split(together, starts[1:-1])]
+    if order == "falling":
+        floors.reverse()
+        starts = np.cumsum([0, *reversed(sizes)])
     together = np.concatenate(floors)
     near = np.repeat(together, 4) + np.tile(np.arange(4, dtype=np.uint64), len(together))
-    words = np.concatenate([rng.integers(0, 2**64, 2000, dtype=np.uint64), near])
-    tables = rng.integers(0, len(sizes), len(words))
+    near = np.concatenate([near, together - np.uint64(1), np.array([0, 1, ONES], dtype=np.uint64)])
+    # each of them in every table
+    words = np.concatenate([rng.integers(0, 2**64, 2000, dtype=np.uint64), np.tile(near, 6)])
+    tables = np.concatenate([rng.integers(0, 6, 2000), np.repeat(np.arange(6), len(near))])
     results = []
     for kernel in (kernels.cells_and_ties, plain(kernels.cells_and_ties)):
         cells = np.full(len(words), -99, dtype=np.int64)
@@ -99,11 +110,12 @@ def test_cells_and_ties_are_the_same_compiled_and_plain_and_right(rng):
     assert found == other_found > 0
     np.testing.assert_array_equal(cells, other_cells)
     np.testing.assert_array_equal(ties, other_ties)
-    tied = set(ties[:found].tolist())
-    for i, (word, table) in enumerate(zip(words.tolist(), tables.tolist(), strict=True)):
-        own = floors[table].tolist()
-        assert cells[i] == sum(1 for floor in own if floor <= word)
-        assert (i in tied) == any(floor <= word <= floor + 1 for floor in own)
+    for table, own in enumerate(floors):
+        rows = np.flatnonzero(tables == table)
+        np.testing.assert_array_equal(cells[rows], np.searchsorted(own, words[rows], side="right"))
+        close = {floor + off for floor in own.tolist() for off in (0, 1)}
+        tied = [row for row in rows.tolist() if int(words[row]) in close]
+        assert sorted(set(ties[:found].tolist()) & set(rows.tolist())) == tied
 
 
 def test_logarithms_are_the_same_compiled_and_plain(rng):

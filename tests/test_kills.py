@@ -15,9 +15,15 @@ import numpy as np
 import pyarrow.csv
 import pytest
 
+from tempriv.errors import Refusal
 from tempriv.ledger import Ledger
+from tempriv.mechanisms import Laplace
+from tempriv.mechanisms.run import Passage, release_file
+from tempriv.releases import Writing
 from tempriv.sample import METERS
+from tempriv.series import Series
 from tempriv.units import Event
+from tempriv.verify import verify
 
 COLUMNS = ["--time", "time", "--value", "energy_kWh", "--series", "home"]
 LAPLACE = ["--mechanism", "laplace", "--epsilon", "0.01", "--bounds", "0", "5", *COLUMNS]
@@ -69,18 +75,21 @@ def zygote(tmp_path):
 
 
 def kills_of_release(zygote, folder, kills):
-    """Kill a release at random moments, run it again until it is done, and look at everything."""
-    moments = random.Random(str(folder.name) + str(kills))
+    """Kill so many releases at random moments, run each again until it is done, look at all."""
+    moments = random.Random(str(kills))
     book = folder / "ledger.sqlite"
     with Ledger.create(book) as ledger:
-        ledger.create_dataset("meters", unit=Event(), epsilon=0.01 * kills)
+        ledger.create_dataset("meters", unit=Event(), epsilon=1000)
     base = ["release", str(METERS)]
     common = [*LAPLACE, "--ledger", str(book), "--dataset", "meters"]
-    began = time.perf_counter()
-    assert zygote.run([*base, str(folder / "0.csv"), *common]) == 0
-    usual = time.perf_counter() - began
+    usual, number = 9.0, -1
+    for number in range(3):
+        began = time.perf_counter()
+        assert zygote.run([*base, str(folder / f"{number}.csv"), *common]) == 0
+        usual = min(usual, time.perf_counter() - began)
     hit = 0
-    for number in range(1, kills):
+    while hit < kills:
+        number += 1
         output = folder / f"{number}.csv"
         status = zygote.run([*base, str(output), *common], kill_after=moments.uniform(0, usual))
         hit += status == -signal.SIGKILL
@@ -88,17 +97,17 @@ def kills_of_release(zygote, folder, kills):
         again = zygote.run([*base, str(output), *common])
         assert again == 0 or before is not None, (folder / "errors.txt").read_text()
         assert before is None or output.read_bytes() == before, "released twice, differently"
-        assert zygote.run(["verify", str(output), "--ledger", str(book)]) == 0
     with Ledger.open(book) as ledger:
         log = ledger.log("meters")
-        assert len(log) == kills, "one charge for each output, no more and no less"
+        assert len(log) == number + 1, "one charge for each output, no more and no less"
         assert all(entry.state == "done" for entry in log)
-        assert ledger.show("meters").totals[0].spent == pytest.approx(0.01 * kills)
+        assert ledger.show("meters").totals[0].spent == pytest.approx(0.01 * (number + 1))
+        checks = [check for n in range(number + 1) for check in verify(folder / f"{n}.csv", ledger)]
+    assert all(check.good for check in checks)
     left = [p.name for p in folder.iterdir() if "partial" in p.name]
     assert left == [], "partial outputs left behind"
-    noise = [released(folder / f"{n}.csv") for n in range(kills)]
-    assert len({values.tobytes() for values in noise}) == kills, "noise used twice"
-    return hit
+    noise = [released(folder / f"{n}.csv") for n in range(number + 1)]
+    assert len({values.tobytes() for values in noise}) == number + 1, "noise used twice"
 
 
 def released(path):
@@ -107,7 +116,7 @@ def released(path):
 
 def kills_of_stream(zygote, folder, kills):
     """Kill a stream again and again while the same readings are sent anew each time."""
-    moments = random.Random(str(folder.name) + str(kills))
+    moments = random.Random(str(kills))
     book, state = folder / "ledger.sqlite", folder / "stream.state"
     output, pipe = folder / "out.csv", folder / "pipe"
     os.mkfifo(pipe)
@@ -172,7 +181,7 @@ def drain(pipe, feeder):
 
 
 def test_a_release_killed_at_20_moments_is_whole_paid_once_and_the_same(zygote, tmp_path):
-    assert kills_of_release(zygote, tmp_path, 20) >= 5
+    kills_of_release(zygote, tmp_path, 20)
 
 
 def test_a_stream_killed_20_times_writes_every_reading_once(zygote, tmp_path):
@@ -181,7 +190,7 @@ def test_a_stream_killed_20_times_writes_every_reading_once(zygote, tmp_path):
 
 @pytest.mark.long
 def test_a_release_killed_at_200_moments_is_whole_paid_once_and_the_same(zygote, tmp_path):
-    assert kills_of_release(zygote, tmp_path, 200) >= 50
+    kills_of_release(zygote, tmp_path, 200)
 
 
 @pytest.mark.long
@@ -210,3 +219,34 @@ def test_other_data_after_a_kill_get_other_noise(zygote, tmp_path):
         for other in range(one):
             spread = np.ptp(seen[one] - seen[other])
             assert spread > 1, "the difference of two releases shows the difference of the data"
+
+
+def test_an_interrupted_release_does_not_replace_another_one(tmp_path, monkeypatch):
+    """Paid for and not in place, then another release takes the name: force is asked for."""
+    output = tmp_path / "out.csv"
+
+    def run(epsilon, ledger, **more):
+        table = Series(METERS, values=("energy_kWh",), time="time", series="home")
+        passage = Passage(table, Laplace(epsilon=epsilon, bounds=(0, 5)))
+        request = f"epsilon {epsilon}"
+        return release_file(passage, output, ledger=ledger, dataset="m", request=request, **more)
+
+    def killed(*_):
+        raise InterruptedError
+
+    with Ledger.create(tmp_path / "ledger.sqlite") as ledger:
+        ledger.create_dataset("m", unit=Event(), epsilon=5)
+        with monkeypatch.context() as patch:
+            patch.setattr(Writing, "publish", killed)
+            with pytest.raises(InterruptedError):
+                run(1.0, ledger)
+        assert [entry.state for entry in ledger.log()] == ["prepared"]
+        assert run(2.0, ledger)["mechanism"]["epsilon"] == 2.0
+        kept = output.read_bytes()
+        with pytest.raises(Refusal, match="exists already"):
+            run(1.0, ledger)
+        assert output.read_bytes() == kept
+        assert run(1.0, ledger, force=True)["finished_interrupted"]
+        assert output.read_bytes() != kept
+        assert [entry.state for entry in ledger.log()] == ["done", "done"]
+        assert all(check.good for check in verify(output, ledger))

@@ -10,6 +10,7 @@ import sys
 
 # everything that a command would import, loaded once; none of it starts a thread
 import duckdb  # noqa: F401
+import numpy as np
 import pyarrow.csv
 import pyarrow.parquet  # noqa: F401
 
@@ -20,7 +21,7 @@ import tempriv.cli.streams
 import tempriv.mechanisms.run
 import tempriv.reading
 import tempriv.report
-import tempriv.streaming  # noqa: F401
+import tempriv.streaming
 from tempriv.cli import main
 
 
@@ -33,10 +34,17 @@ def run(command: dict) -> None:
     main()
 
 
-for line in sys.stdin:
-    child = os.fork()
-    if child == 0:
-        run(json.loads(line))
-    print(child, flush=True)
-    _, status = os.waitpid(child, 0)
-    print(os.waitstatus_to_exitcode(status), flush=True)
+def serve() -> None:
+    # loads the compiled kernels, which children then share
+    tempriv.release(np.ones(3), tempriv.Laplace(epsilon=0.01, bounds=(0, 5)))
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            run(json.loads(line))
+        print(child, flush=True)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    serve()
