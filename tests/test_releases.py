@@ -120,5 +120,12 @@ def test_partials_of_dead_runs_are_cleared_and_those_of_others_kept(tmp_path):
     paid = tmp_path / ".out.csv.99999998.def.partial"
     for path in (dead, alive, paid):
         path.write_text("")
+    for name in (
+        ".out.csv.release.json.99999999.partial",
+        "..out.csv.99999999.abc.partial.release.json.99999999.partial",
+    ):
+        (tmp_path / name).write_text("")
+    (tmp_path / ".other.csv.99999999.abc.partial").write_text("")
     remove_stale_partials(output, keep=[paid])
+    (tmp_path / ".other.csv.99999999.abc.partial").unlink()
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([alive.name, paid.name])

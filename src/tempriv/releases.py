@@ -7,7 +7,6 @@ row counts and the missing pattern are published as they are.
 from __future__ import annotations
 
 import csv
-import glob
 import hashlib
 import html
 import io
@@ -300,11 +299,13 @@ def partial_path(path: Path, release_id: str) -> Path:
 
 
 def remove_stale_partials(path: Path, keep: Sequence[Path] = ()) -> None:
-    """Clear what killed runs left of outputs that were never put in place."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial*"):
-        owner = left.name.removeprefix(f".{path.name}.").split(".")[0]
-        kept = any(left.name.startswith(one.name) for one in keep)
-        if not kept and is_dead(owner):
+    """Clear what killed runs left: outputs never put in place, descriptions half written."""
+    for left in path.parent.iterdir():
+        beginning, _, rest = left.name.partition(f".{path.name}.")
+        if beginning not in ("", ".") or ".partial" not in rest:
+            continue
+        owner = next((part for part in rest.split(".") if part.isdigit() and len(part) < 12), "")
+        if is_dead(owner) and not any(left.name.startswith(one.name) for one in keep):
             left.unlink(missing_ok=True)
 
 

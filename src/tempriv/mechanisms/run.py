@@ -371,5 +371,6 @@ def finish_interrupted(
             about = with_receipt(json.loads(beside.read_bytes()), receipt)
             publish(output, partial, about)
             ledger.finish(receipt.release_id)
+            remove_stale_partials(output, keep=ledger.partials(output.resolve()))
             return {**about, "finished_interrupted": True}
     return None
