@@ -21,11 +21,12 @@ from tempriv.geometric import geometric_table
 from tempriv.guarantees import Guarantee, Pure
 from tempriv.mechanisms import Gaussian, Laplace, PlanarLaplace, RandomizedResponse
 from tempriv.mechanisms.forms import Numbers
-from tempriv.mechanisms.protocol import MAGIC, Seen, Stream, perturb_block, start
+from tempriv.mechanisms.protocol import perturb_block
+from tempriv.mechanisms.stream import MAGIC, Seen, Stream, start
 from tempriv.randomness import Key, Run, SeriesKey, _hash
 from tempriv.units import Window
+from tests.cases import NAMED
 from tests.conformance import (
-    NAMED,
     Case,
     a_kept_key_only_goes_on,
     a_key_opens_each_series_once,
@@ -84,7 +85,7 @@ def streaming(kind: type[Stream]) -> Any:
 
     def open_stream(self: Any, key: Key, series: str = "series") -> Stream:
         stream = start(self, key, series)
-        return kind(self, stream._key, series, stream.seen, note=stream._note)
+        return kind(self, stream._key, series, stream.seen, progress=stream._progress)
 
     return open_stream
 
@@ -209,7 +210,7 @@ class KeepsTooOften(RandomizedResponse):
     same_bits_for_any_cutting,
 )
 class OneDrawForAll(Laplace):
-    def perturb(self, readings, draw):
+    def perturb(self, readings, draw, track):
         return readings + draw(self.laws[0], "column 0")[:1, None]
 
 
@@ -220,7 +221,7 @@ class OneDrawForAll(Laplace):
     every_number_varies_with_key_and_place,
 )
 class OneDrawForBoth(Laplace):
-    def perturb(self, readings, draw):
+    def perturb(self, readings, draw, track):
         return readings + draw(self.laws[0], "column 0")[:, None]
 
 
@@ -231,7 +232,7 @@ class OneDrawForBoth(Laplace):
     every_number_varies_with_key_and_place,
 )
 class WithoutColumn(Laplace):
-    def perturb(self, readings, draw):
+    def perturb(self, readings, draw, track):
         return readings + np.stack([draw(law, "column") for law in self.laws], axis=1)
 
 
@@ -400,8 +401,8 @@ class GaussianCutOff(Gaussian):
     every_number_varies_with_key_and_place,
 )
 class LastUnnoised(Laplace):
-    def perturb(self, readings, draw):
-        out = super().perturb(readings, draw)
+    def perturb(self, readings, draw, track):
+        out = super().perturb(readings, draw, track)
         out[-1:] = readings[-1:]
         return out
 
@@ -413,8 +414,8 @@ class LastUnnoised(Laplace):
     shape_is_free_of_values,
 )
 class DropsZeros(Laplace):
-    def perturb(self, readings, draw):
-        return super().perturb(readings, draw)[readings[:, 0] != 0]
+    def perturb(self, readings, draw, track):
+        return super().perturb(readings, draw, track)[readings[:, 0] != 0]
 
 
 class HidesZeros(Stream):
@@ -453,8 +454,8 @@ class IgnoresBounds(Laplace):
     compiled_and_plain_and_reference_agree,
 )
 class ClipsTheOutput(IgnoresBounds):
-    def perturb(self, readings, draw):
-        return np.clip(super().perturb(readings, draw), *self.form.edges().T)
+    def perturb(self, readings, draw, track):
+        return np.clip(super().perturb(readings, draw, track), *self.form.edges().T)
 
 
 @broken(
@@ -464,9 +465,9 @@ class ClipsTheOutput(IgnoresBounds):
     same_bits_for_any_cutting,
 )
 class Peeks(Laplace):
-    def perturb(self, readings, draw):
+    def perturb(self, readings, draw, track):
         following = np.concatenate([readings[1:], readings[-1:]])
-        return super().perturb((readings + following) // 2, draw)
+        return super().perturb((readings + following) // 2, draw, track)
 
 
 class LooksBelow(Stream):
@@ -497,7 +498,7 @@ class Alone(Stream):
     """Does not tell the key how far it has come."""
 
     def push_block(self, block):
-        self._note = lambda start, stop: None
+        self._progress = None
         return super().push_block(block)
 
 

@@ -95,8 +95,9 @@ def test_a_number_of_draws_that_depends_on_noise_is_followed():
     class Twice:
         form = RandomizedResponse(epsilon=1.0, categories=("a", "b")).form
         unit = Event()
+        slots, has_status = 0, False
 
-        def perturb(self, readings, draw):
+        def perturb(self, readings, draw, track):
             coin = noise.Bernoulli(Fraction(1, 2))
             first = draw(coin, "first")
             return first[:, None] + (draw(coin, "second")[:, None] if first[0] else 0)
@@ -280,7 +281,7 @@ class BlurtsOut(RandomizedResponse):
 
     delta = 0.01
 
-    def perturb(self, readings, draw):
+    def perturb(self, readings, draw, track):
         law = Leaky(self.laws[0].epsilon, 2, self.delta)
         drawn = draw(law, "column 0")[:, None]
         return np.where(drawn == 2, 10 + readings, (readings + drawn) % 2)

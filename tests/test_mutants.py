@@ -8,8 +8,9 @@ from dataclasses import fields, replace
 import pytest
 
 from tempriv.mechanisms import Laplace
-from tempriv.mechanisms.protocol import Stream
-from tests.conformance import CHECKS, NAMED, memory_stays_flat, spec_survives_json
+from tempriv.mechanisms.stream import Stream
+from tests.cases import NAMED
+from tests.conformance import CHECKS, memory_stays_flat, spec_survives_json
 from tests.mutants import MUTANTS, streaming
 from tests.statistics import COMPILED
 

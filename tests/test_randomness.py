@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from tempriv.errors import KeyReuse, StateRefusal, UsageRefusal
 from tempriv.mechanisms import Laplace
-from tempriv.mechanisms.protocol import promise, resume
+from tempriv.mechanisms.protocol import promise
+from tempriv.mechanisms.stream import resume
 from tempriv.randomness import (
     BRANCH_BITS,
     EPOCH,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tempriv import guarantees, spec, units
 from tempriv.errors import Refusal
-from tempriv.units import Event, Near, Person, Unit, WholeSeries, Window, steps
+from tempriv.units import Contribution, Event, Near, Person, Unit, WholeSeries, Window, steps
 from tests.conformance import quick
 
 SINGLE = [Event(), *map(Window, (1, 2, 3, 5)), *map(WholeSeries, (1, 2, 3, 5))]
@@ -20,6 +20,15 @@ PERSONS = [
     Person(max_series, each)
     for max_series in (1, 2)
     for each in (Event(), Window(2), WholeSeries(2), WholeSeries(3))
+]
+CONTRIBUTIONS = [
+    Contribution(),
+    Contribution(Event(), per_step=2),
+    Contribution(Window(2)),
+    Contribution(Window(2), signed=True),
+    Contribution(Window(3), per_step=2, total=3),
+    Contribution(WholeSeries(3), total=2),
+    Contribution(WholeSeries(3), total=2, signed=True),
 ]
 POINTS = ((0.0, 0.0), (3.0, 4.0), (0.0, 1.0), (6.0, 8.0))
 
@@ -50,6 +59,25 @@ def test_neighbours_of_persons(unit):
     if unit.max_series == 2:
         people += itertools.product([s for s in series if len(s) in (2, 3)], repeat=2)
     assert_enumeration_agrees(unit, people, (0, 1))
+
+
+@pytest.mark.parametrize("unit", CONTRIBUTIONS, ids=str)
+def test_neighbours_of_counts(unit):
+    assert_enumeration_agrees(unit, inputs((0, 1, 2), range(4)), (0, 1, 2))
+    cells = tuple(itertools.product((0, 1), repeat=2))
+    assert_enumeration_agrees(unit, inputs(cells, range(3)), cells)
+
+
+@pytest.mark.parametrize("unit", CONTRIBUTIONS, ids=str)
+def test_what_a_person_adds_is_the_largest_difference_between_neighbours(unit):
+    """By both norms: the maximum over all neighbours is what the unit says of itself."""
+    pairs = [
+        [abs(a - b) for a, b in zip(one, other, strict=True)]
+        for one in inputs((0, 1, 2), [3])
+        for other in unit.neighbours(one, (0, 1, 2))
+    ]
+    assert max(sum(pair) for pair in pairs) == unit.most
+    assert max(sum(d * d for d in pair) for pair in pairs) == unit.square
 
 
 @pytest.mark.parametrize("metres", [0.5, 1, 5.0, 6.0, 10.0])
@@ -155,6 +183,19 @@ def test_as_many_steps_reach_every_neighbour_of_a_person(have, want):
         assert found == promised, "fewer would do"
 
 
+@pytest.mark.parametrize("want", CONTRIBUTIONS, ids=str)
+@pytest.mark.parametrize("have", [*CONTRIBUTIONS, Event(), Window(2)], ids=str)
+def test_as_many_steps_reach_every_neighbouring_count(have, want):
+    starts = [(x,) for x in inputs((0, 1, 2), [1, 2, 3])]
+    assert longest_chain(have, want, starts, (0, 1, 2)) <= steps(have, want)
+
+
+def test_what_a_person_adds_says_nothing_about_replaced_readings():
+    for want in (Event(), Window(2), WholeSeries(2), Person(2, Event()), Near(1.0)):
+        assert steps(Contribution(WholeSeries(5)), want) is None
+    assert steps(Near(1.0), Contribution()) is None
+
+
 def test_whole_series_cover_what_is_no_longer_and_count_for_windows_where_it_is():
     for want in (Event(), Window(3), WholeSeries(2), WholeSeries(3)):
         assert steps(WholeSeries(3), want) == 1
@@ -232,7 +273,7 @@ def test_units_survive_json_and_can_be_read(unit):
 
 
 def test_every_kind_of_unit_is_listed():
-    kinds = {type(unit) for unit in [*SINGLE, *PERSONS, Near(1.0)]}
+    kinds = {type(unit) for unit in [*SINGLE, *PERSONS, *CONTRIBUTIONS, Near(1.0)]}
     assert kinds == set(units.ALL)
 
 
@@ -244,6 +285,12 @@ def test_every_kind_of_unit_is_listed():
         (lambda: Window(1.5), "window=1.5: "),
         (lambda: Window("2"), "window=2: "),
         (lambda: Window(None), "window=None: "),
+        (lambda: Contribution(Person(1, Event())), "each=Person("),
+        (lambda: Contribution(per_step=0), "per_step=0: "),
+        (lambda: Contribution(per_step=None), "per_step=None: "),
+        (lambda: Contribution(per_step=3, total=2), "total=2: "),
+        (lambda: Contribution(total=math.inf), "total=inf: "),
+        (lambda: Contribution(signed=1), "signed=1: "),
         (lambda: WholeSeries(0), "length=0: "),
         (lambda: WholeSeries(math.inf), "length=inf: "),
         (lambda: Person(0, Event()), "max_series=0: "),

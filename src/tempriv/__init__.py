@@ -19,13 +19,13 @@ if TYPE_CHECKING:
         Pure,
     )
     from tempriv.ledger import Ledger, Receipt, Scope
-    from tempriv.mechanisms.protocol import Stream, resume
     from tempriv.mechanisms.run import release
+    from tempriv.mechanisms.stream import Stream, resume
     from tempriv.mechanisms.value import Gaussian, Laplace, PlanarLaplace, RandomizedResponse
     from tempriv.randomness import Key
     from tempriv.releases import Release, read
     from tempriv.series import Series
-    from tempriv.units import Event, Near, Person, WholeSeries, Window
+    from tempriv.units import Contribution, Event, Near, Person, WholeSeries, Window
 
 __version__ = _version.VERSION
 
@@ -40,13 +40,13 @@ _ROOMS = {
         "Pure",
     ),
     "ledger": ("Ledger", "Receipt", "Scope"),
-    "mechanisms.protocol": ("Stream", "resume"),
+    "mechanisms.stream": ("Stream", "resume"),
     "mechanisms.run": ("release",),
     "mechanisms.value": ("Gaussian", "Laplace", "PlanarLaplace", "RandomizedResponse"),
     "randomness": ("Key",),
     "releases": ("Release", "read"),
     "series": ("Series",),
-    "units": ("Event", "Near", "Person", "WholeSeries", "Window"),
+    "units": ("Contribution", "Event", "Near", "Person", "WholeSeries", "Window"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
@@ -54,6 +54,7 @@ __all__ = [
     "Approximate",
     "BudgetRefusal",
     "Concentrated",
+    "Contribution",
     "DataRefusal",
     "Event",
     "Gaussian",

@@ -166,12 +166,12 @@ def geometric_varying_signed(
     unsure = np.empty(len(first), dtype=np.intp)
     for i in unsure[: geometric_by_log(first, scales, out, unsure)].tolist():
         more = functools.partial(words.branch(0).one, i)
-        out[i] = _floor_of_log(int(first[i]) >> 1, 63, Fraction(float(scales[i])), more)
+        out[i] = floor_of_log(int(first[i]) >> 1, 63, Fraction(float(scales[i])), more)
     minus = (first & np.uint64(1)).astype(np.bool_)
     return np.where(minus, -out, out), np.flatnonzero(minus & (out == 0))
 
 
-def _floor_of_log(digits: int, bits: int, scale: Fraction, more: Callable[[int], int]) -> int:
+def floor_of_log(digits: int, bits: int, scale: Fraction, more: Callable[[int], int]) -> int:
     """floor(-scale * ln U), reading digits of U until the floor is certain."""
     depth = 0
     while True:

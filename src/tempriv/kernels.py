@@ -6,10 +6,11 @@ No random numbers are made here: words come in as arrays. No fastmath.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import overload
 
 Array = Any  # numba takes its types from the calls
 
@@ -122,3 +123,102 @@ def geometric_by_log(words: Array, scales: Array, out: Array, unsure: Array) -> 
         else:
             out[i] = low
     return found
+
+
+UNDECIDED = -(1 << 62)
+"""Stands for a draw that floating point does not settle: stop, settle it exactly, go on there."""
+
+MARGIN = 2.0**-40  # thousands of times the error of exp and log in double precision
+
+
+class Scalable(NamedTuple):
+    """Words for one Laplace draw a row, whose scale is known only when the row is reached."""
+
+    sizes: Array  # a word each for the size
+    signs: Array  # and one for the sign
+    settled: Array  # draws that had to be settled exactly, UNDECIDED elsewhere
+
+    def laplace(self, row: int, scale: float) -> int:
+        return int(_laplace(self, row, scale))
+
+
+def _laplace(noise: Any, row: int, scale: float) -> Any:
+    """Discrete Laplace noise: plus a geometric number, or minus one more than it.
+
+    The size is floor(-scale ln U); plus has probability 1 / (1 + e^(-1 / scale)).
+    """
+    if noise.settled[row] != UNDECIDED:
+        return noise.settled[row]
+    word = float(noise.sizes[row] >> np.uint64(1))
+    if word == 0.0:
+        return np.int64(UNDECIDED)
+    x = -scale * math.log((word + 0.5) * 2.0**-63)
+    margin = scale * (1.0 / (word + 0.25) + 2.0**-42 * 44.0)
+    size = math.floor(x - margin)
+    toss = float(noise.signs[row] >> np.uint64(11)) * 2.0**-53
+    plus = 1.0 / (1.0 + math.exp(-1.0 / scale))
+    if size != math.floor(x + margin) or size < 0 or abs(toss - plus) <= MARGIN:
+        return np.int64(UNDECIDED)
+    return np.int64(size) if toss < plus else np.int64(-1 - size)
+
+
+def laplace(noise: Any, row: int, scale: float) -> int:
+    """The Laplace draw of a row, asked for by a kernel: keyed words, or what an audit lists."""
+    drawn: int = noise.laplace(row, scale)
+    return drawn
+
+
+def above(noise: Any, row: int, cut: int) -> bool:
+    """Whether the draw of a row exceeds the cut: of drawn numbers, or of what an audit lists."""
+    return bool(noise[row] > cut) if isinstance(noise, np.ndarray) else noise.above(row, cut)
+
+
+def at(noise: Any, row: int) -> int:
+    """The draw of a row: of drawn numbers, or of what an audit lists."""
+    return int(noise[row] if isinstance(noise, np.ndarray) else noise.at(row))
+
+
+def suited(kernel: Any, *noise: Any) -> Any:
+    """The compiled kernel for drawn numbers and words; its plain Python for an audit's outcomes."""
+    if all(isinstance(one, (np.ndarray, Scalable)) for one in noise):
+        return kernel
+    return getattr(kernel, "py_func", kernel)
+
+
+# compiled, the three take arrays; as plain Python they take whatever has their methods
+
+
+@overload(laplace, strict=False)
+def _compile_laplace(noise: Any, row: Any, scale: Any) -> Any:
+    return _laplace
+
+
+@overload(above, strict=False)
+def _compile_above(noise: Any, row: Any, cut: Any) -> Any:
+    return lambda noise, row, cut: noise[row] > cut
+
+
+@overload(at, strict=False)
+def _compile_at(noise: Any, row: Any) -> Any:
+    return lambda noise, row: noise[row]
+
+
+@njit(cache=True, nogil=True)
+def sparse_vector(
+    readings: Array, missing: Array, which: Array, threshold: int, most: int, limits: Array,
+    noise: Array, memory: Array, alerts: Array, status: Array,
+) -> None:  # fmt: skip
+    """Alerts of the sparse vector technique; memory holds the noisy threshold and the alerts.
+
+    Slots: 0 whether begun, 1 the noisy threshold, 2 how many alerts.
+    """
+    for row in range(readings.size):
+        own = memory[which[row]]
+        if own[0] == 0:
+            own[0] = 1
+            own[1] = threshold + at(limits, row)
+        if own[2] == most:
+            status[row] = 2
+        elif not missing[row] and above(noise, row, own[1] - readings[row] - 1):
+            alerts[row] = 1
+            own[2] += 1

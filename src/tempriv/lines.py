@@ -17,8 +17,9 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tempriv.errors import require
 from tempriv.releases import csv_line
-from tempriv.series import ONLY_SERIES, Categories, require_columns
+from tempriv.series import ONLY_SERIES, STATUS, STATUSES, Categories, require_columns
 
 
 class Tally(Protocol):
@@ -86,12 +87,18 @@ class Lines:
         time: str | None,
         series: str | None,
         categories: Categories | None = None,
+        has_status: bool = False,
     ):
         self.form = form
         self.values = list(values)
         self.time = [] if time is None else time.split("+")
         self.series = series
+        require(
+            not has_status or STATUS not in [series, *self.time, *self.values],
+            f"column {STATUS!r}: is written by this mechanism; choose another name for yours",
+        )
         self.categories = categories
+        self.has_status = has_status
         self._columns: list[str] | None = None
         self._arrivals: dict[str, int] = {}
 
@@ -106,7 +113,11 @@ class Lines:
     def header(self) -> bytes:
         if self.form == "jsonl":
             return b""
-        return csv_line([*self.shown, *self.values])
+        return csv_line([*self.shown, *self.written])
+
+    @property
+    def written(self) -> list[str]:
+        return [*self.values, STATUS] if self.has_status else list(self.values)
 
     def parse(self, text: bytes, tally: Tally) -> Iterator[Reading]:
         """The readings of some whole lines; lines that are none are counted."""
@@ -180,15 +191,21 @@ class Lines:
         readings: Sequence[Reading],
         values: npt.NDArray[np.float64],
         missing: npt.NDArray[np.bool_],
+        status: npt.NDArray[np.int8] | None,
     ) -> bytes:
         lines = []
-        for reading, row, gone in zip(readings, values.tolist(), missing.tolist(), strict=True):
+        statuses: list[tuple[str, ...]] = [()] * len(readings)
+        if status is not None:
+            statuses = [(STATUSES[one],) for one in status.tolist()]
+        rows = zip(readings, values.tolist(), missing.tolist(), statuses, strict=True)
+        for reading, row, gone, said in rows:
             shown = [
                 None if m else self._show(i, v)
                 for i, (v, m) in enumerate(zip(row, gone, strict=True))
             ]
+            shown += said
             if self.form == "jsonl":
-                names = [*self.shown, *self.values]
+                names = [*self.shown, *self.written]
                 record = dict(zip(names, [*reading.shown, *shown], strict=True))
                 lines.append(json.dumps(record).encode() + b"\n")
             else:

@@ -20,7 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import require
-from tempriv.geometric import LEVELS, Rows, geometric_table, geometric_varying_signed
+from tempriv.geometric import (
+    LEVELS,
+    Rows,
+    floor_of_log,
+    geometric_table,
+    geometric_varying_signed,
+)
+from tempriv.kernels import UNDECIDED, Scalable
 from tempriv.randomness import Run, Words, blocks_of_runs
 from tempriv.thresholds import Cuts, Integers, Real, decimal_of, exp_minus, is_below
 
@@ -137,6 +144,28 @@ def discrete_laplace_varying(scales: Floats, words: Words) -> Integers:
         return geometric_varying_signed(scales[rows], lanes)
 
     return _until_accepted(words, draw)
+
+
+class ScalableLaplace:
+    """Discrete Laplace noise for kernels that find its scale as they go.
+
+    A kernel asks for ``kernels.laplace(noise.words, row, scale)``; where that is UNDECIDED it
+    stops, ``settle`` draws the number exactly from further words, and the kernel goes on there.
+    """
+
+    def __init__(self, runs: Sequence[Run], purpose: str):
+        self._words = Words(runs, purpose)
+        settled = np.full(self._words.count, UNDECIDED, dtype=np.int64)
+        self.words = Scalable(self._words.take(0), self._words.take(1), settled)
+
+    def settle(self, row: int, scale: float) -> None:
+        exact = Fraction(scale)
+        more = functools.partial(self._words.branch(0).one, row)
+        size = floor_of_log(int(self.words.sizes[row]) >> 1, 63, exact, more)
+        plus = Real(lambda: 1 / (1 + (-decimal_of(1 / exact)).exp()))
+        toss = functools.partial(self._words.branch(1).one, row)
+        is_plus = is_below(int(self.words.signs[row]), toss, plus)
+        self.words.settled[row] = size if is_plus else -1 - size
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv import spec, units
-from tempriv.accounting import NOTHING, Cost, Costs
 from tempriv.errors import BudgetRefusal, require
+from tempriv.totals import NOTHING, Cost, Costs
 
 Ids = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
@@ -31,7 +31,7 @@ def reach(unit: units.Unit) -> int | None:
     >>> reach(units.Event()), reach(units.Window(24)), reach(units.WholeSeries(100))
     (0, 23, None)
     """
-    if isinstance(unit, units.Person):
+    if isinstance(unit, (units.Person, units.Contribution)):
         return reach(unit.each)
     if isinstance(unit, (units.Event, units.Near)):
         return 0
@@ -184,7 +184,7 @@ def widths(unit: units.Unit, steps: Mapping[str, int | None]) -> dict[str, int |
 
 def require_length(dataset: str, limit: units.Unit, unit: units.Unit, scope: Scope) -> None:
     """A limit on whole series speaks of series up to its length, so longer ones are refused."""
-    limit, unit = (one.each if isinstance(one, units.Person) else one for one in (limit, unit))
+    limit, unit = (getattr(one, "each", one) for one in (limit, unit))
     if not isinstance(limit, units.WholeSeries) or scope.members == ():
         return
     most = unit.length if isinstance(unit, units.WholeSeries) else scope.most_readings

@@ -27,6 +27,13 @@ Categories = tuple[tuple[str, ...], ...]
 ONLY_SERIES = "series"
 """The id of the one series in a table without an id column."""
 
+STATUS = "status"
+"""The column that says which rows are released, repeated or empty."""
+
+RELEASED, REPEATED, EMPTY = 0, 1, 2
+STATUSES = ("released", "repeated", "empty")
+"""What an output row is: fresh, an earlier one again, or nothing; a missing reading is released."""
+
 if TYPE_CHECKING:
     from tempriv.reading import Reading
 
@@ -51,6 +58,7 @@ class Block:
     counts: Integers
     starts: Integers
     times: Integers | None = None
+    status: npt.NDArray[np.int8] | None = None
 
     @classmethod
     def of(cls, values: Any, series: str, start: int) -> Block:

@@ -23,14 +23,16 @@ from typing import Any
 import numpy as np
 
 from tempriv import spec
-from tempriv.errors import LedgerRefusal, StateRefusal, require
+from tempriv.errors import LedgerRefusal, StateRefusal, UsageRefusal, require
 from tempriv.files import write_durably
 from tempriv.lines import Lines, Reading
-from tempriv.mechanisms.protocol import Mechanism, Seen, limit_of, perturb_block
+from tempriv.mechanisms.forms import Integers
+from tempriv.mechanisms.protocol import Mechanism, limit_of, perturb_block
+from tempriv.mechanisms.stream import Seen, packed, unpacked
 from tempriv.randomness import EPOCH, Key, Run, SeriesKey, fresh_series_key, new_id
 from tempriv.series import Block
 
-MAGIC = b"tempriv stream 1\n"
+MAGIC = b"tempriv stream 2\n"
 
 # what a state file must hold
 SHAPE: dict[str, type] = {
@@ -56,6 +58,7 @@ class Place:
     first: int = 0
     last: int | None = None
     taken: int = 0  # steps, with those of the block at hand
+    memory: Integers | None = None
     # while readings are sent again after a restart: how many so far, and their fingerprint
     again: int = 0
     again_last: int = 0
@@ -68,6 +71,7 @@ class Place:
             "first": self.first,
             "last": self.last,
             "key_check": self.key.at_epoch(self.step // EPOCH).check(),
+            "memory": None if self.memory is None else packed(self.memory),
         }
 
 
@@ -222,7 +226,13 @@ class LineStream:
         )
         self.ring = Keyring(key_path, self.seed, digest)
         self._offset = self.output.size()
-        self._most = limit_of(self.mechanism.unit)
+        self._most = limit_of(self.mechanism)
+        require(
+            not self.mechanism.takes_whole,
+            f"{type(self.mechanism).__name__}: needs a whole series before it can release any of "
+            "it; use tempriv release on a table",
+            UsageRefusal,
+        )
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[LineStream]:
@@ -349,9 +359,11 @@ class LineStream:
             starts=np.array([place.step for place in places]),
         )
         runs = [Run(place.key, place.step, int(n)) for place, n in zip(places, counts, strict=True)]
-        released = perturb_block(self.mechanism, block, runs)
+        memory = self._memory_of(places)
+        released = perturb_block(self.mechanism, block, runs, memory)
         low = 0
-        for name, place, count in zip(ids, places, counts.tolist(), strict=True):
+        for i, (name, place, count) in enumerate(zip(ids, places, counts.tolist(), strict=True)):
+            place.memory = memory[i : i + 1].copy()
             part = Block(
                 block.values[low : low + count],
                 block.missing[low : low + count],
@@ -365,7 +377,12 @@ class LineStream:
         back = np.empty(len(order), dtype=np.intp)
         back[order] = np.arange(len(order))
         self.counts.released += len(readings)
-        return self.lines.format(readings, released.values[back], released.missing[back])
+        status = None if released.status is None else released.status[back]
+        return self.lines.format(readings, released.values[back], released.missing[back], status)
+
+    def _memory_of(self, places: list[Place]) -> Integers:
+        fresh = np.zeros((1, self.mechanism.slots), dtype=np.int64)
+        return np.concatenate([fresh if p.memory is None else p.memory for p in places])
 
     def _emit(self, data: bytes) -> None:
         if self.state_path is not None:
@@ -445,7 +462,18 @@ class LineStream:
         )
         assert chain is not None
         seen = Seen(self.ring.marks[name], saved["seen"])
-        return Place(chain, seen, saved["step"], saved["first"], saved["last"], taken=saved["step"])
+        memory = saved["memory"]
+        return Place(
+            chain,
+            seen,
+            saved["step"],
+            saved["first"],
+            saved["last"],
+            taken=saved["step"],
+            memory=None
+            if memory is None
+            else unpacked(memory, (1, self.mechanism.slots), np.int64),
+        )
 
 
 def read_stream_state(data: bytes, name: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
@@ -203,6 +203,94 @@ class Person:
 
 
 @dataclass(frozen=True)
+class Contribution:
+    """What one person adds to released counts or sums: there, or not there (central model).
+
+    Within what ``each`` covers, a row changes by at most ``per_step`` (all its columns together),
+    and everything by at most ``total``. Counts all change the same way; ``signed`` sums need not.
+
+    >>> Contribution(Window(2)).are_neighbours((5, 3, 4), (6, 4, 4))
+    True
+    >>> Contribution(Window(2)).are_neighbours((5, 3, 4), (6, 2, 4))
+    False
+    """
+
+    each: Event | Window | WholeSeries = field(default_factory=Event)
+    per_step: float = 1
+    total: float | None = None
+    signed: bool = False
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.each, (Event, Window, WholeSeries)),
+            f"each={self.each!r}: must be Event, Window or WholeSeries",
+        )
+        for name, value in (("per_step", self.per_step), ("total", self.total)):
+            require(
+                (value is None and name == "total")
+                or (isinstance(value, (int, float)) and 0 < value < math.inf),
+                f"{name}={value}: must be a number > 0, the most that one person adds",
+            )
+        require(
+            self.total is None or self.total >= self.per_step,
+            f"total={self.total}: must be at least per_step={self.per_step}",
+        )
+        require(isinstance(self.signed, bool), f"signed={self.signed}: must be True or False")
+
+    @property
+    def readings(self) -> int:
+        return self.each.readings
+
+    @property
+    def most(self) -> float:
+        """How much everything changes together, at most (the L1 norm)."""
+        largest = self.per_step * self.each.readings
+        return largest if self.total is None else min(self.total, largest)
+
+    @property
+    def square(self) -> Fraction:
+        """The same by the square of the L2 norm: few steps, each changed as much as can be."""
+        full, rest = divmod(Fraction(self.most), Fraction(self.per_step))
+        return full * Fraction(self.per_step) ** 2 + rest**2
+
+    @property
+    def sentence(self) -> str:
+        where = {
+            Event: "at any one time step",
+            Window: f"within any {self.readings} consecutive time steps",
+            WholeSeries: f"over all of up to {self.readings} time steps",
+        }[type(self.each)]
+        limits = f"up to {self.per_step:g} in a step" + (
+            "" if self.total is None else f", {self.total:g} in all"
+        )
+        return f"whether one person's events {where} are counted ({limits})"
+
+    def neighbours(self, example: Example, alphabet: Sequence[Hashable]) -> Iterator[Example]:
+        for other in self.each.neighbours(example, alphabet):
+            if self.are_neighbours(example, other):
+                yield other
+
+    def are_neighbours(self, one: Example, other: Example) -> bool:
+        if not self.each.are_neighbours(one, other):
+            return False
+        changes = [
+            [Fraction(y) - Fraction(x) for x, y in zip(_cells(a), _cells(b), strict=True)]
+            for a, b in zip(one, other, strict=True)
+        ]
+        rows = [sum(abs(change) for change in row) for row in changes]
+        same_way = len({change > 0 for row in changes for change in row if change}) <= 1
+        return (
+            max(rows, default=0) <= self.per_step
+            and sum(rows) <= self.most
+            and (self.signed or same_way)
+        )
+
+
+def _cells(row: Any) -> tuple[Any, ...]:
+    return row if isinstance(row, tuple) else (row,)
+
+
+@dataclass(frozen=True)
 class Near:
     """One location, moved by at most ``metres`` in the public projection (x and y in metres).
 
@@ -240,7 +328,7 @@ class Near:
         )
 
 
-ALL: tuple[type, ...] = (Event, Window, WholeSeries, Person, Near)
+ALL: tuple[type, ...] = (Event, Window, WholeSeries, Person, Contribution, Near)
 
 
 def steps(have: Unit, want: Unit) -> int | None:
@@ -258,6 +346,10 @@ def steps(have: Unit, want: Unit) -> int | None:
         return None if one is None else one * want.max_series
     if isinstance(have, Person):
         return steps(have.each, want)
+    if isinstance(want, Contribution):
+        return _steps_to_contribution(have, want)
+    if isinstance(have, Contribution):
+        return None  # a reading may be replaced by any other, a count only by a near one
     if isinstance(have, Near):
         if not isinstance(want, Near):
             return None
@@ -266,3 +358,19 @@ def steps(have: Unit, want: Unit) -> int | None:
         return 1
     # whole series are taken for the windows they hold: true however the promise was come by
     return math.ceil(want.readings / have.readings)
+
+
+def _steps_to_contribution(have: Unit, want: Contribution) -> int | None:
+    """A reading that may be replaced by any other covers whatever a person adds to it."""
+    if isinstance(have, Near):
+        return None
+    if not isinstance(have, Contribution):
+        return steps(have, want.each)
+    # what is added can be dealt out evenly over so many parts, in whole grid steps too
+    reached = min(want.most, want.per_step * have.readings)
+    links = max(
+        math.ceil(Fraction(want.per_step) / Fraction(have.per_step)),
+        math.ceil(Fraction(reached) / Fraction(have.most)),
+    ) * (steps(have.each, want.each) or 0)
+    # what goes up and what goes down are two links where the promise is for one way only
+    return links * (2 if want.signed and not have.signed else 1)

@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,8 @@ import numpy.typing as npt
 
 from tempriv.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, rho_for
 from tempriv.mechanisms.forms import Places
-from tempriv.mechanisms.protocol import Mechanism
-from tempriv.noise import Law
+from tempriv.mechanisms.protocol import Mechanism, Track
+from tempriv.noise import DiscreteGaussian, DiscreteLaplace, Law
 from tempriv.units import Example, Person, Unit
 
 Distribution = dict[Hashable, float]
@@ -50,6 +51,7 @@ class Outcomes:
         """A new series of so many readings, with noise of its own."""
         self.rows = rows
         self._drawn: dict[str, tuple[Law, npt.NDArray[np.int64]]] = {}
+        self._rows: dict[str, RowByRow] = {}
 
     def draw(self, law: Law, purpose: str) -> npt.NDArray[np.int64]:
         """As the keyed source: one draw for each row, here the outcome that the path says.
@@ -60,17 +62,88 @@ class Outcomes:
             before, values = self._drawn[purpose]
             assert before == law, f"{purpose!r}: two laws drawn from the same words"
             return values
-        outcomes = _outcomes(law, self._tail)
-        drawn = []
-        for _ in range(self.rows):
-            at = self._choices[self._used] if self._used < len(self._choices) else 0
-            self.sizes.append(len(outcomes))
-            self._used += 1
-            value, probability = outcomes[at]
-            self.probability *= probability
-            drawn.append(value)
+        drawn = [self.pick(_outcomes(law, self._tail)) for _ in range(self.rows)]
         self._drawn[purpose] = law, np.array(drawn, dtype=np.int64)
         return self._drawn[purpose][1]
+
+    __call__ = draw
+
+    def each(self, law: Law, purpose: str) -> RowByRow:
+        """Outcomes are listed for the rows that ask, and no more of them than they ask about."""
+        return self._once(purpose, RowByRow(self, self._tail, law))
+
+    def scalable(self, purpose: str) -> RowByRow:
+        return self._once(purpose, RowByRow(self, self._tail))
+
+    def _once(self, purpose: str, rows: RowByRow) -> RowByRow:
+        known = self._rows.setdefault(purpose, rows)
+        assert known.law == rows.law, f"{purpose!r}: two laws drawn from the same words"
+        return known
+
+    def pick(self, outcomes: Sequence[tuple[Any, float]]) -> Any:
+        """The outcome that the path says, and its probability into the path's."""
+        at = self._choices[self._used] if self._used < len(self._choices) else 0
+        self.sizes.append(len(outcomes))
+        self._used += 1
+        value, probability = outcomes[at]
+        self.probability *= probability
+        return value
+
+
+class RowByRow:
+    """Draws that a kernel asks for one by one, each row once.
+
+    As ``noise.ScalableLaplace`` where the scale comes with the question.
+    """
+
+    def __init__(self, source: Outcomes, tail: float, law: Law | None = None):
+        self._source, self._tail, self.law = source, tail, law
+        self._asked: set[int] = set()
+
+    @property
+    def words(self) -> RowByRow:
+        return self
+
+    def _ask(self, row: int) -> None:
+        assert row not in self._asked, f"the noise of row {row} is used twice"
+        self._asked.add(row)
+
+    def at(self, row: int) -> int:
+        assert self.law is not None
+        self._ask(row)
+        return int(self._source.pick(_outcomes(self.law, self._tail)))
+
+    def laplace(self, row: int, scale: float) -> int:
+        self._ask(row)
+        return int(self._source.pick(_outcomes(DiscreteLaplace(Fraction(scale)), self._tail)))
+
+    def above(self, row: int, cut: int) -> bool:
+        """Two outcomes, however many numbers lie on either side."""
+        assert self.law is not None
+        self._ask(row)
+        mass = mass_above(self.law, int(cut))
+        sides = [(side, p) for side, p in ((False, 1 - mass), (True, mass)) if p > 0]
+        return bool(self._source.pick(sides))
+
+
+def mass_above(law: Law, cut: int) -> float:
+    """P(draw > cut) for a law that is symmetric about zero.
+
+    >>> law = DiscreteLaplace(Fraction(1))
+    >>> round(mass_above(law, 0) + mass_above(law, -1) - 1, 12)
+    0.0
+    """
+    assert isinstance(law, (DiscreteLaplace, DiscreteGaussian))
+    if cut < 0:
+        return 1.0 - mass_above(law, -cut - 1)
+    if isinstance(law, DiscreteLaplace):
+        rate = float(1 / law.scale)
+        return math.exp(-rate * (cut + 1)) / (1 + math.exp(-rate))
+    terms, k = [law.pmf(cut + 1)], cut + 2
+    while terms[-1] > 1e-17 * terms[0]:
+        terms.append(law.pmf(k))
+        k += 1
+    return math.fsum(terms)
 
 
 _KNOWN: dict[tuple[Law, float], list[tuple[Any, float]]] = {}
@@ -117,11 +190,13 @@ def distribution(
 
 def _run_series(mechanism: Mechanism, readings: Example, source: Outcomes) -> Hashable:
     source.begin(len(readings))
-    rows = np.array(readings, dtype=np.float64).reshape(len(readings), mechanism.form.columns)
+    values = np.array(readings, dtype=np.float64).reshape(len(readings), mechanism.form.columns)
     if isinstance(mechanism.form, Places):
-        rows = mechanism.form.degrees(rows)
-    outputs = mechanism.perturb(mechanism.form.to_grid(rows), source.draw)
-    return tuple(map(tuple, np.asarray(outputs).tolist()))
+        values = mechanism.form.degrees(values)
+    track = Track.fresh(mechanism, 1, len(values))
+    outputs = mechanism.perturb(mechanism.form.to_grid(values), source, track)
+    rows = tuple(map(tuple, np.asarray(outputs).tolist()))
+    return (rows, tuple(track.status.tolist())) if mechanism.has_status else rows
 
 
 @dataclass(frozen=True)

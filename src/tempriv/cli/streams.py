@@ -66,7 +66,14 @@ def stream(
     require(state is None or state.parent.is_dir(), f"{state}: no such directory")
     chosen = choice.make()
     name = dataset or ("standard input" if state is None else state.name)
-    lines = Lines(cast(Any, form), choice.value, choice.time, choice.series, chosen.form.categories)
+    lines = Lines(
+        cast(Any, form),
+        choice.value,
+        choice.time,
+        choice.series,
+        chosen.form.categories,
+        chosen.has_status,
+    )
     flow = LineStream(chosen, lines, Sink(sys.stdout.fileno()), state, key_seed)
     key = Key.generate() if key_seed is None else Key.from_seed(key_seed)
     with options.charging(ledger, no_ledger, name, dataset is None) as book, flow.locked():

@@ -7,9 +7,10 @@ from typing import Any
 from tempriv import spec, units
 from tempriv.errors import StateRefusal, require
 from tempriv.mechanisms.protocol import Mechanism
+from tempriv.mechanisms.sparse import SparseVector
 from tempriv.mechanisms.value import Gaussian, Laplace, PlanarLaplace, RandomizedResponse
 
-ALL: tuple[type, ...] = (Laplace, Gaussian, RandomizedResponse, PlanarLaplace)
+ALL: tuple[type, ...] = (Laplace, Gaussian, RandomizedResponse, PlanarLaplace, SparseVector)
 
 
 def decode(data: Any) -> Mechanism:

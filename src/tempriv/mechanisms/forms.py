@@ -118,10 +118,15 @@ def power_of_two(grid: Any) -> None:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Bounded numbers, one or more columns, each on a grid of its own."""
+    """Bounded numbers, one or more columns, each on a grid of its own.
+
+    Counts (``exact``) must lie on the grid as they come: rounding would change every cell of a row
+    and so add to what one person changes.
+    """
 
     bounds: Bounds
     grids: tuple[float, ...]
+    exact: bool = False
 
     categories = None
 
@@ -158,8 +163,42 @@ class Numbers:
         # clipping twice: as floats, so that the conversion cannot overflow, and as integers,
         # because only the integers' range is what the noise was measured for
         grids = np.array(self.grids)
+        require(
+            not self.exact or not (np.clip(values, low * grids, high * grids) % grids).any(),
+            f"a count is no multiple of {', '.join(f'{grid:g}' for grid in self.grids)}, the grid: "
+            "count events with tempriv.aggregate, or choose a finer grid",
+            DataRefusal,
+        )
         rounded = np.rint(np.clip(values, low * grids, high * grids) / grids).astype(np.int64)
         return np.asarray(np.clip(rounded, low, high))
+
+    def from_grid(self, outputs: Integers) -> Floats:
+        return np.asarray(outputs * np.array(self.grids))
+
+    def missing_after(self, missing: Flags) -> Flags:
+        return missing
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Something made of numbers, such as alerts or running sums, on a grid of its own."""
+
+    numbers: Numbers
+    grids: tuple[float, ...]
+
+    categories = None
+
+    @property
+    def columns(self) -> int:
+        return self.numbers.columns
+
+    @property
+    def bounds(self) -> Bounds:
+        """Of what comes in."""
+        return self.numbers.bounds
+
+    def to_grid(self, values: Floats) -> Integers:
+        return self.numbers.to_grid(values)
 
     def from_grid(self, outputs: Integers) -> Floats:
         return np.asarray(outputs * np.array(self.grids))

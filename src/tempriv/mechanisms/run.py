@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,9 @@ from tempriv.columns import from_numpy, take_text
 from tempriv.errors import UsageRefusal, require
 from tempriv.guarantees import Guarantee, NoGuarantee
 from tempriv.ledger import Ledger, Output, Scope
+from tempriv.mechanisms.forms import Integers
 from tempriv.mechanisms.protocol import Mechanism, perturb_block, promise
+from tempriv.mechanisms.stream import joined
 from tempriv.randomness import Key, Run, SeriesKey
 from tempriv.reading import Facts, Reading
 from tempriv.releases import (
@@ -37,12 +39,35 @@ from tempriv.releases import (
     sidecar_of,
     with_receipt,
 )
-from tempriv.series import Block, Series
+from tempriv.series import STATUS, STATUSES, Block, Series
 from tempriv.units import Person
 from tempriv.version import VERSION
 
 Watch = Callable[[Block, Block], None]
 """Sees private blocks beside released ones: for reports that stay with the data owner."""
+
+
+def whole_series(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Each series in one block, for mechanisms that need all of it."""
+    held: list[Block] = []
+    for block in blocks:
+        edges = [0, *np.cumsum(block.counts).tolist()]
+        for i, name in enumerate(block.ids):
+            if held and held[0].ids[0] != name:
+                yield joined(held, held[0].ids[0], block.values.shape[1])
+                held = []
+            rows = slice(edges[i], edges[i + 1])
+            part = Block(
+                values=block.values[rows],
+                missing=block.missing[rows],
+                ids=(name,),
+                counts=block.counts[i : i + 1],
+                starts=block.starts[i : i + 1],
+                times=None if block.times is None else block.times[rows],
+            )
+            held.append(part)
+    if held:
+        yield joined(held, held[0].ids[0], held[0].values.shape[1])
 
 
 class Passage:
@@ -82,7 +107,14 @@ class Passage:
             mechanism.form.categories,
             key.pseudonym if pseudonyms else None,
         )
+        # the series at hand, which may go on in the next block: its key and the memory of it
         self._open: tuple[str, SeriesKey] | None = None
+        self._memory = np.zeros((1, mechanism.slots), dtype=np.int64)
+        require(
+            not mechanism.has_status or STATUS not in self._names(),
+            f"column {STATUS!r}: what this mechanism released, repeated or left empty goes into a "
+            "column of that name; choose another name for the one in the table",
+        )
 
     @property
     def guarantee(self) -> Guarantee | NoGuarantee:
@@ -90,8 +122,11 @@ class Passage:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Released rows; complete only if no refusal is raised at the end."""
-        for block in self.reading:
-            released = perturb_block(self.mechanism, block, self._runs(block))
+        blocks = whole_series(self.reading) if self.mechanism.takes_whole else self.reading
+        for block in blocks:
+            memory = self._memory_of(block)
+            released = perturb_block(self.mechanism, block, self._runs(block), memory)
+            self._memory = memory[-1:].copy()
             if self.watch is not None:
                 self.watch(block, released)
             yield self._rows(released)
@@ -106,6 +141,16 @@ class Passage:
             runs.append(Run(self._open[1], start, count))
         return runs
 
+    def _memory_of(self, block: Block) -> Integers:
+        """Zeros for a series that begins; the first may go on from the block before."""
+        memory = np.zeros((len(block.ids), self.mechanism.slots), dtype=np.int64)
+        if len(block.starts) and block.starts[0] > 0:
+            memory[:1] = self._memory
+        return memory
+
+    def _names(self) -> list[str | None]:
+        return [self.series.series, *(self.series.time or "").split("+"), *self.series.values]
+
     def _rows(self, block: Block) -> pa.RecordBatch:
         columns: list[tuple[str, Any]] = []
         if self.series.series is not None:
@@ -114,6 +159,8 @@ class Passage:
             columns += self.reading.clock.columns(block.times)
         for i, name in enumerate(self.series.values):
             columns.append((name, self._values(block, i)))
+        if block.status is not None:
+            columns.append((STATUS, take_text(STATUSES, block.status.astype(np.int64))))
         return pa.RecordBatch.from_arrays([c for _, c in columns], names=[n for n, _ in columns])
 
     def _ids(self, block: Block) -> Any:
@@ -181,6 +228,7 @@ class Passage:
                 "ids": "number" if self.reading.whole_number_ids else "text",
                 "time": None if self.reading.clock is None else list(self.reading.clock.names),
                 "values": list(self.series.values),
+                **({"status": STATUS} if mechanism.has_status else {}),
             },
             "rows": facts.rows,
             "series": len(facts.ids),

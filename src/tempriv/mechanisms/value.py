@@ -1,8 +1,9 @@
-"""Noise on values: Laplace, Gaussian, randomised response and planar Laplace, local model.
+"""Noise on values: Laplace, Gaussian, randomised response and planar Laplace.
 
 Each takes the unit to protect and shares its budget over the readings and columns that the unit
-lets differ. Readings are put on a public grid first and noise is drawn as exact integers, so
-released numbers carry no floating-point trace of the reading.
+lets differ; on counts (``Contribution``) noise is measured by what one person adds to them.
+Readings are put on a public grid first and noise is drawn as exact integers, so released numbers
+carry no floating-point trace of the reading.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from tempriv import noise
 from tempriv.errors import require
-from tempriv.guarantees import Concentrated, Guarantee, Published, Pure
+from tempriv.guarantees import Concentrated, Guarantee, Loss, Model, Published, Pure
 from tempriv.mechanisms.forms import (
     FINENESS,
     Choices,
@@ -29,9 +30,10 @@ from tempriv.mechanisms.forms import (
     power_of_two,
     power_of_two_below,
 )
-from tempriv.mechanisms.protocol import Draw, start
+from tempriv.mechanisms.protocol import Draw, Track
+from tempriv.mechanisms.stream import start
 from tempriv.series import Bounds, Categories
-from tempriv.units import Event, Near, Person, Unit, WholeSeries, Window
+from tempriv.units import Contribution, Event, Near, Person, Unit, WholeSeries, Window
 
 LEAST_SHARE = Fraction(1, 10**100)
 
@@ -40,7 +42,8 @@ def _share(budget: float, unit: Unit, columns: int, per_column: bool) -> Fractio
     """The part of a budget that falls to one reading in one column."""
     require(
         isinstance(unit, (Event, Window, WholeSeries, Person)),
-        f"unit={unit!r}: must be Event, Window, WholeSeries or Person",
+        f"unit={unit!r}: must be Event, Window, WholeSeries or Person, or Contribution for noise "
+        "on counts",
     )
     share = Fraction(budget) / (unit.readings * (1 if per_column else columns))
     require(
@@ -55,10 +58,40 @@ def _total(budget: float, columns: int, per_column: bool) -> float:
 
 
 def _numbers(mechanism: Any) -> Numbers:
-    return Numbers(mechanism.bounds, mechanism.grid)
+    return Numbers(mechanism.bounds, mechanism.grid, isinstance(mechanism.unit, Contribution))
 
 
-def _add_noise(mechanism: Any, readings: Integers, draw: Draw) -> Integers:
+def number_grids(mechanism: Any, scale_to_range: float) -> tuple[float, ...]:
+    """The grids as given; or fine beside the noise; or, for counts, what a person's part is of."""
+    unit, given = mechanism.unit, mechanism.grid
+    if isinstance(unit, Contribution):
+        require(
+            not mechanism.per_column,
+            "per_column: must be left out for Contribution, which speaks of all columns together",
+        )
+        if given is None:
+            given = 1.0 if unit.per_step == int(unit.per_step) else unit.per_step / FINENESS
+            given = given if given == 1.0 else power_of_two_below(given)
+    return grids_of(given, mechanism.bounds, scale_to_range)
+
+
+def model_of(unit: Unit) -> Model:
+    """Counts have been made of many people's events, so whoever counts is trusted."""
+    return "central" if isinstance(unit, Contribution) else "local"
+
+
+def change_of(unit: Unit, numbers: Numbers) -> list[Fraction]:
+    """How much one row can change in each column, in grid steps."""
+    if isinstance(unit, Contribution):
+        return [Fraction(unit.per_step) / Fraction(grid) for grid in numbers.grids]
+    return [Fraction(width) for width in numbers.widths]
+
+
+def _promise(mechanism: Any, loss: Loss) -> Guarantee:
+    return Guarantee(loss, mechanism.unit, model_of(mechanism.unit))
+
+
+def _add_noise(mechanism: Any, readings: Integers, draw: Draw, track: Track) -> Integers:
     """Independent noise for every reading and column."""
     drawn = [draw(law, f"column {i}") for i, law in enumerate(mechanism.laws)]
     return readings + np.stack(drawn, axis=1)
@@ -90,27 +123,37 @@ class Laplace:
     causal: ClassVar[bool] = True
     bounded_memory: ClassVar[bool] = True
     accepts_null: ClassVar[bool] = True
+    has_status: ClassVar[bool] = False
+    takes_whole: ClassVar[bool] = False
+    slots: ClassVar[int] = 0
+    horizon: ClassVar[None] = None
     error_name: ClassVar[str] = "mean absolute error"
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
         object.__setattr__(self, "bounds", bounds_of(self.bounds))
-        object.__setattr__(self, "grid", grids_of(self.grid, self.bounds, 1 / float(self.share)))
+        object.__setattr__(self, "grid", number_grids(self, 1 / float(self.share)))
         _ = self.laws
 
     @property
     def share(self) -> Fraction:
+        if isinstance(self.unit, Contribution):
+            return Fraction(self.epsilon)
         return _share(self.epsilon, self.unit, len(self.bounds), self.per_column)
 
     form = property(_numbers)
 
     @property
     def laws(self) -> list[noise.DiscreteLaplace]:
-        return [noise.DiscreteLaplace(width / self.share) for width in self.form.widths]
+        if isinstance(self.unit, Contribution):
+            changes = [Fraction(self.unit.most) / Fraction(grid) for grid in self.grid]
+        else:
+            changes = [Fraction(width) for width in self.form.widths]
+        return [noise.DiscreteLaplace(change / self.share) for change in changes]
 
     @property
     def guarantee(self) -> Guarantee:
-        return Guarantee(Pure(_total(self.epsilon, len(self.bounds), self.per_column)), self.unit)
+        return _promise(self, Pure(_total(self.epsilon, len(self.bounds), self.per_column)))
 
     @property
     def published(self) -> Published:
@@ -154,29 +197,39 @@ class Gaussian:
     causal: ClassVar[bool] = True
     bounded_memory: ClassVar[bool] = True
     accepts_null: ClassVar[bool] = True
+    has_status: ClassVar[bool] = False
+    takes_whole: ClassVar[bool] = False
+    slots: ClassVar[int] = 0
+    horizon: ClassVar[None] = None
     error_name: ClassVar[str] = "mean absolute error"
 
     def __post_init__(self) -> None:
         positive("rho", self.rho)
         object.__setattr__(self, "bounds", bounds_of(self.bounds))
         scale = 1 / math.sqrt(2 * float(self.share))
-        object.__setattr__(self, "grid", grids_of(self.grid, self.bounds, scale))
+        object.__setattr__(self, "grid", number_grids(self, scale))
         _ = self.laws
 
     @property
     def share(self) -> Fraction:
+        if isinstance(self.unit, Contribution):
+            return Fraction(self.rho)
         return _share(self.rho, self.unit, len(self.bounds), self.per_column)
 
     form = property(_numbers)
 
     @property
     def laws(self) -> list[noise.DiscreteGaussian]:
-        return [noise.DiscreteGaussian(width**2 / (2 * self.share)) for width in self.form.widths]
+        if isinstance(self.unit, Contribution):
+            squares = [self.unit.square / Fraction(grid) ** 2 for grid in self.grid]
+        else:
+            squares = [Fraction(width**2) for width in self.form.widths]
+        return [noise.DiscreteGaussian(square / (2 * self.share)) for square in squares]
 
     @property
     def guarantee(self) -> Guarantee:
         rho = _total(self.rho, len(self.bounds), self.per_column)
-        return Guarantee(Concentrated(rho), self.unit)
+        return _promise(self, Concentrated(rho))
 
     @property
     def published(self) -> Published:
@@ -227,6 +280,10 @@ class RandomizedResponse:
     causal: ClassVar[bool] = True
     bounded_memory: ClassVar[bool] = True
     accepts_null: ClassVar[bool] = True
+    has_status: ClassVar[bool] = False
+    takes_whole: ClassVar[bool] = False
+    slots: ClassVar[int] = 0
+    horizon: ClassVar[None] = None
     error_name: ClassVar[str] = "probability of another category"
 
     def __post_init__(self) -> None:
@@ -265,8 +322,8 @@ class RandomizedResponse:
     def errors(self) -> tuple[float, ...]:
         return tuple(1 - law.keep for law in self.laws)
 
-    def perturb(self, readings: Integers, draw: Draw) -> Integers:
-        return _add_noise(self, readings, draw) % self.form.sizes
+    def perturb(self, readings: Integers, draw: Draw, track: Track) -> Integers:
+        return _add_noise(self, readings, draw, track) % self.form.sizes
 
     start = start
 
@@ -316,6 +373,10 @@ class PlanarLaplace:
     causal: ClassVar[bool] = True
     bounded_memory: ClassVar[bool] = True
     accepts_null: ClassVar[bool] = True
+    has_status: ClassVar[bool] = False
+    takes_whole: ClassVar[bool] = False
+    slots: ClassVar[int] = 0
+    horizon: ClassVar[None] = None
     error_name: ClassVar[str] = "mean distance moved in metres"
 
     def __post_init__(self) -> None:
@@ -376,7 +437,7 @@ class PlanarLaplace:
         distance = self.grid * self.law.mean_distance
         return (distance, distance)
 
-    def perturb(self, readings: Integers, draw: Draw) -> Integers:
+    def perturb(self, readings: Integers, draw: Draw, track: Track) -> Integers:
         return readings + draw(self.law, "place")
 
     start = start

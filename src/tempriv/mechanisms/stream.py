@@ -1,0 +1,316 @@
+"""A series passing through a mechanism, a block at a time, and going on where it stood."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv import spec
+from tempriv.errors import DataRefusal, StateRefusal, require
+from tempriv.mechanisms.forms import Integers, names_of, numbers_of
+from tempriv.mechanisms.protocol import Mechanism, perturb_block, require_fits
+from tempriv.randomness import EPOCH, Key, Run, SeriesKey, fingerprint
+from tempriv.series import Block
+
+MAGIC = b"tempriv state 2\n"
+MOST_STEPS = 2**40  # more than any clock ticks; a state that says so is damaged
+
+
+class Stream:
+    """One series passing through a mechanism, a block at a time.
+
+    Guarantees:
+        - any cutting of the readings into blocks gives the same outputs;
+        - the state holds what is needed to go on, and never the key.
+
+    Made by ``mechanism.start(key, series)`` or ``resume(mechanism, state, key)``.
+    """
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        key: SeriesKey,
+        series: str,
+        seen: Seen,
+        step: int = 0,
+        progress: Progress | None = None,
+        memory: Integers | None = None,
+        held: Block | None = None,
+    ):
+        self.mechanism = mechanism
+        self.series = series
+        self.step = step
+        self.seen = seen
+        fresh = np.zeros((1, mechanism.slots), dtype=np.int64)
+        self._memory = fresh if memory is None else memory
+        # what a mechanism that takes whole series has to wait for
+        self._held = [] if held is None else [held]
+        self._finished = False
+        self._key = key
+        self._progress = progress
+
+    def __repr__(self) -> str:
+        name = type(self.mechanism).__name__
+        return f"Stream({name}, series={self.series!r}, step={self.step})"
+
+    def push(self, values: Any) -> npt.NDArray[Any]:
+        """Release the next readings; values outside the bounds count as the nearest bound.
+
+        Takes one value or one row of values per step, and gives an array of the same form. Missing
+        numbers are masked (numpy.ma); categories go by their names, a missing one is None.
+        """
+        categories = self.mechanism.form.categories
+        flat = np.ndim(values) < 2
+        if categories is not None:
+            values = numbers_of(values, categories)
+        block = Block.of(np.atleast_1d(np.ma.asarray(values)), self.series, self.step)
+        return self._shaped(self.push_block(block), flat)
+
+    def _shaped(self, out: Block, flat: bool) -> npt.NDArray[Any]:
+        categories = self.mechanism.form.categories
+        if categories is not None:
+            names = names_of(out, categories)
+            return names[:, 0] if flat else names
+        shaped = out.values[:, 0] if flat else out.values
+        if out.missing.any():
+            return np.ma.array(shaped, mask=out.missing[:, 0] if flat else out.missing)
+        return shaped
+
+    def push_block(self, block: Block) -> Block:
+        """The same for a block of this series."""
+        require(
+            block.starts.tolist() == [self.step],
+            f"the block does not start at step {self.step}, where this series stands: push every "
+            "reading once, in order",
+            DataRefusal,
+        )
+        require(not self._finished, "this stream was finished: it takes no more", DataRefusal)
+        require(
+            bool((np.isfinite(block.values) | block.missing).all()),
+            "a reading is NaN or infinite: mask missing readings instead (numpy.ma)",
+            DataRefusal,
+        )
+        require_fits(self.mechanism, block)
+        if self._progress is not None:
+            # asked before memory moves: another stream may have taken this step
+            self._progress.ask(self.step)
+        if self.mechanism.takes_whole:
+            self._held.append(block)
+            out = Block.of(np.zeros((0, block.values.shape[1])), self.series, self.step)
+        else:
+            runs = [Run(self._key, self.step, len(block))]
+            out = perturb_block(self.mechanism, block, runs, self._memory)
+        if self._progress is not None:
+            self._progress.note(self.step + len(block))
+        self.seen = self.seen.with_block(block)
+        self.step += len(block)
+        return out
+
+    def finish(self) -> npt.NDArray[Any]:
+        """What is left to release at the end: nothing, for mechanisms that hold nothing back."""
+        return self._shaped(self.finish_block(), flat=False)
+
+    def finish_block(self) -> Block:
+        """The same as a block."""
+        held, self._held = joined(self._held, self.series, self.mechanism.form.columns), []
+        self._finished = self.mechanism.takes_whole
+        if len(held) == 0:
+            return held
+        return perturb_block(self.mechanism, held, [Run(self._key, 0, len(held))], self._memory)
+
+    def state(self) -> bytes:
+        """Everything needed to go on, but the key; keep it as private as the data."""
+        body = {
+            "mechanism": spec.encode(self.mechanism),
+            "series": self.series,
+            "step": self.step,
+            "seen": self.seen.total,
+            "key_check": self._key.at_epoch(self.step // EPOCH).check(),
+            "memory": packed(self._memory),
+            "held": self._held_back(),
+        }
+        data = json.dumps(body, sort_keys=True).encode()
+        return MAGIC + hashlib.blake2b(data, digest_size=16).digest() + data
+
+    def _held_back(self) -> list[str]:
+        held = joined(self._held, self.series, self.mechanism.form.columns)
+        return [packed(held.values), packed(held.missing.astype(np.int8))] if self._held else []
+
+
+def joined(blocks: list[Block], series: str, columns: int) -> Block:
+    """Consecutive blocks of one series as one."""
+    if not blocks:
+        return Block.of(np.zeros((0, columns)), series, 0)
+    return Block(
+        values=np.concatenate([block.values for block in blocks]),
+        missing=np.concatenate([block.missing for block in blocks]),
+        ids=(series,),
+        counts=np.array([sum(len(block) for block in blocks)]),
+        starts=blocks[0].starts,
+        times=None
+        if any(block.times is None for block in blocks)
+        else np.concatenate([block.times for block in blocks if block.times is not None]),
+    )
+
+
+def packed(array: npt.NDArray[Any]) -> str:
+    """An array as text, for a state; what is still zero takes little room."""
+    return base64.b64encode(zlib.compress(array.tobytes(), 1)).decode()
+
+
+def unpacked(text: Any, shape: tuple[int, int], kind: type) -> npt.NDArray[Any]:
+    """The array again; refused unless it has the shape that the mechanism says."""
+    size = int(np.prod(shape)) * np.dtype(kind).itemsize
+    try:
+        opener = zlib.decompressobj()
+        data = opener.decompress(base64.b64decode(text, validate=True), size + 1)
+        whole = opener.eof and not opener.unused_data
+    except (ValueError, TypeError, zlib.error):
+        data, whole = b"", False
+    require(
+        whole and len(data) == size,
+        "the stream state is damaged: what it remembers is not whole",
+        StateRefusal,
+    )
+    return np.frombuffer(data, dtype=kind).reshape(shape).copy()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A keyed sum over the readings consumed: the same for any cutting, another for others.
+
+    It lets a replay be compared with what was consumed before, without keeping the readings.
+    """
+
+    mark: bytes
+    total: int = 0
+
+    @classmethod
+    def by(cls, key: SeriesKey, total: int = 0) -> Seen:
+        """By the first link of a chain; the mark is a secret and is kept with the keys."""
+        return cls(key.cipher_key("fingerprint"), total)
+
+    def with_block(self, block: Block) -> Seen:
+        width = block.values.shape[1]
+        rows = np.arange(block.starts[0], block.starts[0] + len(block)).astype(np.uint64)
+        places = np.add.outer(rows * np.uint64(width), np.arange(width, dtype=np.uint64))
+        # -0.0 and 0.0 are one reading
+        values = np.where(block.missing, np.nan, block.values + 0.0)
+        bits = np.ascontiguousarray(values).view(np.uint64)
+        return Seen(self.mark, (self.total + fingerprint(self.mark, places, bits)) % 2**64)
+
+
+@dataclass(frozen=True)
+class SavedState:
+    """A state as read back, checked for damage but not yet against a mechanism and a key."""
+
+    mechanism: Any
+    series: str
+    step: int
+    seen: int
+    key_check: str
+    memory: str
+    held: list[str]
+
+
+def read_state(state: bytes) -> SavedState:
+    """Decode a state; anything but a whole, undamaged one is refused."""
+    head = len(MAGIC)
+    require(
+        isinstance(state, (bytes, bytearray)) and state[:head] == MAGIC,
+        "not a stream state of this version of tempriv",
+        StateRefusal,
+    )
+    check, data = state[head : head + 16], state[head + 16 :]
+    require(
+        hashlib.blake2b(data, digest_size=16).digest() == check,
+        "the stream state is damaged: it was cut short or changed",
+        StateRefusal,
+    )
+    try:
+        saved = SavedState(**json.loads(data))
+        sound = (
+            isinstance(saved.series, str)
+            and isinstance(saved.step, int)
+            and 0 <= saved.step < MOST_STEPS
+            and isinstance(saved.seen, int)
+            and 0 <= saved.seen < 2**64
+            and isinstance(saved.held, list)
+            and len(saved.held) in (0, 2)
+        )
+    except (ValueError, TypeError, RecursionError):
+        sound = False
+    require(sound, "the stream state is damaged: it does not say where it stands", StateRefusal)
+    return saved
+
+
+def start(mechanism: Mechanism, key: Key, series: str = "series") -> Stream:
+    """Open a stream; a key opens each (mechanism, series) once."""
+    require(isinstance(series, str), f"series={series!r}: must be a name, such as 'series'")
+    digest = spec.digest(mechanism)
+    chain = key.series(digest, series)
+    return Stream(mechanism, chain, series, Seen.by(chain), progress=Progress(key, digest, series))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a stream has come; of two that stand at one step only one can go on."""
+
+    key: Key
+    digest: str
+    series: str
+
+    def ask(self, step: int) -> None:
+        self.key.again(self.digest, self.series, step)
+
+    def note(self, step: int) -> None:
+        self.key.note(self.digest, self.series, step)
+
+
+def resume(mechanism: Mechanism, state: bytes, key: Key) -> Stream:
+    """Go on with a stream where ``state`` was taken, with the same mechanism and key.
+
+    A state that the stream has left behind in this process is refused: other readings in the place
+    of those already released would get the same noise.
+    """
+    saved = read_state(state)
+    require(
+        saved.mechanism == spec.encode(mechanism),
+        "the stream state was made by another mechanism, or with other settings",
+        StateRefusal,
+    )
+    digest = spec.digest(mechanism)
+    chain = key.again(digest, saved.series, saved.step)
+    require(
+        chain.at_epoch(saved.step // EPOCH).check() == saved.key_check,
+        "the key is not the one that the stream was started with",
+        StateRefusal,
+    )
+    return Stream(
+        mechanism,
+        chain,
+        saved.series,
+        Seen.by(chain, saved.seen),
+        saved.step,
+        progress=Progress(key, digest, saved.series),
+        memory=unpacked(saved.memory, (1, mechanism.slots), np.int64),
+        held=_held(mechanism, saved),
+    )
+
+
+def _held(mechanism: Mechanism, saved: SavedState) -> Block | None:
+    if not saved.held:
+        return None
+    shape = (saved.step, mechanism.form.columns)
+    values, missing = (
+        unpacked(text, shape, kind)
+        for text, kind in zip(saved.held, (np.float64, np.int8), strict=True)
+    )
+    return Block.of(np.ma.array(values, mask=missing.astype(np.bool_)), saved.series, 0)

@@ -1,0 +1,9 @@
+"""Mechanisms with example parameters and what their definitions say, for ``tests.conformance``."""
+
+from __future__ import annotations
+
+from tests.cases import sparse, value
+from tests.conformance import Case
+
+CASES: tuple[Case, ...] = (*value.CASES, *sparse.CASES)
+NAMED = {case.name: case for case in CASES}
