@@ -563,6 +563,8 @@ def changed_specs(mechanism: Any) -> Iterator[tuple[str, Any]]:
         "origin": lambda v: (v[0] + 1, v[1]),
     }
     for field in dataclasses.fields(mechanism):
+        if field.name == "per_column" and isinstance(mechanism.unit, Contribution):
+            continue  # refused
         change = others[field.name](getattr(mechanism, field.name))
         yield field.name, replace(mechanism, **{field.name: change})
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.mechanisms import Gaussian, Laplace, PlanarLaplace, RandomizedResponse
-from tempriv.units import Event, Near, Person, Unit, WholeSeries, Window
+from tempriv.units import Contribution, Event, Near, Person, Unit, WholeSeries, Window
 from tests.conformance import Case, Small
 from tests.reference import value as reference
 
@@ -46,6 +46,33 @@ def number_case(name: str, mechanism: Laplace | Gaussian, *smalls: Small) -> Cas
             g * reference.snapped((low + high) / 2, (low, high), g)
             for (low, high), g in zip(bounds, grids, strict=True)
         ),
+        released=lambda rows, drawn: reference.numbers(rows, bounds, grids, drawn),
+        parameters=tuple(parameters),
+        cost=lambda outcomes, column: grids[column] * np.abs(outcomes),
+        smalls=smalls,
+    )
+
+
+def count_case(name: str, mechanism: Laplace | Gaussian, *smalls: Small) -> Case:
+    """Noise on counts: by what one person adds, whatever the bounds."""
+    bounds, grids, unit = mechanism.bounds, mechanism.grid, mechanism.unit
+    if isinstance(mechanism, Laplace):
+        parameters = reference.laplace_for(mechanism.epsilon, grids, unit.most)
+    else:
+        full, rest = divmod(unit.most, unit.per_step)
+        square = full * Fraction(unit.per_step) ** 2 + Fraction(rest) ** 2
+        parameters = reference.gaussian_for(mechanism.rho, grids, square)
+
+    def readings(rng: np.random.Generator, count: int) -> Floats:
+        """Some of them out of bounds."""
+        low, high = np.array(bounds).T
+        return rng.integers(low - 2, high + 3, (count, len(bounds))).astype(np.float64)
+
+    return Case(
+        name=name,
+        mechanism=mechanism,
+        readings=readings,
+        still=tuple(low for low, _ in bounds),
         released=lambda rows, drawn: reference.numbers(rows, bounds, grids, drawn),
         parameters=tuple(parameters),
         cost=lambda outcomes, column: grids[column] * np.abs(outcomes),
@@ -192,6 +219,32 @@ CASES: tuple[Case, ...] = (
         "gaussian, per column",
         Gaussian(rho=0.5, bounds=((0, 1), (0, 1)), grid=1, per_column=True),
         Small(_pairs(*BITS), 1, 1e-13),
+    ),
+    count_case(
+        "laplace, counts",
+        Laplace(epsilon=2.0, bounds=(0, 9), unit=Contribution()),
+        Small((0, 1, 2, 12.0), 1, 1e-9),
+        Small((3, 4), 2, 1e-6),
+    ),
+    count_case(
+        "laplace, counts in a window",
+        Laplace(epsilon=8.0, bounds=(0, 3), unit=Contribution(Window(2), per_step=2, total=3)),
+        Small((0, 1, 2), 2, 1e-5),
+    ),
+    count_case(
+        "laplace, histogram",
+        Laplace(epsilon=1.0, bounds=((0, 9), (0, 9)), unit=Contribution()),
+        Small(_pairs(0, 1), 1, 1e-4),
+    ),
+    count_case(
+        "gaussian, counts",
+        Gaussian(rho=1.0, bounds=(0, 9), unit=Contribution(WholeSeries(3), total=2, signed=True)),
+        Small((0, 1), 3, 1e-13),
+    ),
+    count_case(
+        "gaussian, histogram",
+        Gaussian(rho=2.0, bounds=((0, 3), (0, 3)), unit=Contribution(Event(), per_step=2)),
+        Small(((0, 0), (2, 0), (0, 2), (1, 1)), 1, 1e-13),
     ),
     answer_case(
         "response, event",

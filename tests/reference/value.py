@@ -55,6 +55,16 @@ def laplace_scales(
     ]
 
 
+def laplace_for(epsilon: float, grids: Sequence[float], change: float) -> list[Fraction]:
+    """For counts that one person changes by so much in all."""
+    return [Fraction(change) / Fraction(grid) / Fraction(epsilon) for grid in grids]
+
+
+def gaussian_for(rho: float, grids: Sequence[float], square: Fraction) -> list[Fraction]:
+    """For counts that one person changes by so much, squared and added up."""
+    return [square / Fraction(grid) ** 2 / (2 * Fraction(rho)) for grid in grids]
+
+
 def gaussian_variances(
     rho: float, bounds: Pairs, grids: Sequence[float], parts: int
 ) -> list[Fraction]:
