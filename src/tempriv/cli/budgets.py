@@ -10,6 +10,7 @@ import typer
 
 from tempriv.cli import budget, options
 from tempriv.cli.options import Json, LedgerOption
+from tempriv.cli.screen import table
 from tempriv.errors import UsageRefusal, require
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def show(
     if as_json:
         print(json.dumps(spec.encode(shown)))
         return
-    _table(
+    table(
         ["dataset", "releases", "what is protected", "limit", "spent by sum", "by zCDP", "left"],
         [
             [
@@ -131,7 +132,7 @@ def log(
         clock = getattr(entry, "clock", "index")
         return " to ".join("…" if end is None else describe_tick(clock, end) for end in ends)
 
-    _table(
+    table(
         ["charge", "when", "dataset", "loss", "series", "times", "output", "state"],
         [
             [
@@ -151,16 +152,3 @@ def log(
 
 def _number(value: float | None) -> str:
     return "—" if value is None else f"{value:.4g}"
-
-
-def _table(names: list[str], rows: list[list[str]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD)
-    for name in names:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    Console(width=None if Console().is_terminal else 160).print(table)
