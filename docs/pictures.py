@@ -13,7 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from tempriv.mechanisms import Laplace
+from tempriv import after
+from tempriv.audit.attacks import Longitudinal, longitudinal
+from tempriv.mechanisms import Laplace, RandomizedResponse
+from tempriv.mechanisms.run import release
+from tempriv.mechanisms import MemoizedResponse
+from tempriv.population.reports import instant_for
 from tempriv.randomness import Key
 from tempriv.sample import METERS
 
@@ -166,7 +171,65 @@ def average_day() -> None:
     )  # fmt: skip
 
 
+def one_answer() -> None:
+    """Fresh reports and memoised ones: how often an observer is right."""
+    counts = [1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 365]
+    answers, second = ("no", "yes"), instant_for(0.5, 1.5, 2)
+    fresh = longitudinal(
+        RandomizedResponse(epsilon=0.5, categories=answers), counts, people=4000, seed=1
+    )
+    memo = longitudinal(
+        MemoizedResponse(epsilon_forever=1.5, epsilon_instant=second, categories=answers),
+        counts, people=4000, seed=2,
+    )  # fmt: skip
+    panel = Panel(72, 40, 600, 280, (0, math.log10(365)), (0.5, 1))
+    panel.marks_across(
+        [math.log10(count) for count in (1, 7, 30, 100, 365)], lambda mark: f"{10**mark:.0f}"
+    )
+    panel.marks_up([0.5, 0.6, 0.7, 0.8, 0.9, 1], lambda mark: f"{100 * mark:.0f} %")
+
+    def draw(found: Longitudinal, colour: str) -> None:
+        places = [math.log10(count) for count in found.reports]
+        panel.curve(list(zip(places, found.cap, strict=True)), colour, 1)
+        panel.curve(list(zip(places, found.success, strict=True)), colour, 2.5)
+        for place, measured in zip(places, found.measured, strict=True):
+            panel.dot(place, measured.rate, colour, 3.5)
+
+    draw(fresh, ORANGE)
+    draw(memo, BLUE)
+    panel.text(panel.x(1.62), panel.y(0.92), "fresh each time", ORANGE, "start", 14, "bold")
+    panel.text(panel.x(1.7), panel.y(0.765), "memoised", BLUE, "start", 14, "bold")
+    panel.text(panel.left, 22, "An answer that does not change: how often an observer is right",
+               anchor="start", size=14, weight="bold")  # fmt: skip
+    panel.text(372, 362, "reports seen (thin lines: the most that the promise allows; dots: "
+               "simulated)", GREY)  # fmt: skip
+    save("one_answer.svg", 700, 376, "Chance to guess an answer, by the reports seen", [panel])
+
+
+def smoothed_day() -> None:
+    """One home for two days: readings, what is released, and what smoothing makes of that."""
+    hours, values = 2 * HOURS, homes()["home-4"]
+    noisy = release(values, Laplace(epsilon=10, bounds=BOUNDS), key=Key.from_seed(3))
+    calm = after.non_negative(after.smooth(noisy, window=5))
+    panel = Panel(72, 40, 600, 270, (0, hours - 1), (-1, 4))
+    panel.marks_across(range(0, hours, 6), lambda mark: f"{mark % HOURS:g}")
+    panel.marks_up(range(-1, 5), lambda mark: f"{mark:g}")
+    for series, colour, width in (
+        (noisy.values, GREY, 1.4), (calm.values, ORANGE, 2.4), (values, BLUE, 2.4)
+    ):  # fmt: skip
+        panel.curve(list(enumerate(series[:hours])), colour, width)
+    panel.text(panel.left, 22, "One home, two days, in kWh", anchor="start", size=14, weight="bold")
+    for place, words, colour in (
+        (420, "readings", BLUE), (500, "released", GREY), (672, "smoothed, then ≥ 0", ORANGE)
+    ):  # fmt: skip
+        panel.text(place, 22, words, colour, "end", 14, "bold")
+    panel.text(372, 350, "hour of the day", GREY)
+    save("smoothed_day.svg", 700, 366, "Readings, released and smoothed values", [panel])
+
+
 if __name__ == "__main__":
     bet()
     one_day()
     average_day()
+    one_answer()
+    smoothed_day()

@@ -28,6 +28,14 @@ def test_a_description_has_everything_that_is_needed_to_judge_it(written):
     assert all(check.good for check in verify(written))
 
 
+def test_a_release_can_be_written_again_in_another_form(written, tmp_path):
+    again = tp.read(written).write(tmp_path / "again.parquet")
+    back = tp.read(again).write(tmp_path / "back.csv")
+    for path in (again, back):
+        assert all(check.good for check in verify(path)), path
+    assert np.array_equal(tp.read(back).values, tp.read(written).values)
+
+
 def test_the_treatment_of_a_table_is_told(tmp_path):
     table = {"t": [0, 1, 1, 3], "v": [1.0, 2.0, 9.0, 3.0]}
     import polars as pl

@@ -85,7 +85,7 @@ def plot_release(release: Release, series: str | None = None) -> Any:
 
     The band about released numbers, or the circle about a released place, is the expected error.
     """
-    new_figure = _figure_class()
+    new_figure = figure_class()
     about, trace = release.about, trace_of(release, series)
     names, kind = about["columns"]["values"], kind_of(about)
     panels = 1 if kind == "places" else len(names)
@@ -110,7 +110,7 @@ def plot_release(release: Release, series: str | None = None) -> Any:
     return figure
 
 
-def _figure_class() -> Any:
+def figure_class() -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -106,6 +106,7 @@ class Release:
                 (f"Expected error of {e['column']}", f"{e['error']:.4g} ({e['measure']})")
                 for e in self.about["expected_error"]
             ),
+            *(("Afterwards", step["sentence"]) for step in self.about.get("after", [])),
             ("Not protected", "; ".join(self.about["not_protected"])),
             ("Ledger", ledger_sentence(self.about)),
         ]
@@ -251,6 +252,8 @@ class Writing:
         """Finish the partial file; returns the description with the file's checksum in it."""
         assert self._hashed is not None
         require(self.rows > 0, "there are no rows to write", DataRefusal)
+        # a release that was read back still describes the file it came from
+        about = {name: value for name, value in about.items() if name != "output"}
         if self._parquet is not None:
             self._parquet.add_key_value_metadata({METADATA_KEY: json.dumps(about).encode()})
             self._parquet.close()

@@ -33,6 +33,10 @@ PRIVATE = "Contains private data: do not hand out"
 MOST_SERIES, MOST_ROWS = 4, 600
 MOST_PICTURED = 6  # columns
 PERCENT = "\N{NO-BREAK SPACE}%"
+NOT_SINCE = (
+    "These are the errors of the noise alone. Since then the values were worked on (see “How it "
+    "was made”), which changes their errors in ways that depend on the data."
+)
 AVERAGED = (1, 24, 168, 720)
 # the mean size of a nearly normal average, as a multiple of that of one draw over sqrt(n)
 FACTOR = {"Gaussian": 1.0, "Laplace": 2 / math.pi**0.5, "PlanarLaplace": (3 * math.pi / 8) ** 0.5}
@@ -319,6 +323,7 @@ def _trust(about: About, sample: PublicSample | PrivateSample) -> str:
         f"<section><h2>How far the values can be trusted</h2><p>{explained}</p>"
         + _table(["Column", "one value", *over], [cells for cells, _ in judged])
         + _items([sentence for _, sentence in judged])
+        + (f'<p class="note">{NOT_SINCE}</p>' if "after" in about else "")
         + (_measured(about, sample) if isinstance(sample, PrivateSample) else "")
         + "</section>"
     )
@@ -448,8 +453,17 @@ def _made(about: About, guarantee: Guarantee | NoGuarantee) -> str:
     return (
         "<section><h2>How it was made</h2>"
         + _facts([(name, escape(str(value))) for name, value in facts], "made")
+        + _afterwards(about)
         + f"<h3>All settings</h3><pre>{{\n{escape(inner)}\n}}</pre></section>"
     )
+
+
+def _afterwards(about: About) -> str:
+    if "after" not in about:
+        return ""
+    steps = [entry["sentence"] for entry in about["after"]]
+    said = _items([step[:1].upper() + step[1:] + "." for step in steps])
+    return f"<h3>Done afterwards</h3>{said}<p>{escape(about['after_note'])}</p>"
 
 
 def _check(about: About) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
-from tempriv.errors import require
+from tempriv.errors import UsageRefusal, require
 
 Example = tuple[Any, ...]
 
@@ -245,6 +245,8 @@ class Contribution:
     def most(self) -> float:
         """How much everything changes together, at most (the L1 norm)."""
         largest = self.per_step * self.each.readings
+        if Fraction(largest) < Fraction(self.per_step) * self.each.readings:
+            largest = math.nextafter(largest, math.inf)  # a product of floats may be rounded down
         return largest if self.total is None else min(self.total, largest)
 
     @property
@@ -291,6 +293,61 @@ def _cells(row: Any) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True)
+class Answers:
+    """At most ``distinct`` different answers over any number of reports, each replaced by another.
+
+    Two series are neighbours if they change, and come back to an earlier answer, at the same steps:
+    when that happens is not protected. One answer is an answer that never changes.
+
+    >>> Answers(1).are_neighbours((0, 0, 0), (1, 1, 1)), Answers(1).are_neighbours((0, 0), (0, 1))
+    (True, False)
+    >>> list(Answers(2).neighbours((0, 1, 0), alphabet=(0, 1)))
+    [(1, 0, 1)]
+    """
+
+    distinct: int = 1
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.distinct, int) and self.distinct >= 1,
+            f"distinct={self.distinct}: must be a whole number of answers >= 1",
+        )
+
+    @property
+    def readings(self) -> int:
+        """Any number, so this unit is neither reached by chaining others nor leads to them."""
+        raise UsageRefusal(f"{self!r}: a promise for it cannot be restated for other units")
+
+    @property
+    def sentence(self) -> str:
+        if self.distinct == 1:
+            return "an answer that stays the same, over any number of reports"
+        return (
+            f"up to {self.distinct} different answers, over any number of reports, but not when "
+            "they change"
+        )
+
+    def neighbours(self, example: Example, alphabet: Sequence[Hashable]) -> Iterator[Example]:
+        pattern = _pattern(example)
+        known = len(set(pattern))
+        if known > self.distinct:
+            return
+        for answers in itertools.permutations(alphabet, known):
+            other = tuple(answers[number] for number in pattern)
+            if other != example:
+                yield other
+
+    def are_neighbours(self, one: Example, other: Example) -> bool:
+        return _pattern(one) == _pattern(other) and len(set(one)) <= self.distinct
+
+
+def _pattern(example: Example) -> list[int]:
+    """Which steps have the same answer: answers by the order in which they first appear."""
+    seen: dict[Any, int] = {}
+    return [seen.setdefault(answer, len(seen)) for answer in example]
+
+
+@dataclass(frozen=True)
 class Near:
     """One location, moved by at most ``metres`` in the public projection (x and y in metres).
 
@@ -328,7 +385,7 @@ class Near:
         )
 
 
-ALL: tuple[type, ...] = (Event, Window, WholeSeries, Person, Contribution, Near)
+ALL: tuple[type, ...] = (Event, Window, WholeSeries, Person, Contribution, Answers, Near)
 
 
 def steps(have: Unit, want: Unit) -> int | None:
@@ -339,6 +396,9 @@ def steps(have: Unit, want: Unit) -> int | None:
     >>> steps(Event(), Window(24)), steps(Window(24), Event()), steps(Near(100.0), Event())
     (24, 1, None)
     """
+    if isinstance(have, Answers) or isinstance(want, Answers):
+        both = isinstance(have, Answers) and isinstance(want, Answers)
+        return 1 if both and have.distinct >= want.distinct else None
     if isinstance(want, Person):
         if isinstance(have, Person) and have.max_series >= want.max_series:
             return steps(have.each, want.each)

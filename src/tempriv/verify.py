@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet
 
-from tempriv import guarantees, mechanisms, spec
+from tempriv import after, guarantees, mechanisms, spec
 from tempriv.errors import Refusal
 from tempriv.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.ledger import Ledger
-from tempriv.mechanisms.forms import Numbers, Places
+from tempriv.mechanisms.forms import Derived, Numbers, Places
 from tempriv.releases import METADATA_KEY, NOT_PROTECTED, checksum, read_about, read_table
 
 ROUNDED = 6e-8  # degrees; places are written to seven decimals
@@ -63,6 +63,8 @@ def verify(path: Path, ledger: Ledger | None = None) -> list[Check]:
     if isinstance(stated, NoGuarantee):
         checks.append(Check("something is promised", False, stated.reason))
     checks += _table(path, about, mechanism)
+    if "after" in about:
+        checks.append(_after(path, about))
     checks.append(_receipt(about, ledger))
     return checks
 
@@ -125,7 +127,7 @@ def _table(path: Path, about: dict[str, Any], mechanism: Any) -> list[Check]:
         back = form.from_grid(form.to_grid(places))
         near = bool((np.abs(back - places) < ROUNDED).all())
         checks.append(Check("every place lies on the lattice", near, f"grid {form.grid:g} metres"))
-    elif isinstance(form, Numbers):
+    elif isinstance(form, (Derived, Numbers)) and "after" not in about:
         steps = [np.asarray(c.drop_null()) / g for c, g in zip(values, form.grids, strict=True)]
         whole = all(bool((step == np.rint(step)).all()) for step in steps)
         checks.append(
@@ -144,6 +146,20 @@ def _table(path: Path, about: dict[str, Any], mechanism: Any) -> list[Check]:
             Check("the file carries the same description inside", same, "Parquet metadata")
         )
     return checks
+
+
+def _after(path: Path, about: dict[str, Any]) -> Check:
+    """What was done afterwards is told right, and repeated where the file before is at hand."""
+    what = "what was done afterwards is told right"
+    try:
+        steps, same = after.steps_of(about), after.repeated(path, about)
+    except Refusal as problem:
+        return Check(what, False, str(problem))
+    said = f"{len(steps)} step{'s'[: len(steps) != 1]}"
+    if same is None:
+        return Check(what, True, f"{said}; the file before is not at hand to repeat them")
+    again = "repeated, with the same values" if same else "repeated, with OTHER values"
+    return Check(what, same, f"{said}, {again}")
 
 
 def _receipt(about: dict[str, Any], ledger: Ledger | None) -> Check:

@@ -50,7 +50,8 @@ def _interrupt(number: int, frame: Any) -> None:
 
 def main() -> None:
     """Run a command; every refusal is a sentence and a status, never a stack trace."""
-    from tempriv.cli import budgets, releasing, showing, streams  # noqa: F401  (they add commands)
+    # they add commands
+    from tempriv.cli import afterwards, auditing, budgets, releasing, showing, streams  # noqa: F401
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
