@@ -1,0 +1,98 @@
+"""What a study finds: rows of published numbers with ours beside them, on screen and in files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tempriv.files import follow_umask, write_durably
+
+Verdict = Literal["holds", "holds, sharper is known", "does not hold", "ours"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number: where it stands, what was published, what comes out here, and how.
+
+    ``published`` is None where the source gives no number; ``within`` is how far ours may be off,
+    as a part of it (the digits that were printed).
+    """
+
+    section: str
+    what: str
+    published: float | None
+    ours: float
+    verdict: Verdict
+    how: str
+    within: float = 1e-9
+
+    @property
+    def agrees(self) -> bool:
+        """Whether ours is the published number, to the digits that were given."""
+        if self.published is None:
+            return True
+        return abs(self.ours - self.published) <= self.within * abs(self.published)
+
+
+def number(value: float | None) -> str:
+    """Six digits, whole numbers in full.
+
+    >>> number(1037520.0), number(14.464231), number(1.45e-05), number(None)
+    ('1,037,520', '14.4642', '1.45e-05', '')
+    """
+    if value is None:
+        return ""
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.6g}"
+
+
+COLUMNS = ("section", "what", "published", "ours", "verdict", "how")
+
+
+def as_csv(rows: Sequence[Row]) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for row in rows:
+        published = "" if row.published is None else repr(float(row.published))
+        ours = repr(float(row.ours))
+        writer.writerow([row.section, row.what, published, ours, row.verdict, row.how])
+    return text.getvalue().encode()
+
+
+def as_markdown(title: str, remarks: Sequence[str], rows: Sequence[Row]) -> bytes:
+    lines = [f"# {title}", ""]
+    for section in dict.fromkeys(row.section for row in rows):
+        lines += [f"## {section}", "", "| | published | ours | |", "|---|---:|---:|---|"]
+        for row in (row for row in rows if row.section == section):
+            numbers = f"{number(row.published)} | {number(row.ours)}"
+            lines.append(f"| {row.what} (`{row.how}`) | {numbers} | {row.verdict} |")
+        lines.append("")
+    lines += ["## Remarks", "", *(f"- {remark}" for remark in remarks), ""]
+    return "\n".join(lines).encode()
+
+
+def write(
+    folder: Path, name: str, title: str, remarks: Sequence[str], rows: Sequence[Row]
+) -> list[Path]:
+    """The table as CSV and as a page to read."""
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = {".csv": as_csv(rows), ".md": as_markdown(title, remarks, rows)}
+    return [_public(folder / f"{name}{suffix}", data) for suffix, data in pages.items()]
+
+
+def write_picture(path: Path, figure: Any) -> Path:
+    data = io.BytesIO()
+    figure.savefig(data, format=path.suffix[1:], dpi=120)
+    return _public(path, data.getvalue())
+
+
+def _public(path: Path, data: bytes) -> Path:
+    write_durably(path, data)
+    follow_umask(path)
+    return path
