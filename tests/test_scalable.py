@@ -115,6 +115,11 @@ def test_rows_that_nobody_asks_about_are_not_listed():
     assert rows.above(1, 0) in (True, False) and source.sizes == [2]
     with pytest.raises(AssertionError, match="used twice"):
         rows.at(1)
+    with pytest.raises(AssertionError, match="same words"):
+        source(DiscreteLaplace(Fraction(1)), "noise")
+    source(DiscreteLaplace(Fraction(1)), "other")
+    with pytest.raises(AssertionError, match="same words"):
+        source.each(DiscreteLaplace(Fraction(1)), "other")
     with pytest.raises(AssertionError, match="two laws"):
         source.each(DiscreteLaplace(Fraction(2)), "noise")
 

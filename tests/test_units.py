@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from tempriv import guarantees, spec, units
 from tempriv.errors import Refusal
-from tempriv.units import Contribution, Event, Near, Person, Unit, WholeSeries, Window, steps
+from tempriv.units import (
+    Answers,
+    Contribution,
+    Event,
+    Near,
+    Person,
+    Unit,
+    WholeSeries,
+    Window,
+    steps,
+)
 from tests.conformance import quick
 
 SINGLE = [Event(), *map(Window, (1, 2, 3, 5)), *map(WholeSeries, (1, 2, 3, 5))]
@@ -30,6 +40,7 @@ CONTRIBUTIONS = [
     Contribution(WholeSeries(3), total=2),
     Contribution(WholeSeries(3), total=2, signed=True),
 ]
+ANSWERS = [Answers(), *map(Answers, (2, 3, 4))]
 POINTS = ((0.0, 0.0), (3.0, 4.0), (0.0, 1.0), (6.0, 8.0))
 
 
@@ -78,6 +89,22 @@ def test_what_a_person_adds_is_the_largest_difference_between_neighbours(unit):
     ]
     assert max(sum(pair) for pair in pairs) == unit.most
     assert max(sum(d * d for d in pair) for pair in pairs) == unit.square
+
+
+def changes(example):
+    """Which pairs of steps have the same answer."""
+    return [(i, j) for i, a in enumerate(example) for j, b in enumerate(example) if a == b]
+
+
+@pytest.mark.parametrize("unit", ANSWERS, ids=str)
+def test_neighbours_of_answers(unit):
+    """By what each pair of steps shows: answers change, and come back, at the same steps."""
+    examples = inputs("abc", range(5))
+    assert_enumeration_agrees(unit, examples, "abc")
+    assert_enumeration_agrees(unit, inputs("ab", range(6)), "ab")
+    for one, other in itertools.product(examples, repeat=2):
+        alike = len(one) == len(other) and changes(one) == changes(other)
+        assert unit.are_neighbours(one, other) == (alike and len(set(one)) <= unit.distinct)
 
 
 @pytest.mark.parametrize("metres", [0.5, 1, 5.0, 6.0, 10.0])
@@ -196,6 +223,34 @@ def test_what_a_person_adds_says_nothing_about_replaced_readings():
     assert steps(Near(1.0), Contribution()) is None
 
 
+@pytest.mark.parametrize("want", ANSWERS, ids=str)
+@pytest.mark.parametrize("have", ANSWERS, ids=str)
+def test_more_answers_cover_fewer_and_never_the_reverse(have, want):
+    found = longest_chain(have, want, [(x,) for x in inputs("abcd", [4])], "abcd")
+    promised = steps(have, want)
+    assert found == (math.inf if promised is None else promised)
+
+
+@pytest.mark.parametrize("unit", [*SINGLE, *PERSONS, *CONTRIBUTIONS, Near(5.0)], ids=str)
+def test_answers_are_no_readings(unit):
+    """No number of changed readings bounds an answer, and no answers reach a changed reading."""
+    for answers in ANSWERS:
+        assert steps(answers, unit) is None and steps(unit, answers) is None
+        for have, want in ((answers, unit), (unit, answers)):
+            restated = guarantees.Guarantee(guarantees.Pure(1.0), have).for_unit(want)
+            assert isinstance(restated, guarantees.NoGuarantee)
+        with pytest.raises(Refusal, match="cannot be restated for other units"):
+            _ = answers.readings
+
+
+def test_a_changed_reading_is_never_reached_by_answers():
+    for answers in ANSWERS:
+        assert longest_chain(answers, Event(), [(("a", "a"),)], "abc") == math.inf
+    # and ever more readings are needed for an answer, the longer it stays
+    long = [longest_chain(Event(), Answers(), [(("a",) * n,)], "ab") for n in (1, 2, 5)]
+    assert long == [1, 2, 5]
+
+
 def test_whole_series_cover_what_is_no_longer_and_count_for_windows_where_it_is():
     for want in (Event(), Window(3), WholeSeries(2), WholeSeries(3)):
         assert steps(WholeSeries(3), want) == 1
@@ -261,10 +316,29 @@ def test_steps_of_steps(a):
 # words and forms
 
 
-@pytest.mark.parametrize("unit", [*SINGLE, *PERSONS, Near(12.5)], ids=str)
-def test_units_survive_json_and_can_be_read(unit):
-    assert isinstance(unit, Unit)
+PARTS = ("readings", "sentence", "neighbours", "are_neighbours")
+
+
+@pytest.mark.parametrize("unit", [*SINGLE, *PERSONS, *CONTRIBUTIONS, *ANSWERS, Near(12.5)], ids=str)
+def test_units_survive_json(unit):
     assert guarantees.decode(spec.encode(unit)) == unit
+    # by the class, as some have no number of readings to tell
+    assert all(hasattr(type(unit), part) for part in PARTS)
+    assert all(hasattr(Unit, part) for part in PARTS)
+
+
+@pytest.mark.parametrize("unit", ANSWERS, ids=str)
+def test_answers_can_be_read(unit):
+    assert "any number of reports" in unit.sentence
+    assert ("stays the same" if unit.distinct == 1 else f"{unit.distinct} different") in (
+        unit.sentence
+    )
+    assert "\n" not in unit.sentence and not unit.sentence.endswith(".")
+
+
+@pytest.mark.parametrize("unit", [*SINGLE, *PERSONS, Near(12.5)], ids=str)
+def test_units_can_be_read(unit):
+    assert isinstance(unit, Unit)
     each = unit.each if isinstance(unit, Person) else unit
     numbers = [v for v in (getattr(unit, "max_series", 1),) if v > 1]
     numbers += [] if isinstance(each, Event) else [getattr(each, "length", None) or each.metres]
@@ -273,7 +347,7 @@ def test_units_survive_json_and_can_be_read(unit):
 
 
 def test_every_kind_of_unit_is_listed():
-    kinds = {type(unit) for unit in [*SINGLE, *PERSONS, *CONTRIBUTIONS, Near(1.0)]}
+    kinds = {type(unit) for unit in [*SINGLE, *PERSONS, *CONTRIBUTIONS, *ANSWERS, Near(1.0)]}
     assert kinds == set(units.ALL)
 
 
@@ -290,7 +364,12 @@ def test_every_kind_of_unit_is_listed():
         (lambda: Contribution(per_step=None), "per_step=None: "),
         (lambda: Contribution(per_step=3, total=2), "total=2: "),
         (lambda: Contribution(total=math.inf), "total=inf: "),
-        (lambda: Contribution(signed=1), "signed=1: "),
+        (lambda: Contribution(signed=2), "signed=2: "),
+        (lambda: Contribution(signed=None), "signed=None: "),
+        (lambda: Answers(0), "distinct=0: "),
+        (lambda: Answers(-1), "distinct=-1: "),
+        (lambda: Answers(1.5), "distinct=1.5: "),
+        (lambda: Answers(None), "distinct=None: "),
         (lambda: WholeSeries(0), "length=0: "),
         (lambda: WholeSeries(math.inf), "length=inf: "),
         (lambda: Person(0, Event()), "max_series=0: "),

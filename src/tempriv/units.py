@@ -235,7 +235,12 @@ class Contribution:
             self.total is None or self.total >= self.per_step,
             f"total={self.total}: must be at least per_step={self.per_step}",
         )
-        require(isinstance(self.signed, bool), f"signed={self.signed}: must be True or False")
+        require(
+            isinstance(self.signed, (bool, int)) and self.signed in (0, 1),
+            f"signed={self.signed}: must be True or False",
+        )
+        # a ledger writes truth values as numbers, so that equal units are one text
+        object.__setattr__(self, "signed", bool(self.signed))
 
     @property
     def readings(self) -> int:
@@ -396,9 +401,10 @@ def steps(have: Unit, want: Unit) -> int | None:
     >>> steps(Event(), Window(24)), steps(Window(24), Event()), steps(Near(100.0), Event())
     (24, 1, None)
     """
+    if isinstance(have, Answers) and isinstance(want, Answers):
+        return 1 if have.distinct >= want.distinct else None
     if isinstance(have, Answers) or isinstance(want, Answers):
-        both = isinstance(have, Answers) and isinstance(want, Answers)
-        return 1 if both and have.distinct >= want.distinct else None
+        return None  # any number of readings change, and all of them at once
     if isinstance(want, Person):
         if isinstance(have, Person) and have.max_series >= want.max_series:
             return steps(have.each, want.each)

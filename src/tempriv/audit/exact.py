@@ -58,6 +58,7 @@ class Outcomes:
 
         Equal purposes have equal words, so a second draw for one purpose is the first again.
         """
+        assert purpose not in self._rows, f"{purpose!r}: drawn again from the same words"
         if purpose in self._drawn:
             before, values = self._drawn[purpose]
             assert before == law, f"{purpose!r}: two laws drawn from the same words"
@@ -76,6 +77,7 @@ class Outcomes:
         return self._once(purpose, RowByRow(self, self._tail))
 
     def _once(self, purpose: str, rows: RowByRow) -> RowByRow:
+        assert purpose not in self._drawn, f"{purpose!r}: drawn again from the same words"
         known = self._rows.setdefault(purpose, rows)
         assert known.law == rows.law, f"{purpose!r}: two laws drawn from the same words"
         return known

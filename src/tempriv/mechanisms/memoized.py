@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import ClassVar
@@ -20,6 +21,8 @@ from tempriv.mechanisms.value import categories_of
 from tempriv.series import Categories
 from tempriv.units import Answers, Event, Unit, WholeSeries, Window
 
+HARDLY_HIDDEN = 700.0  # e^709 is no float
+
 
 @dataclass(frozen=True, kw_only=True)
 class MemoizedResponse:
@@ -31,7 +34,8 @@ class MemoizedResponse:
         - an answer that stays the same loses at most ``epsilon_forever``, in any number of reports;
         - so do d different answers, d times that, if when they change may be known;
         - a change itself is hidden by the second response alone: ``epsilon_instant`` for each
-          reading that differs, whatever else was reported. Without it nothing hides a change.
+          reading that differs, whatever else was reported. Without it nothing hides a change;
+        - answers are the categories: what is none of them counts as the last, here too.
 
     >>> weekly = MemoizedResponse(
     ...     epsilon_forever=2.0, epsilon_instant=1.0, categories=("no", "yes")
@@ -69,6 +73,7 @@ It holds against anyone who sees the output, whatever else they know.
             isinstance(self.unit, (Answers, Event, Window, WholeSeries)),
             f"unit={self.unit!r}: must be Answers, Event, Window or WholeSeries",
         )
+        _ = self.guarantee
 
     @property
     def choices(self) -> int:
@@ -76,7 +81,10 @@ It holds against anyone who sees the output, whatever else they know.
 
     @property
     def slots(self) -> int:
-        """The permanent answer to each truth: past keys are erased, so it must be remembered."""
+        """The permanent answer to each truth: past keys are erased, so it must be remembered.
+
+        Counted from 1, as 0 says that it was not drawn yet.
+        """
         return self.choices
 
     @property
@@ -109,7 +117,14 @@ It holds against anyone who sees the output, whatever else they know.
     @property
     def epsilon_once(self) -> float:
         """What a single report alone gives away; less than either stage would."""
-        return math.log(self.keep * (self.choices - 1) / (1 - self.keep))
+        if self.epsilon_instant is None:
+            return float(self.epsilon_forever)
+        low, high = sorted((self.epsilon_forever, self.epsilon_instant))
+        if low > HARDLY_HIDDEN:
+            return float(low)
+        # with r and s the odds that either stage keeps: (r s + k - 1) / (r + s + k - 2)
+        others = (math.exp(low) + self.choices - 2) * math.exp(-high)
+        return math.log1p(math.expm1(low) * -math.expm1(-high) / (1 + others))
 
     @property
     def guarantee(self) -> Guarantee | NoGuarantee:
@@ -130,13 +145,13 @@ that the truth changed.')
         if isinstance(unit, Answers):
             # each truth has an answer of its own, and there are no more truths than categories
             different = min(unit.distinct, self.choices)
-            return Guarantee(Pure(different * self.epsilon_forever), unit)
+            return Guarantee(_times(self.epsilon_forever, different, unit), unit)
         if self.epsilon_instant is None:
             return NoGuarantee(
                 "a permanent answer reported as it is can show that the truth changed"
             )
         # given all permanent answers, only the second responses to changed readings differ
-        return Guarantee(Pure(unit.readings * self.epsilon_instant), unit)
+        return Guarantee(_times(self.epsilon_instant, unit.readings, unit), unit)
 
     @property
     def published(self) -> Published:
@@ -149,17 +164,28 @@ that the truth changed.')
         )
 
     def perturb(self, readings: Integers, draw: Draw, track: Track) -> Integers:
-        starting = np.flatnonzero((track.starts == 0) & (track.counts > 0))
-        if len(starting):
-            rows = (np.cumsum(track.counts) - track.counts)[starting].tolist()
+        memory, permanent, instant = track.memory, self.permanent_law, self.instant_law
+        fresh = np.flatnonzero((memory[:, 0] == 0) & (track.counts > 0))
+        if len(fresh):
+            rows = (np.cumsum(track.counts) - track.counts)[fresh].tolist()
             for truth in range(self.choices):
                 # one row is asked for each series, the others would only make audits long
-                drawn = draw.each(self.permanent_law, f"permanent {truth}")
-                answers = [(truth + at(drawn, row)) % self.choices for row in rows]
-                track.memory[starting, truth] = answers
-        answers = track.memory[track.which, readings[:, 0]]
-        if self.instant_law is not None:
-            answers = (answers + draw(self.instant_law, "instant")) % self.choices
+                drawn = draw.each(permanent, f"permanent {truth}")
+                memory[fresh, truth] = [1 + (truth + at(drawn, row)) % self.choices for row in rows]
+        answers = memory[track.which, readings[:, 0]] - 1
+        if instant is not None:
+            answers = (answers + draw(instant, "instant")) % self.choices
         return np.asarray(answers)[:, None]
 
     start = start
+
+
+def _times(epsilon: float, count: int, unit: Unit) -> Pure:
+    """So many times epsilon, never rounded down."""
+    exact = Fraction(epsilon) * count
+    require(
+        exact < sys.float_info.max,
+        f"unit={unit!r}: must cover less, or epsilon be smaller; the loss is beyond all numbers",
+    )
+    total = float(exact)
+    return Pure(math.nextafter(total, math.inf) if Fraction(total) < exact else total)

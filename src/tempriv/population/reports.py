@@ -10,7 +10,6 @@ permanent answer did; that it changed is a different matter, see ``MemoizedRespo
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,13 +21,10 @@ from tempriv.mechanisms.forms import positive
 from tempriv.mechanisms.memoized import MemoizedResponse
 from tempriv.mechanisms.protocol import perturb_block
 from tempriv.mechanisms.value import RandomizedResponse
-from tempriv.noise import Law
 from tempriv.randomness import Key, Run
 from tempriv.series import Block
 
 Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Draw = Callable[[Law, str], Integers]
 
 
 class Response(Protocol):
@@ -105,8 +101,13 @@ def collect(mechanism: MemoizedResponse | RandomizedResponse, truth: Any, key: K
     >>> collect(fresh, truth, Key.from_seed(1)).shape
     (3, 4)
     """
-    answers = np.asarray(truth, dtype=np.int64)
+    answers, choices = np.asarray(truth), response_of(mechanism).choices
     require(answers.ndim == 2, "give a row of answers for each person", DataRefusal)
+    require(
+        answers.dtype.kind in "iu" and bool(((answers >= 0) & (answers < choices)).all()),
+        f"an answer is none of the {choices} categories: number them from 0 to {choices - 1}",
+        DataRefusal,
+    )
     people, steps = answers.shape
     digest, names = spec.digest(mechanism), [f"person {i}" for i in range(people)]
     runs = [Run(key.series(digest, name), 0, steps) for name in names]
