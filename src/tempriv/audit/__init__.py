@@ -1,1 +1,1 @@
-"""Checks that a promise holds: exact, by enumeration."""
+"""Checks that a promise holds: exact by enumeration, statistical by many runs."""

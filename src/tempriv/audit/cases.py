@@ -1,0 +1,266 @@
+"""Inputs that audits run on: extreme readings, the neighbouring pairs they make, small copies."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import math
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from tempriv.audit import exact
+from tempriv.errors import Refusal, require
+from tempriv.guarantees import Guarantee
+from tempriv.mechanisms.forms import Integers, power_of_two_below
+from tempriv.mechanisms.protocol import Mechanism, limit_of
+from tempriv.noise import DiscreteGaussian, DiscreteLaplace, Law, PlanarLattice
+from tempriv.units import Answers, Contribution, Example, Near, Person, Unit
+
+Pair = tuple[Example, Example]
+
+MOST_PAIRS = 4
+MOST_READINGS = 24  # of a series, where readings are independent of each other
+MOST_REMEMBERED = 8  # where they are not
+MOST_ENUMERATED = 5
+MOST_LISTED = 512
+MOST_PATHS = 30_000  # some seconds
+PROBES = 30
+TAILS = (1e-12, 1e-9, 1e-6)
+
+
+def unit_of(mechanism: Mechanism) -> Unit:
+    promise = mechanism.guarantee
+    require(isinstance(promise, Guarantee), "nothing is promised, so there is nothing to audit")
+    assert isinstance(promise, Guarantee)
+    return promise.unit
+
+
+def length_of(mechanism: Mechanism) -> int:
+    """How long a series to audit: what the unit covers, and more where readings are remembered."""
+    length = _changed(unit_of(mechanism), MOST_READINGS)
+    if remembers(mechanism):
+        length = MOST_REMEMBERED
+    return min(length, limit_of(mechanism) or length)
+
+
+def _changed(unit: Unit, length: int) -> int:
+    """How many readings of a series of that length may change."""
+    if isinstance(unit, Answers):
+        return length
+    return min((unit.each if isinstance(unit, Person) else unit).readings, length)
+
+
+def remembers(mechanism: Mechanism) -> bool:
+    """Whether an output depends on more than the reading of its own step."""
+    return mechanism.slots > 0 or mechanism.takes_whole
+
+
+def alphabet_of(mechanism: Mechanism) -> tuple[Hashable, ...]:
+    """Readings at the edges of what can come in, and at a threshold if there is one."""
+    unit, form = unit_of(mechanism), mechanism.form
+    if isinstance(unit, Near):
+        reach = unit.metres
+        half = reach * math.sqrt(0.5) * (1 - 1e-12)
+        return ((0.0, 0.0), (reach, 0.0), (0.0, reach), (half, half))
+    if form.categories is not None:
+        columns: list[tuple[Any, ...]] = [(0, len(names) - 1) for names in form.categories]
+    else:
+        assert form.bounds is not None
+        columns = [_points(mechanism, unit, low, high) for low, high in form.bounds]
+    if len(columns) == 1:
+        return columns[0]
+    if isinstance(unit, Contribution):
+        # a person adds to few of the columns
+        rows = [tuple(column[0] for column in columns)]
+        for i, column in enumerate(columns):
+            rows += [(*rows[0][:i], point, *rows[0][i + 1 :]) for point in column[1:]]
+        return tuple(rows)
+    # all columns at once, since a unit lets them all change
+    return tuple(dict.fromkeys(itertools.zip_longest(*columns, fillvalue=columns[0][0])))
+
+
+def _points(mechanism: Mechanism, unit: Unit, low: float, high: float) -> tuple[float, ...]:
+    points = [low, high]
+    threshold = getattr(mechanism, "threshold", None)
+    if isinstance(unit, Contribution):
+        at = low if threshold is None else threshold
+        points = [at, *(at + side * unit.per_step for side in (1, -1))]
+    elif threshold is not None:
+        points.append(threshold)
+    return tuple(dict.fromkeys(point for point in points if low <= point <= high))
+
+
+def worst_pairs(
+    mechanism: Mechanism, length: int | None = None, most: int = MOST_PAIRS
+) -> list[Pair]:
+    """A few neighbouring inputs that are far apart: what differs most is told apart best.
+
+    >>> from tempriv.mechanisms import Laplace
+    >>> worst_pairs(Laplace(epsilon=1.0, bounds=(0, 5)))
+    [((0.0,), (5.0,))]
+    """
+    unit, alphabet = unit_of(mechanism), alphabet_of(mechanism)
+    length = length_of(mechanism) if length is None else length
+    patterns = list(dict.fromkeys(_patterns(alphabet, length, unit)))
+    if isinstance(unit, Person):
+        patterns = [(pattern,) * unit.max_series for pattern in patterns]
+    found: dict[frozenset[Example], Pair] = {}
+    few = len(alphabet) ** _changed(unit, length) <= MOST_LISTED
+    for one in patterns:
+        listed = unit.neighbours(one, alphabet) if few else iter(())
+        chosen = (other for other in patterns if unit.are_neighbours(one, other))
+        for other in itertools.chain(chosen, listed):
+            if other != one:
+                found.setdefault(frozenset((one, other)), (one, other))
+    return sorted(found.values(), key=_closeness)[:most]
+
+
+def _patterns(alphabet: Sequence[Hashable], length: int, unit: Unit) -> Iterator[Example]:
+    """Series of two values: all the same, by turns, and with the first or last ones changed."""
+    changed = _changed(unit, length)
+    for a, b in itertools.permutations(alphabet, 2):
+        yield (a,) * length
+        yield tuple(itertools.islice(itertools.cycle((a, b)), length))
+        yield (b,) * changed + (a,) * (length - changed)
+        yield (a,) * (length - changed) + (b,) * changed
+
+
+def _numbers(example: Any) -> Iterator[float]:
+    if isinstance(example, tuple):
+        for part in example:
+            yield from _numbers(part)
+    else:
+        yield float(example)
+
+
+def _closeness(pair: Pair) -> tuple[int, float]:
+    gaps = [abs(x - y) for x, y in zip(*map(_numbers, pair), strict=True)]
+    return -sum(gap > 0 for gap in gaps), -math.hypot(*gaps)
+
+
+@dataclass(frozen=True)
+class Small:
+    """A case that can be enumerated: the mechanism, on a coarser grid if ``grid`` says so."""
+
+    mechanism: Mechanism
+    alphabet: tuple[Hashable, ...]
+    length: int
+    tail: float
+    grid: Any
+
+
+def small_case(mechanism: Mechanism, length: int | None = None) -> Small | None:
+    """The mechanism as it is, or the same spec on a coarse grid; None if that is still too large.
+
+    >>> from tempriv.mechanisms import Laplace
+    >>> case = small_case(Laplace(epsilon=1.0, bounds=(0, 5)))
+    >>> case.mechanism.epsilon, case.grid, case.alphabet
+    (1.0, (4.0,), (0.0, 5.0))
+    """
+    full, alphabet = length_of(mechanism), alphabet_of(mechanism)
+    lengths = [full] if length is None else [length]
+    if length is None and remembers(mechanism):
+        lengths = list(range(min(full, MOST_ENUMERATED), min(full, 3) - 1, -1))
+    copies = (mechanism, MOST_PATHS / 4), (_coarse(mechanism), MOST_PATHS)
+    for steps, letters in itertools.product(lengths, dict.fromkeys((alphabet, alphabet[:2]))):
+        for tail, (copy, limit) in itertools.product(TAILS, copies):
+            if copy is not None and _paths(copy, letters, steps, tail) <= limit:
+                grid = None if copy is mechanism else copy.grid
+                return Small(copy, letters, steps, tail, grid)
+    return None
+
+
+def _coarse(mechanism: Any) -> Any:
+    """The same spec on about the coarsest grid that tells the edges apart."""
+    unit = mechanism.unit
+    if not hasattr(mechanism, "grid") or isinstance(unit, Contribution):
+        return None  # counts lie on their grid already
+    for finer in (1, 2):
+        grid: Any = tuple(
+            power_of_two_below(high - low) / finer for low, high in mechanism.form.bounds or ()
+        )
+        if isinstance(unit, Near):
+            grid = min(power_of_two_below(unit.metres), 512.0)
+        try:
+            return dataclasses.replace(mechanism, grid=grid)
+        except Refusal:
+            continue  # both edges round to one number
+    return None
+
+
+def _paths(mechanism: Mechanism, alphabet: Sequence[Hashable], length: int, tail: float) -> float:
+    """About how many paths an enumeration takes: inputs, times the outcomes of every draw."""
+    unit = mechanism.unit
+    series = unit.max_series if isinstance(unit, Person) else 1
+    inputs = float(len(alphabet)) ** (length * series)
+    if inputs > MOST_PATHS:
+        return inputs
+    most = 0.0
+    try:
+        for one in dict.fromkeys(_patterns(alphabet, length, unit)):
+            probes = [Probe(number, tail) for number in range(PROBES)]
+            for probe in probes:
+                exact._run_series(mechanism, one, probe)
+            most = max(most, sum(math.prod(map(float, probe.sizes)) for probe in probes) / PROBES)
+    except TooMany:
+        return math.inf
+    return inputs * most**series
+
+
+class TooMany(Exception):
+    """A single draw has more outcomes than all paths may be."""
+
+
+class Probe(exact.Outcomes):
+    """Takes one path at random; the product of the choices it met is, on average, the number of
+    paths there are (Knuth 1975). Long lists of outcomes are not made only to be counted."""
+
+    def __init__(self, number: int, tail: float):
+        super().__init__([], tail)
+        self._number = number
+
+    def draw(self, law: Law, purpose: str) -> Integers:
+        _require_few(law, self._tail)
+        return super().draw(law, purpose)
+
+    __call__ = draw
+
+    def each(self, law: Law, purpose: str) -> exact.RowByRow:
+        return self._once(purpose, ProbeRows(self, self._tail, law))
+
+    def scalable(self, purpose: str) -> exact.RowByRow:
+        return self._once(purpose, ProbeRows(self, self._tail))
+
+    def pick(self, outcomes: Sequence[tuple[Any, float]]) -> Any:
+        place = f"{self._number} {len(self.sizes)}".encode()
+        word = int.from_bytes(hashlib.blake2b(place, digest_size=8).digest(), "big")
+        self.sizes.append(len(outcomes))
+        return outcomes[word * len(outcomes) >> 64][0]
+
+
+class ProbeRows(exact.RowByRow):
+    """The same for kernels that ask row by row; asking on which side of a cut is always short."""
+
+    def at(self, row: int) -> int:
+        assert self.law is not None
+        _require_few(self.law, self._tail)
+        return super().at(row)
+
+    def laplace(self, row: int, scale: float) -> int:
+        _require_few(DiscreteLaplace(Fraction(scale)), self._tail)
+        return super().laplace(row, scale)
+
+
+def _require_few(law: Law, tail: float) -> None:
+    reach = 0.0
+    if isinstance(law, DiscreteLaplace):
+        reach = 2 * float(law.scale) * -math.log(tail)
+    elif isinstance(law, DiscreteGaussian):
+        reach = 2 * math.sqrt(float(law.variance) * 2 * -math.log(tail))
+    elif isinstance(law, PlanarLattice):
+        reach = math.pi * (math.log(tail) / float(law.rate)) ** 2
+    if reach > MOST_PATHS:
+        raise TooMany
