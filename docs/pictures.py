@@ -15,9 +15,8 @@ import numpy as np
 
 from tempriv import after
 from tempriv.audit.attacks import Longitudinal, longitudinal
-from tempriv.mechanisms import Laplace, RandomizedResponse
+from tempriv.mechanisms import Laplace, MemoizedResponse, RandomizedResponse
 from tempriv.mechanisms.run import release
-from tempriv.mechanisms import MemoizedResponse
 from tempriv.population.reports import instant_for
 from tempriv.randomness import Key
 from tempriv.sample import METERS

@@ -99,6 +99,12 @@ class SparseVector:
         return Numbers(self.bounds, self.grid, isinstance(self.unit, Contribution))
 
     @property
+    def _limit(self) -> int:
+        """The threshold in grid steps: counts are whole, so the next one up is as good."""
+        steps = self.threshold / self.grid[0]
+        return math.ceil(steps) if isinstance(self.unit, Contribution) else round(steps)
+
+    @property
     def form(self) -> Derived:
         return Derived(self._numbers, (1.0,))
 
@@ -156,10 +162,9 @@ class SparseVector:
         once, each = self.laws
         limits, values = draw.each(once, "threshold"), draw.each(each, "values")
         alerts = np.zeros(len(readings), dtype=np.int64)
-        threshold = int(self._numbers.to_grid(np.array([[self.threshold]]))[0, 0])
         suited(sparse_vector, limits, values)(
-            np.ascontiguousarray(readings[:, 0]), track.missing[:, 0], track.which, threshold,
-            self.most, limits, values, track.memory, alerts, track.status,
+            np.ascontiguousarray(readings[:, 0]), track.missing[:, 0], track.which,
+            self._limit, self.most, limits, values, track.memory, alerts, track.status,
         )  # fmt: skip
         return alerts[:, None]
 
