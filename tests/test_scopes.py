@@ -12,11 +12,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tempriv.accounting import Cost, Total, worst
 from tempriv.errors import BudgetRefusal, UsageRefusal
 from tempriv.guarantees import Approximate, Concentrated, Guarantee, Pure
 from tempriv.ledger import Ledger, Scope
+from tempriv.renyi import epsilon_of_rho
 from tempriv.scopes import EARLIEST, LATEST, Share, member_classes, totals, widths
+from tempriv.totals import Cost, Total, order_of, worst
 from tempriv.units import Event, Near, Person, Unit, WholeSeries, Window
 from tests.ledgers import HALF, span
 
@@ -153,7 +154,7 @@ def measures(total: Total) -> list[float]:
     Event(),
 )
 def test_running_totals_are_those_of_the_whole_history(charges, unit):
-    """Brute force stands in test_accounting; here one charge at a time must come to the same."""
+    """Brute force stands below; here one charge at a time must come to the same."""
     with tempfile.TemporaryDirectory() as folder, Ledger.create(Path(folder, "ledger")) as ledger:
         ledger.create_dataset("meters", unit=unit, epsilon=1e6, delta=1e-3)
         for number, (promise, scope) in enumerate(charges):
@@ -161,7 +162,7 @@ def test_running_totals_are_those_of_the_whole_history(charges, unit):
                 expected = ledger.check("meters", promise, scope)
                 assert ledger.charge("meters", promise, scope, str(number)).totals == expected
             except BudgetRefusal as refusal:
-                # zCDP and approximate charges on the same data, or longer series than the limit's
+                # longer series than the limit's, or deltas that a large unit makes too large
                 assert "unbounded" in str(refusal) or "set a limit for series" in str(refusal)
         (running,) = ledger.show("meters").totals
         whole = ledger.create_dataset("meters", unit=unit, epsilon=1e6, delta=1e-3, replace=True)
@@ -223,8 +224,9 @@ def spent_on(shares: list[Share]) -> float:
     epsilon = math.fsum(share.cost.epsilon for share in shares)
     delta = math.fsum(share.cost.delta for share in shares)
     rho = math.fsum(share.cost.rho for share in shares)
-    by_sum = epsilon if delta <= DELTA / 2 * (1 + 1e-9) else math.inf
-    return min(by_sum, rho + 2 * math.sqrt(rho * math.log(2 / DELTA)))
+    if delta > DELTA / 2 * (1 + 1e-9):
+        return math.inf
+    return min(epsilon, epsilon_of_rho(rho, DELTA / 2, order_of(1.0, DELTA)))
 
 
 def brute_force(shares: list[Share], unit: Unit, step: int) -> float:

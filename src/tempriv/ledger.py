@@ -1,7 +1,7 @@
 """Durable charges against limits, in one SQLite file: check, record, and only then release.
 
 The ledger holds no private value: of the data it knows whose they are (ids as digests) and from
-when to when. ``scopes`` finds what touches the same data, ``accounting`` adds it up.
+when to when. ``scopes`` finds what touches the same data, ``totals`` adds it up.
 """
 
 from __future__ import annotations
@@ -14,17 +14,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
-import numpy as np
-
-from tempriv import accounting, guarantees, scopes, spec, units
-from tempriv.accounting import Cost, Costs
-from tempriv.accounting import Total as Total
+from tempriv import guarantees, scopes, spec, units
 from tempriv.errors import BudgetRefusal, LedgerRefusal, require
 from tempriv.guarantees import Guarantee, NoGuarantee
 from tempriv.ledger_file import LedgerFile, create_file, open_file
 from tempriv.ledger_file import default_path as default_path
-from tempriv.scopes import EARLIEST, LATEST, Ids, Share
+from tempriv.ledger_sums import Near, Sums
+from tempriv.scopes import EARLIEST, LATEST, Share
 from tempriv.scopes import Scope as Scope
+from tempriv.totals import (
+    NO_BOUND,
+    NOTHING,
+    Cost,
+    cost_of,
+    explain,
+    in_advance,
+    order_of,
+    unlimited,
+    worst,
+)
+from tempriv.totals import Total as Total
 
 BUSY_SECONDS = 30.0
 
@@ -70,13 +79,17 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Budget:
-    """How a dataset stands: one total per limit, or per unit charged where there is no limit."""
+    """How a dataset stands: one total per limit, or per unit charged where there is no limit.
+
+    ``in_advance`` is what each total would be, had all of it been fixed in advance.
+    """
 
     dataset: str
     limited: bool
     totals: tuple[Total, ...]
     charges: int
     no_guarantee: str | None
+    in_advance: tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
@@ -137,7 +150,13 @@ class Ledger:
 
     def __init__(self, file: LedgerFile):
         """Use ``Ledger.open`` or ``Ledger.create``."""
-        self._file = file
+        self._file, self._sums = file, Sums(file)
+        if file.outdated:
+            with file.writing():
+                if file.upgrade():
+                    for (dataset,) in file.rows("SELECT id FROM datasets"):
+                        for limit in self._limits(dataset):
+                            self._renew(dataset, limit)
 
     @classmethod
     def open(cls, path: str | Path, busy_seconds: float = BUSY_SECONDS) -> Ledger:
@@ -197,20 +216,22 @@ class Ledger:
                 "to change it, ask to replace it",
                 BudgetRefusal,
             )
-            shares, costs = self._recorded(dataset, unit)
-            total = accounting.worst(costs, unit, epsilon, delta)
             self._file.execute(
                 "INSERT INTO limits (dataset, unit, epsilon, delta, total) VALUES (?, ?, ?, ?, ?)"
-                " ON CONFLICT DO UPDATE SET epsilon = excluded.epsilon, delta = excluded.delta,"
-                " total = excluded.total",
-                *(dataset, text, epsilon, delta, _json(total)),
+                " ON CONFLICT DO UPDATE SET epsilon = excluded.epsilon, delta = excluded.delta",
+                *(dataset, text, epsilon, delta, _json(None)),
             )
-            limit = self._file.value(f"SELECT id {find}", dataset, text)
-            self._file.execute('DELETE FROM sums WHERE "limit" = ?', limit)
-            self._file.insert(
-                "INSERT INTO sums VALUES (?, ?, ?, ?, ?)",
-                [(limit, scope, *share.cost) for scope, share in shares.items()],
-            )
+            number = self._file.value(f"SELECT id {find}", dataset, text)
+            limit = next(one for one in self._limits(dataset) if one.id == number)
+            return self._renew(dataset, limit)
+
+    def _renew(self, dataset: int, limit: _Limit) -> Total:
+        """The total of a limit and its running sums, from the charges themselves."""
+        order = order_of(limit.epsilon, limit.delta)
+        shares, costs = self._sums.recorded(dataset, limit.unit, order)
+        total = worst(costs, limit.unit, limit.epsilon, limit.delta)
+        self._sums.replace(limit.id, shares)
+        self._file.execute("UPDATE limits SET total = ? WHERE id = ?", _json(total), limit.id)
         return total
 
     def check(
@@ -298,12 +319,13 @@ class Ledger:
             if not limits:
                 charged = [one.unit for one in promises if isinstance(one, Guarantee)]
                 totals = [
-                    accounting.unlimited(self._recorded(number, unit)[1], unit)
+                    unlimited(self._sums.recorded(number, unit)[1], unit)
                     for unit in dict.fromkeys(charged)
                 ]
         reasons = [one.reason for one in promises if isinstance(one, NoGuarantee)]
         reason = reasons[0] if reasons else None
-        return Budget(dataset, bool(limits), tuple(totals), charges, reason)
+        fixed = tuple(in_advance(total, promises) for total in totals)
+        return Budget(dataset, bool(limits), tuple(totals), charges, reason, fixed)
 
     def log(self, dataset: str | None = None) -> tuple[Entry, ...]:
         """All charges, or those of one dataset, newest last."""
@@ -345,47 +367,10 @@ class Ledger:
             for number, unit, epsilon, delta, total in self._file.rows(query, dataset)
         ]
 
-    def _steps(self, dataset: int) -> dict[str, int | None]:
-        """The widest grid step on each clock, None where a scope does not know its own."""
-        query = """SELECT clock, max(step), count(*) = count(step) FROM scopes
-            WHERE dataset = ? GROUP BY clock"""
-        return {
-            clock: widest if known else None
-            for clock, widest, known in self._file.rows(query, dataset)
-        }
-
-    def _ids(self, digest: bytes, scope: Scope | None = None) -> Ids:
-        if scope is not None and scope.ids is not None and scope.set_digest == digest:
-            return scope.ids
-        query = "SELECT ids FROM member_sets WHERE digest = ?"
-        return scopes.ids_in(self._file.value(query, digest))
-
-    def _recorded(self, dataset: int, unit: units.Unit) -> tuple[dict[int, Share], Costs]:
-        """What the charges themselves add up to, for each scope and for all."""
-        query = """SELECT c.guarantee, count(*), s.id, s.kind, s.members, s.clock, s.start, s."end"
-            FROM charges c JOIN scopes s ON s.id = c.scope WHERE c.dataset = ?
-            GROUP BY s.id, c.guarantee"""
-        shares: dict[int, Share] = {}
-        for text, count, number, *scope in self._file.rows(query, dataset):
-            cost = np.array(accounting.cost_of(_decode(text), unit)) * count
-            if number in shares:
-                cost += np.array(shares[number].cost)
-            shares[number] = scopes.share_of(scope, Cost(*cost.tolist()))
-        widths = scopes.widths(unit, self._steps(dataset))
-        return shares, scopes.totals(list(shares.values()), self._ids, unit, widths)
-
-    def _summed(self, limit: int, clock: str, first: int, last: int) -> list[Share]:
-        """The running sums of a limit, without scopes that lie elsewhere on the clock."""
-        query = """SELECT s.kind, s.members, s.clock, s.start, s."end", u.epsilon, u.delta, u.rho
-            FROM sums u JOIN scopes s ON s.id = u.scope WHERE u."limit" = ? AND (s.clock <> ?
-            OR (ifnull(s.start, ?) <= ? AND ifnull(s."end", ?) >= ?))"""
-        rows = self._file.rows(query, limit, clock, EARLIEST, last, LATEST, first)
-        return [scopes.share_of(row[:5], Cost(*row[5:])) for row in rows]
-
     def _decide(
         self, number: int, dataset: str, guarantee: Guarantee | NoGuarantee, scope: Scope
-    ) -> list[tuple[int, Cost, Total]]:
-        """For every limit its number, what the charge adds and the total after; or a refusal."""
+    ) -> list[tuple[_Limit, Cost, Total]]:
+        """For every limit itself, what the charge adds and the total after; or a refusal."""
         limits = self._limits(number)
         if isinstance(guarantee, NoGuarantee):
             require(
@@ -395,26 +380,27 @@ class Ledger:
                 BudgetRefusal,
             )
             return []
-        before = self._steps(number)
+        before = self._sums.steps(number)
         steps = scopes.widest(before, scope)
         return [
-            self._decide_one(dataset, limit, guarantee, scope, steps, steps != before)
+            self._decide_one(number, dataset, limit, guarantee, scope, steps, steps != before)
             for limit in limits
         ]
 
     def _decide_one(
         self,
+        number: int,
         dataset: str,
         limit: _Limit,
         guarantee: Guarantee,
         scope: Scope,
         steps: dict[str, int | None],
         new_steps: bool,
-    ) -> tuple[int, Cost, Total]:
+    ) -> tuple[_Limit, Cost, Total]:
         unit = limit.unit
-        cost = accounting.cost_of(guarantee, unit)
+        cost = cost_of(guarantee, unit, order_of(limit.epsilon, limit.delta))
         require(
-            cost != accounting.NO_BOUND,
+            cost != NO_BOUND,
             f"dataset {dataset!r} limits the loss of {unit.sentence}, of which a release that "
             f"protects {guarantee.unit.sentence} says nothing; use another mechanism, or charge "
             "it to another dataset",
@@ -427,28 +413,31 @@ class Ledger:
         # what a charge does not touch stays as it was, unless its step moves all boundaries
         nobody = scope.members == ()
         everywhere = new_steps and bool(scopes.reach(unit)) and not nobody
-        near = ("", 0, 0)
-        alone = set(steps) == {scope.clock} and scopes.moments(unit) == 1
-        if alone and width is not None and not everywhere:
-            near = (scope.clock, max(share.start - width, EARLIEST), min(share.end + width, LATEST))
-        held = [] if nobody else self._summed(limit.id, *near)
+        one_moment, near = scopes.moments(unit) == 1, None
+        if set(steps) == {scope.clock} and one_moment and width is not None and not everywhere:
+            first, last = max(share.start - width, EARLIEST), min(share.end + width, LATEST)
+            near = Near(scope.clock, first, last)
+        # a person with several series may be behind any of them
+        named = not everywhere and (one_moment or scope.kind.startswith("person"))
+        whose = scope if named else None
+        held = [] if nobody else self._sums.touching(number, limit.id, unit, whose, near)
 
         def total_with(one: Share) -> Total:
             costs = scopes.totals(
                 [*held, one],
-                functools.partial(self._ids, scope=scope),
+                functools.partial(self._sums.ids, scope=scope),
                 unit,
                 widths,
                 within=None if everywhere else one,
             )
-            return accounting.worst(costs, unit, limit.epsilon, limit.delta)
+            return worst(costs, unit, limit.epsilon, limit.delta)
 
         total = total_with(share)
         if total.exceeded:
-            before = total_with(share._replace(cost=accounting.NOTHING))
-            sentence = accounting.explain(before, cost, total)
+            before = total_with(share._replace(cost=NOTHING))
+            sentence = explain(before, cost, total)
             raise BudgetRefusal(f"dataset {dataset!r}: {sentence}")
-        return limit.id, cost, total if everywhere else limit.total.or_worse(total)
+        return limit, cost, total if everywhere else limit.total.or_worse(total)
 
     def _record(
         self,
@@ -459,39 +448,22 @@ class Ledger:
         content: str,
         note: str | None,
         output: Output | None,
-        decided: list[tuple[int, Cost, Total]],
+        decided: list[tuple[_Limit, Cost, Total]],
     ) -> None:
-        file = self._file
-        if scope.ids is not None:
-            file.execute(
-                "INSERT INTO member_sets VALUES (?, ?) ON CONFLICT DO NOTHING",
-                *(scope.set_digest, scopes.blob_of(scope.ids)),
-            )
-        file.execute(
-            'INSERT INTO scopes (dataset, digest, kind, members, start, "end", step, clock)'
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            *(number, scope.digest, scope.kind, scope.set_digest),
-            *(scope.start, scope.end, scope.step, scope.clock),
-        )
-        find = "SELECT id FROM scopes WHERE dataset = ? AND digest = ?"
-        place = file.value(find, number, scope.digest)
+        file, place = self._file, self._sums.place(number, scope)
         where = (output.path, output.partial, output.checksum, output.request) if output else None
         file.execute(
             "INSERT INTO charges (release, dataset, scope, guarantee, content, recorded, note,"
             " totals, state, path, partial, checksum, request)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            *(release_id, number, place, spec.canonical(guarantee).decode(), content, _now(), note),
+            *(release_id, number, place.scope, spec.canonical(guarantee).decode(), content),
+            *(_now(), note),
             *(_json([total for _, _, total in decided]), "prepared" if output else "done"),
             *(where or (None,) * 4),
         )
         for limit, cost, total in decided:
-            file.execute(
-                "INSERT INTO sums VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-                " epsilon = epsilon + excluded.epsilon, delta = delta + excluded.delta,"
-                " rho = rho + excluded.rho",
-                *(limit, place, *cost),
-            )
-            file.execute("UPDATE limits SET total = ? WHERE id = ?", _json(total), limit)
+            self._sums.add(limit.id, limit.unit, place, cost)
+            file.execute("UPDATE limits SET total = ? WHERE id = ?", _json(total), limit.id)
 
     def _receipt(self, release_id: str) -> Receipt:
         query = """SELECT c.id, c.release, d.name, c.recorded, c.totals FROM charges c

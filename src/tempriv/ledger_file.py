@@ -14,7 +14,7 @@ from tempriv.errors import LedgerRefusal, require
 from tempriv.files import sync_directory
 
 APPLICATION = 0x74707276  # "tprv"
-VERSION = 1
+VERSION = 2
 SCHEMA = """
 CREATE TABLE datasets (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created TEXT NOT NULL);
@@ -39,6 +39,21 @@ CREATE TABLE sums (
     "limit" INTEGER NOT NULL REFERENCES limits, scope INTEGER NOT NULL REFERENCES scopes,
     epsilon REAL NOT NULL, delta REAL NOT NULL, rho REAL NOT NULL,
     PRIMARY KEY ("limit", scope)) WITHOUT ROWID;
+"""
+# since version 2: scopes of the same members, and members of small sets by name
+GROUPS = """
+ALTER TABLE scopes ADD COLUMN first INTEGER;
+CREATE TABLE groups (
+    first INTEGER PRIMARY KEY, dataset INTEGER NOT NULL, small INTEGER NOT NULL,
+    kind TEXT NOT NULL, members BLOB);
+CREATE INDEX groups_by_members ON groups (dataset, small, kind, members);
+CREATE TABLE small_sets (
+    member INTEGER NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (member, digest)) WITHOUT ROWID;
+INSERT INTO groups SELECT min(id), dataset, 0, kind, members FROM scopes
+    GROUP BY dataset, kind, members;
+UPDATE scopes SET first = (SELECT g.first FROM groups g WHERE g.dataset = scopes.dataset
+    AND g.small = 0 AND g.kind = scopes.kind AND g.members IS scopes.members);
+CREATE INDEX scopes_in_time ON scopes (first, clock, ifnull("end", 9223372036854775807));
 """
 
 OPENING = b"SQLite format 3\0"
@@ -155,10 +170,26 @@ class LedgerFile:
             used = self.value("SELECT count(*) FROM sqlite_schema")
             if used or self.value("PRAGMA application_id"):
                 return
-            for statement in SCHEMA.split(";"):
+            for statement in (SCHEMA + GROUPS).split(";"):
                 self.execute(statement)
             self.execute(f"PRAGMA application_id = {APPLICATION}")
             self.execute(f"PRAGMA user_version = {VERSION}")
+
+    @property
+    def outdated(self) -> bool:
+        return int(self.value("PRAGMA user_version")) < VERSION
+
+    def upgrade(self) -> bool:
+        """Bring the tables of an older file up to date, within a transaction of the caller.
+
+        True if there was anything to do; sums of limits must then be made anew.
+        """
+        if not self.outdated:
+            return False
+        for statement in GROUPS.split(";"):
+            self.execute(statement)
+        self.execute(f"PRAGMA user_version = {VERSION}")
+        return True
 
     def write_ahead(self) -> None:
         """Let readers work beside a writer; where WAL cannot be had, SQLite keeps its old mode.
