@@ -39,7 +39,7 @@ from tempriv.mechanisms.protocol import limit_of, perturb_block, promise
 from tempriv.mechanisms.stream import MAGIC, Seen, Stream, resume
 from tempriv.randomness import EPOCH, Key, Run
 from tempriv.series import Block
-from tempriv.units import Contribution, Event, Near, Unit, WholeSeries, Window
+from tempriv.units import Answers, Contribution, Event, Near, Unit, WholeSeries, Window
 from tests.reference import value as reference
 from tests.statistics import ALPHA, COMPILED, assert_cells, cells_detect, counted, joined
 
@@ -325,6 +325,7 @@ def compiled_and_plain_and_reference_agree(case: Case) -> None:
     with plain_kernels():
         plain = np.asarray(case.release(rows, case.key(5)))
     assert compiled.tobytes() == plain.tobytes(), "compiled and plain kernels differ"
+    assert len({one.purpose for one in drawn}) == len(drawn), "two draws from the same words"
     laws = [one for one in drawn if one.law is not None]
     assert len(laws) == len(case.parameters), f"{len(laws)} draws"
     for one, expected in zip(laws, case.parameters, strict=True):
@@ -403,9 +404,8 @@ def masked_readings_are_not_looked_at(case: Case) -> None:
 # keys
 
 
-def _signatures(case: Case, keys: list[Key], count: int) -> Floats:
+def _signatures(case: Case, keys: list[Key], rows: Floats) -> Floats:
     """The released numbers of three series, a row for each number and a column for each key."""
-    rows = np.tile(case.still, (min(count, limit_of(case.mechanism) or count), 1))
     found = [
         np.concatenate([np.asarray(case.release(rows, key, name)).ravel() for name in "abc"])
         for key in keys
@@ -430,20 +430,26 @@ def _assert_independent(numbers: Floats, independent: bool) -> None:
 
 def every_number_varies_with_key_and_place(case: Case) -> None:
     """With key, series id, step and column; and all of them with the release id and the spec."""
-    # coarse noise is often zero, so it takes more keys to tell numbers apart
-    keys = [case.key(i) for i in range(80 if case.smalls else 32)]
-    _assert_independent(_signatures(case, keys, 4), case.independent)
+    # coarse noise is often zero, so it takes more keys to tell numbers apart, and more yet if
+    # what was off is released again
+    keys = [case.key(i) for i in range(32 if not case.smalls else 80 if case.independent else 400)]
+    few, many = (
+        np.tile(case.still, (min(count, limit_of(case.mechanism) or count), 1)) for count in (4, 30)
+    )
+    if not case.independent:
+        many = case.rows(30, "signatures")  # what stands still may be released but once
+    _assert_independent(_signatures(case, keys, few), case.independent)
     kind = type(case.key(0))
     releases = [kind(bytes(32), f"release {i}") for i in range(3)]
-    assert len({_signatures(case, [key], 30).tobytes() for key in releases}) == 3, (
+    assert len({_signatures(case, [key], many).tobytes() for key in releases}) == 3, (
         "another release has the same noise"
     )
-    budget = "rho" if hasattr(case.mechanism, "rho") else "epsilon"
+    budget = budget_of(case.mechanism)
     hardly = getattr(case.mechanism, budget)
     outputs = set()
     for _ in range(3):
         variant = replace(case, mechanism=replace(case.mechanism, **{budget: hardly}))
-        outputs.add(_signatures(variant, [case.key(9)], 30).tobytes())
+        outputs.add(_signatures(variant, [case.key(9)], many).tobytes())
         hardly = math.nextafter(hardly, math.inf)
     assert len(outputs) == 3, "another spec has the same noise"
 
@@ -535,11 +541,20 @@ def seeded_keys_promise_nothing(case: Case) -> None:
 # specs and states
 
 
+def budget_of(mechanism: Any) -> str:
+    """The name of the field that says how much is given away."""
+    names = ("epsilon", "rho", "epsilon_forever")
+    return next(name for name in names if getattr(mechanism, name, None) is not None)
+
+
 def _another_unit(unit: Any) -> Any:
     if isinstance(unit, Contribution):
-        return replace(unit, each=WholeSeries(unit.readings + 1))
+        kind = WholeSeries if isinstance(unit.each, WholeSeries) else Window
+        return replace(unit, each=kind(unit.readings + 1))
     if isinstance(unit, Near):
         return Near(2 * unit.metres)
+    if isinstance(unit, Answers):
+        return Answers(unit.distinct + 1)
     return (
         type(unit)(unit.readings + 1)
         if isinstance(unit, WholeSeries)
@@ -547,17 +562,32 @@ def _another_unit(unit: Any) -> Any:
     )
 
 
+ONE_OR_ANOTHER = ("epsilon", "rho", "branching", "bits")
+"""Left out where another is given, or where they mean nothing."""
+
+
 def changed_specs(mechanism: Any) -> Iterator[tuple[str, Any]]:
     """The mechanism with each of its fields changed in turn."""
     others: dict[str, Callable[[Any], Any]] = {
         "epsilon": lambda v: 2 * v,
         "rho": lambda v: 2 * v,
+        "epsilon_forever": lambda v: 2 * v,
+        "epsilon_instant": lambda v: 1.0 if v is None else 2 * v,
         "bounds": lambda v: tuple((low, 2 * high + 1) for low, high in v),
         "categories": lambda v: tuple((*names, "another") for names in v),
         "unit": _another_unit,
         "threshold": lambda v: v - 1 if v else 1,
         "most": lambda v: v + 1,
         "threshold_share": lambda v: 0.9 if v is None else v / 2,
+        "samples": lambda v: v + 1,
+        "wander": lambda v: 2 * v,
+        "gains": lambda v: (v[0] / 2, v[1], v[2]),
+        "set_point": lambda v: v / 2,
+        "stretch": lambda v: 2 * v,
+        "horizon": lambda v: 1000 if v is None else v + 1,
+        "branching": lambda v: v + 1,
+        "bits": lambda v: v + 1,
+        "coefficients": lambda v: v - 1 if v > 1 else 2,
         "per_column": lambda v: not v,
         "grid": lambda v: tuple(g / 2 for g in v) if isinstance(v, tuple) else v / 2,
         "origin": lambda v: (v[0] + 1, v[1]),
@@ -565,6 +595,12 @@ def changed_specs(mechanism: Any) -> Iterator[tuple[str, Any]]:
     for field in dataclasses.fields(mechanism):
         if field.name == "per_column" and isinstance(mechanism.unit, Contribution):
             continue  # refused
+        if getattr(mechanism, field.name) is None and field.name in ONE_OR_ANOTHER:
+            continue
+        if field.name == "method":
+            other = "increments" if mechanism.method == "tree" else "tree"
+            yield "method", replace(mechanism, method=other, branching=None, bits=None)
+            continue
         change = others[field.name](getattr(mechanism, field.name))
         yield field.name, replace(mechanism, **{field.name: change})
 
@@ -577,7 +613,7 @@ def spec_survives_json(case: Case) -> None:
     for field, other in changed_specs(mechanism):
         assert other != mechanism
         assert spec.digest(other) != spec.digest(mechanism), f"{field} is not in the digest"
-    budget = "rho" if hasattr(mechanism, "rho") else "epsilon"
+    budget = budget_of(mechanism)
     whole, real = (replace(mechanism, **{budget: value}) for value in (2, 2.0))
     assert whole == real and spec.digest(whole) == spec.digest(real)
 
@@ -718,13 +754,17 @@ def bad_readings_are_refused(case: Case) -> None:
         else:
             raise AssertionError(f"accepted: {sentence}")
         assert stream.state() == state, "a refused reading changes the state"
-    assert same(case.push(stream, rows[2:]), expected[2:])
+    rest = _together([case.push(stream, rows[2:]), case.finish(stream)])
+    assert same(rest, expected if case.mechanism.takes_whole else expected[2:])
 
 
 BUDGETS = (0, -1, -0.5, math.nan, math.inf, -math.inf, True, "1", None, (1,))
 BAD_PARAMETERS: dict[str, list[tuple[Any, str]]] = {
     "epsilon": [(bad, f"epsilon={bad}: ") for bad in BUDGETS] + [(10**400, "epsilon=1000")],
     "rho": [(bad, f"rho={bad}: ") for bad in BUDGETS] + [(10**400, "rho=1000")],
+    "epsilon_forever": [(bad, f"epsilon_forever={bad}: ") for bad in BUDGETS],
+    # None leaves the second response out
+    "epsilon_instant": [(bad, f"epsilon_instant={bad}: ") for bad in BUDGETS if bad is not None],
     "bounds": [
         ((5, 0), "bounds=5 0: "),
         ((1, 1), "bounds=1 1: "),
@@ -759,6 +799,23 @@ BAD_PARAMETERS: dict[str, list[tuple[Any, str]]] = {
         ("ab", "categories='ab'"),
         (3, "categories=3: "),
     ],
+    "threshold": [(bad, f"threshold={bad}: ") for bad in (math.nan, math.inf, -1e9, "1", None)],
+    "most": [(bad, f"most={bad}: ") for bad in (0, -1, 1.5, math.nan, True, "1", None)],
+    "threshold_share": [(bad, f"threshold_share={bad}: ") for bad in (0, 1, -1, math.nan, "1")],
+    "samples": [(bad, f"samples={bad}: ") for bad in (0, -1, 1.5, True, "1", None, 10**6)],
+    "wander": [(bad, f"wander={bad}: ") for bad in BUDGETS],
+    "set_point": [(bad, f"set_point={bad}: ") for bad in BUDGETS],
+    "stretch": [(bad, f"stretch={bad}: ") for bad in BUDGETS],
+    "gains": [
+        (bad, f"gains={bad!r}: ") for bad in ((1, 1), (1, 1, -1), (1, math.nan, 0), 1, None, "abc")
+    ],
+    "horizon": [(bad, f"horizon={bad!r}: ") for bad in (0, -1, 1.5, True, "2", 2**41)],
+    "method": [(bad, f"method={bad!r}: ") for bad in ("fast", "", 1)],
+    "branching": [(bad, f"branching={bad!r}: ") for bad in (0, 1, 2.5, True, "2")],
+    "coefficients": [
+        (bad, f"coefficients={bad!r}: ") for bad in (0, -1, 1.5, True, "2", None, 10**6)
+    ],
+    "bits": [(bad, f"bits={bad!r}: ") for bad in (0, -1, 25, 1.5, True, "2")],
     "origin": [
         ((91, 0), "origin=(91, 0): "),
         ((0, 181), "origin=(0, 181): "),
@@ -784,8 +841,8 @@ def bad_parameters_are_refused(case: Case) -> None:
         if field.name == "grid" and isinstance(case.mechanism.grid, float):
             wrong.append(((1.0, 1.0), "grid=(1.0, 1.0): "))
         for value, shown in wrong:
-            if field.name == "grid" and value is None:
-                continue
+            if value is None and getattr(case.mechanism, field.name) is None:
+                continue  # left out already
             try:
                 replace(case.mechanism, **{field.name: value})
             except Refusal as refusal:

@@ -16,6 +16,7 @@ import pytest
 
 from tempriv import read as read_release
 from tempriv.cli import main
+from tempriv.cli.recipes import RECIPES
 from tempriv.ledger import Ledger
 from tempriv.releases import METADATA_KEY, sidecar_of
 from tempriv.sample import METERS
@@ -294,13 +295,13 @@ def test_mechanisms_are_listed_and_shown_with_both_claims(run):
     out = run("mechanisms", "planar-laplace")[1]
     assert "promise" in out
     assert "published" in out
-    assert set(json.loads(run("mechanisms", "--json")[1])) == {
-        "laplace", "gaussian", "randomized-response", "planar-laplace",
-    }  # fmt: skip
+    assert set(json.loads(run("mechanisms", "--json")[1])) == set(RECIPES)
     assert run("mechanisms", "magic")[0] == 2
 
 
-@pytest.mark.parametrize("command", ["release", "stream", "verify", "mechanisms", "demo", "budget"])
+@pytest.mark.parametrize(
+    "command", ["release", "count", "stream", "verify", "mechanisms", "demo", "budget"]
+)
 def test_every_command_has_help(run, command):
     status, out, _ = run(command, "--help")
     assert (status, "Usage" in out) == (0, True)

@@ -54,6 +54,8 @@ number = st.floats() | st.integers() | st.sampled_from([10**400, 5e-324, 1e308, 
 GIVEN = {
     "epsilon": number,
     "rho": number,
+    "epsilon_forever": number,
+    "epsilon_instant": st.none() | number,
     "bounds": st.tuples(number, number),
     "grid": st.none() | number | st.integers(-1100, 1030).map(lambda e: 2.0 ** min(e, 1023)),
     "origin": st.tuples(number, number),

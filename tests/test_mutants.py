@@ -9,12 +9,13 @@ import pytest
 
 from tempriv.mechanisms import Laplace
 from tempriv.mechanisms.stream import Stream
+from tests import mutants_answers, mutants_budgets, mutants_counting, mutants_fourier
 from tests.cases import NAMED
 from tests.conformance import CHECKS, memory_stays_flat, spec_survives_json
 from tests.mutants import MUTANTS, streaming
 from tests.statistics import COMPILED
 
-HOW_MANY = 49
+HOW_MANY = 86
 
 PAIRS = [(mutant, check) for mutant in MUTANTS for check in mutant.killed_by]
 
@@ -62,6 +63,9 @@ def test_every_mutant_is_told_from_its_original():
 
 def test_no_mutant_is_lost():
     assert len(MUTANTS) >= HOW_MANY
+    homes = {type(mutant.case.mechanism).__module__ for mutant in MUTANTS}
+    files = {module.__name__ for module in (mutants_answers, mutants_budgets, mutants_counting)}
+    assert homes >= files, "a file of mutants is not read"
 
 
 def test_most_checks_are_known_to_see():

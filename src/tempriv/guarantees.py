@@ -191,8 +191,10 @@ class Guarantee:
             if epsilon <= 4
             else "a weak promise"
         )
+        about = self.unit.sentence
+        bet = about if about.startswith("whether ") else f"what stands behind {about}"
         return (
-            f"Suppose someone bets on what stands behind {self.unit.sentence}. Seeing this "
+            f"Suppose someone bets on {bet}. Seeing this "
             f"release multiplies the odds of their bet by at most {odds}{but}. That is {strength}."
         )
 

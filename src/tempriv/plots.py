@@ -30,6 +30,7 @@ Span = tuple[float, float]
 # Okabe and Ito's blue, and greys: told apart with any colour vision, and in print
 BLUE, INK, GREY, RULE = "#0072B2", "#1f2430", "#5b6472", "#d5d9e0"
 METRES_PER_DEGREE = math.radians(EARTH_RADIUS)
+MADE_OF_READINGS = ("RunningCount", "SparseVector")
 FEW = 120  # so many readings are drawn as dots too
 
 
@@ -53,8 +54,12 @@ def time_name(about: About) -> str:
 
 
 def bounds_of(about: About, column: int) -> Span | None:
-    bounds = about["mechanism"].get("bounds")
-    return None if bounds is None else (bounds[column][0], bounds[column][1])
+    """Where values lie, if they are readings: counts of people, sums and alerts have no such."""
+    made = about["mechanism"]
+    bounds, unit = made.get("bounds"), made.get("unit") or {}
+    if bounds is None or made[KIND] in MADE_OF_READINGS or unit.get(KIND) == "Contribution":
+        return None
+    return bounds[column][0], bounds[column][1]
 
 
 def band(about: About, column: int, values: Floats) -> tuple[Floats, Floats]:

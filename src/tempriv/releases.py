@@ -39,6 +39,10 @@ NOT_PROTECTED = (
     "the times of readings, and how many there are in each series",
     "which readings are missing",
 )
+NOT_PROTECTED_OF_COUNTS = (
+    "the time steps and the columns: they were declared, not taken from the data",
+    "what was counted, and how much one person could add to it at most",
+)
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,11 @@ class Release:
             for k, v in rows
         )
         return f"<table>{cells}</table>"
+
+
+def not_protected(about: dict[str, Any]) -> list[str]:
+    """What a release says that it does not protect."""
+    return list(NOT_PROTECTED_OF_COUNTS if about.get("counted") else NOT_PROTECTED)
 
 
 def ledger_sentence(about: dict[str, Any]) -> str:

@@ -316,6 +316,11 @@ def _trust(about: About, sample: PublicSample | PrivateSample) -> str:
         "places": "Typical distances (their mean) from the true place, in metres; for averages, of "
         "readings taken at one place. A way through released places comes out too long.",
     }[kind]
+    if kind == "numbers" and bounds_of(about, 0) is None:
+        explained = (
+            "Expected errors in the unit of the column. Released values below zero are no mistake: "
+            "leave them in, or every average would be shifted."
+        )
     judged = [judge(about, column) for column in (columns[:1] if kind == "places" else columns)]
     what = "share" if kind == "categories" else "average"
     over = [f"{what} over {n}<small>{_lasts(about, n)}</small>" for n in AVERAGED[1:]]
@@ -343,7 +348,13 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _number(about: About, column: int) -> tuple[list[str], str]:
     """The cells of a row, and what they mean."""
     name, one = about["columns"]["values"][column], about["expected_error"][column]["error"]
-    low, high = bounds_of(about, column) or (-math.inf, math.inf)
+    bounds = bounds_of(about, column)
+    if bounds is None:
+        errors = (_average(about, column, n) for n in AVERAGED)
+        shares = ["–" if error is None else shown(error) for error in errors]
+        measure = about["expected_error"][column]["measure"]
+        return [escape(name), *shares], f"{name}: {shown(one)} ({measure})."
+    low, high = bounds
     part = one / (high - low)
     cells = [f"{escape(name)}<small>{low:,g} to {high:,g}</small>"]
     for error in (_average(about, column, n) for n in AVERAGED):
@@ -415,7 +426,8 @@ def _pictures(about: About, sample: PublicSample | PrivateSample) -> str:
     dot = "" if kind == "numbers" else " dot"
     keys = [("released" + dot, "released"), *([("private" + dot, "private")] if private else [])]
     if kind == "numbers":
-        keys += [("bound", "bounds"), *([] if private else [("band", "± expected error")])]
+        keys += [("bound", "bounds")] if bounds_of(about, 0) is not None else []
+        keys += [] if private else [("band", "± expected error")]
     if kind == "places":
         keys.append(("ring", f"typical move: {shown(about['expected_error'][0]['error'])} m"))
     legend = "".join(f'<span><i class="key {style}"></i>{text}</span>' for style, text in keys)

@@ -265,7 +265,7 @@ class Contribution:
         where = {
             Event: "at any one time step",
             Window: f"within any {self.readings} consecutive time steps",
-            WholeSeries: f"over all of up to {self.readings} time steps",
+            WholeSeries: f"in up to {self.readings} time steps",
         }[type(self.each)]
         limits = f"up to {self.per_step:g} in a step" + (
             "" if self.total is None else f", {self.total:g} in all"

@@ -15,7 +15,7 @@ from tempriv.errors import Refusal
 from tempriv.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.ledger import Ledger
 from tempriv.mechanisms.forms import Derived, Numbers, Places
-from tempriv.releases import METADATA_KEY, NOT_PROTECTED, checksum, read_about, read_table
+from tempriv.releases import METADATA_KEY, checksum, not_protected, read_about, read_table
 
 ROUNDED = 6e-8  # degrees; places are written to seven decimals
 
@@ -79,7 +79,7 @@ def _told(about: dict[str, Any], mechanism: Any, stated: Any) -> Check:
     same = (
         about["sentence"] == stated.sentence
         and about["expected_error"] == errors
-        and about["not_protected"] == list(NOT_PROTECTED)
+        and about["not_protected"] == not_protected(about)
     )
     return Check(
         "the expected error and what is not protected are told right",

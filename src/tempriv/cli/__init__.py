@@ -51,7 +51,17 @@ def _interrupt(number: int, frame: Any) -> None:
 def main() -> None:
     """Run a command; every refusal is a sentence and a status, never a stack trace."""
     # they add commands
-    from tempriv.cli import afterwards, auditing, budgets, releasing, showing, streams  # noqa: F401
+    from tempriv.cli import (  # noqa: F401
+        afterwards,
+        auditing,
+        budgets,
+        counting,
+        planning,
+        releasing,
+        reproducing,
+        showing,
+        streams,
+    )
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)

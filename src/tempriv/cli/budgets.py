@@ -20,6 +20,10 @@ CREATE = """
 [bold]Example[/bold]: at most epsilon 3 for any day of a meter
 
   tempriv budget create meters --epsilon 3 --unit window --window 24
+
+[bold]Example[/bold]: counts of visits, at most 1 an hour and 10 in a week of 168 hours by a person
+
+  tempriv budget create visits --epsilon 1 --unit person --length 168 --per-step 1 --total 10
 """
 
 
@@ -44,10 +48,34 @@ def create(
     dataset: Annotated[str, typer.Argument(help="Name of the dataset, or its file.")],
     epsilon: Annotated[float, typer.Option(help="The most that may be spent.")],
     delta: Annotated[float, typer.Option(help="Tiny chance, needed for Gaussian noise.")] = 0.0,
-    unit: Annotated[str, typer.Option(metavar="event|window|series|near")] = "event",
-    window: Annotated[int | None, typer.Option(help="Steps, for --unit window.")] = None,
-    length: Annotated[int | None, typer.Option(help="Readings, for --unit series.")] = None,
+    unit: Annotated[
+        str,
+        typer.Option(
+            metavar="event|window|series|near|person",
+            help="What the limit is for: readings of a series, places, or what one person adds to "
+            "counts (tempriv count).",
+        ),
+    ] = "event",
+    window: Annotated[
+        int | None,
+        typer.Option(help="Steps in a row, for --unit window; or for any so many of a person."),
+    ] = None,
+    length: Annotated[
+        int | None,
+        typer.Option(help="Readings, for --unit series; or steps, for all of a person's events."),
+    ] = None,
     metres: Annotated[float | None, typer.Option(help="For --unit near.")] = None,
+    per_step: Annotated[
+        float | None,
+        typer.Option(help="For --unit person: the most that one adds in a step; 1 by default."),
+    ] = None,
+    total: Annotated[
+        float | None, typer.Option(help="For --unit person: the most that one adds in all.")
+    ] = None,
+    signed: Annotated[
+        bool,
+        typer.Option("--signed", help="For --unit person: for sums that can go up and down."),
+    ] = False,
     max_series_per_person: Annotated[
         int | None, typer.Option(metavar="N", help="For a limit on a person's series together.")
     ] = None,
@@ -59,11 +87,16 @@ def create(
     from tempriv.units import Near, Unit
 
     covered: Unit
-    if unit == "near":
+    for name, given in (("--per-step", per_step), ("--total", total), ("--signed", signed or None)):
+        require(given is None or unit == "person", f"{name}: goes with --unit person only")
+    require(metres is None or unit == "near", "--metres goes with --unit near")
+    if unit == "person":
+        require(max_series_per_person is None, "--max-series-per-person: not for --unit person")
+        covered = options.make_contribution(window, length, per_step or 1, total, signed)
+    elif unit == "near":
         require(metres is not None, "--unit near needs --metres")
         covered = Near(metres or 0)
     else:
-        require(metres is None, "--metres goes with --unit near")
         covered = options.make_unit(unit, window, length, max_series_per_person)
     with Ledger.create(ledger or default_path()) as book:
         book.create_dataset(
@@ -89,7 +122,10 @@ def show(
         print(json.dumps(spec.encode(shown)))
         return
     table(
-        ["dataset", "releases", "what is protected", "limit", "spent by sum", "by zCDP", "left"],
+        [
+            *("dataset", "releases", "what is protected", "limit", "spent by sum", "by zCDP"),
+            *("had all been fixed in advance", "left"),
+        ],
         [
             [
                 one.dataset,
@@ -100,10 +136,11 @@ def show(
                 else f"{total.limit:g}" + (f" at delta {total.delta:g}" if total.delta else ""),
                 _number(total.by_sum),
                 _number(total.by_zcdp),
+                _number(fixed),
                 _number(total.remaining),
             ]
             for one in shown
-            for total in one.totals
+            for total, fixed in zip(one.totals, one.in_advance, strict=True)
         ],
     )
     for one in shown:

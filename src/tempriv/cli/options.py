@@ -13,23 +13,18 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from tempriv.cli import recipes
+from tempriv.cli.recipes import RECIPES, Recipe
 from tempriv.errors import Refusal, require
 
 if TYPE_CHECKING:
+    from tempriv.aggregate import Counted
     from tempriv.ledger import Budget, Ledger
     from tempriv.mechanisms.protocol import Mechanism
     from tempriv.units import Unit
 
-MECHANISMS = ("laplace", "gaussian", "randomized-response", "planar-laplace")
-NUMBERS, PLACES = ("laplace", "gaussian"), ("planar-laplace",)
-TAKERS = {
-    "bounds": NUMBERS,
-    "categories": ("randomized-response",),
-    "origin": PLACES,
-    "metres": PLACES,
-    "delta": ("gaussian",),
-    "resolution": NUMBERS + PLACES,
-}
+MECHANISMS = tuple(RECIPES)
+PLACES = ("planar-laplace",)
 PAIRS = ("--bounds", "--origin")
 
 LedgerOption = Annotated[
@@ -135,12 +130,31 @@ def make_unit(
     return each if max_series is None else Person(max_series, each)
 
 
+def make_contribution(
+    window: int | None, length: int | None, per_step: float, total: float | None, signed: bool
+) -> Unit:
+    """What one person adds to counts: in all, in any so many steps in a row, or in any one."""
+    from tempriv.units import Contribution, Event, WholeSeries, Window
+
+    require(window is None or length is None, "--window and --length: give one of them, or none")
+    each: Event | Window | WholeSeries = Event()
+    if window is not None:
+        each = Window(window)
+    elif length is not None:
+        each = WholeSeries(length)
+    return Contribution(each, per_step, total, signed)
+
+
 @dataclass(kw_only=True)
 class Choice:
     """How values are protected, and which columns they are in: the options of several commands."""
 
     mechanism: Annotated[
-        str, typer.Option(metavar="|".join(MECHANISMS), help="How values are protected.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="How values are protected: laplace, gaussian, ... (tempriv mechanisms lists all).",
+        ),
     ]
     value: Annotated[
         list[str], typer.Option(metavar="COLUMN", help="Value column; may be repeated.")
@@ -156,11 +170,21 @@ class Choice:
     ] = None
     delta: Annotated[
         float | None,
-        typer.Option(help="For gaussian with --epsilon: a tiny chance, such as 1e-6."),
+        typer.Option(
+            help="For Gaussian noise with --epsilon (gaussian, running-count, fourier): a tiny "
+            "chance, such as 1e-6."
+        ),
     ] = None
-    rho: Annotated[float | None, typer.Option(help="For gaussian: the budget as rho (zCDP).")] = (
-        None
-    )
+    rho: Annotated[
+        float | None, typer.Option(help="For Gaussian noise: the budget as rho (zCDP).")
+    ] = None
+    epsilon_instant: Annotated[
+        float | None,
+        typer.Option(
+            help="For memoized-response: what a single report may tell of a change; --epsilon is "
+            "for all reports of an answer that stays."
+        ),
+    ] = None
     bounds: Annotated[
         list[str] | None,
         typer.Option(
@@ -173,8 +197,8 @@ class Choice:
         list[str] | None,
         typer.Option(
             metavar="A,B,C",
-            help="For randomized-response: all categories, or a JSON list of them. Once for all "
-            "value columns, or once for each.",
+            help="For randomized-response and memoized-response: all categories, or a JSON list "
+            "of them. Once for all value columns, or once for each.",
         ),
     ] = None
     origin: Annotated[
@@ -188,14 +212,43 @@ class Choice:
             "a factor e^epsilon)."
         ),
     ] = None
+    threshold: Annotated[
+        float | None, typer.Option(help="For sparse-vector: alert at this value and above.")
+    ] = None
+    alerts: Annotated[
+        int | None,
+        typer.Option(help="For sparse-vector: so many alerts at most, then nothing more."),
+    ] = None
+    horizon: Annotated[
+        int | None,
+        typer.Option(help="For running-count and fourier: the most steps that a series has."),
+    ] = None
+    method: Annotated[
+        str | None,
+        typer.Option(
+            metavar="square-root|tree|increments",
+            help="For running-count: how sums are put together; the best one by default.",
+        ),
+    ] = None
+    samples: Annotated[
+        int | None, typer.Option(help="For fast: how many readings are looked at.")
+    ] = None
+    wander: Annotated[
+        float | None,
+        typer.Option(help="For fast: by how much the value moves in a step, a guess."),
+    ] = None
+    coefficients: Annotated[
+        int | None,
+        typer.Option(help="For fourier: how many cosine waves are kept; fewer are smoother."),
+    ] = None
     unit: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="event|window|series",
-            help="What is protected: any one reading, any --window readings in a row, or whole "
-            "series of up to --length readings.",
+            help="What is protected: any one reading (as a rule the default), any --window "
+            "readings in a row, or whole series of up to --length readings.",
         ),
-    ] = "event"
+    ] = None
     window: Annotated[int | None, typer.Option(help="Steps, for --unit window.")] = None
     length: Annotated[int | None, typer.Option(help="Readings at most, for --unit series.")] = None
     per_column: Annotated[
@@ -211,90 +264,85 @@ class Choice:
         typer.Option(help="Public grid of released values, a power of two; fine by default."),
     ] = None
 
-    def maker(self, max_series: int | None = None) -> Callable[[float], Mechanism]:
-        """A function from a budget (epsilon, or rho) to the mechanism that the options describe."""
-        name = self.mechanism
-        require(name in MECHANISMS, f"--mechanism {name}: must be one of {', '.join(MECHANISMS)}")
-        for option, takers in TAKERS.items():
-            given = getattr(self, option) is not None
-            must = name in takers and option not in ("delta", "resolution")
-            require(given or not must, f"--mechanism {name} needs --{option}")
-            require(name in takers or not given, f"--{option}: not for --mechanism {name}")
-        unit = make_unit(self.unit, self.window, self.length, max_series)
-        if name in ("laplace", "gaussian"):
-            return self._numbers(unit)
-        return self._categories(unit) if name == "randomized-response" else self._places(unit)
+    def make(
+        self,
+        max_series: int | None = None,
+        target_error: float | None = None,
+        counted: Counted | None = None,
+    ) -> Mechanism:
+        """The mechanism at the budget that was given, or that the target error takes.
 
-    def _numbers(self, unit: Unit) -> Callable[[float], Mechanism]:
-        from tempriv.guarantees import rho_for
-        from tempriv.mechanisms.value import Gaussian, Laplace
-
-        pairs = [pair("--bounds", text) for text in self.bounds or []]
-        bounds = tuple(for_columns("--bounds", pairs, len(self.value)))
-        per_column, grid, delta = self.per_column, self.resolution, self.delta
-        if self.mechanism == "laplace":
-            return lambda epsilon: Laplace(
-                epsilon=epsilon, bounds=bounds, unit=unit, per_column=per_column, grid=grid
-            )
-        return lambda budget: Gaussian(
-            rho=budget if delta is None else rho_for(budget, delta),
-            bounds=bounds,
-            unit=unit,
-            per_column=per_column,
-            grid=grid,
+        For counts of people their unit, bounds and grid are what they were counted with.
+        """
+        given = {name: getattr(self, name) for name in recipes.OPTIONS}
+        if counted is not None:
+            given["bounds"] = counted.bounds  # which are there already
+        recipe = recipes.require_fits(self.mechanism, given)
+        if counted is None:
+            recipes.require_unit(self.mechanism, self.unit)
+        settings = self._settings(recipe, counted)
+        unit = self._unit(max_series) if counted is None else counted.unit
+        make = recipes.maker(recipe, settings, unit, self.rho is not None, self.delta)
+        budget = recipes.require_budget(
+            self.mechanism, recipe, self.epsilon, self.rho, self.delta, target_error
         )
-
-    def _categories(self, unit: Unit) -> Callable[[float], Mechanism]:
-        from tempriv.mechanisms.value import RandomizedResponse
-
-        lists = [names(text) for text in self.categories or []]
-        categories = tuple(for_columns("--categories", lists, len(self.value)))
-        per_column = self.per_column
-        return lambda epsilon: RandomizedResponse(
-            epsilon=epsilon, categories=categories, unit=unit, per_column=per_column
-        )
-
-    def _places(self, unit: Unit) -> Callable[[float], Mechanism]:
-        from tempriv.mechanisms.value import PlanarLaplace
-        from tempriv.units import Event, Near
-
-        require(
-            len(self.value) == 2,
-            "--mechanism planar-laplace takes two value columns: --value LATITUDE --value "
-            "LONGITUDE",
-        )
-        require(unit == Event(), "--mechanism planar-laplace protects single locations only")
-        near, origin = Near(self.metres or 0), pair("--origin", self.origin or "")
-        grid = self.resolution
-        return lambda epsilon: PlanarLaplace(epsilon=epsilon, unit=near, origin=origin, grid=grid)
-
-    def make(self, max_series: int | None = None, target_error: float | None = None) -> Mechanism:
-        """The mechanism at the budget that was given, or that the target error takes."""
-        gaussian = self.mechanism == "gaussian"
-        given = [b for b in (self.epsilon, self.rho, target_error) if b is not None]
-        require(
-            len(given) == 1,
-            "give one of --epsilon, --target-error" + (" or --rho" if gaussian else ""),
-        )
-        require(self.rho is None or gaussian, "--rho: for --mechanism gaussian only")
-        require(
-            self.rho is None or self.delta is None, "--delta goes with --epsilon, not with --rho"
-        )
-        require(
-            not gaussian or self.epsilon is None or self.delta is not None,
-            "--mechanism gaussian with --epsilon needs --delta, such as 1e-6; or give the budget "
-            "as --rho",
-        )
-        maker = self.maker(max_series)
-        if target_error is None:
-            return maker(given[0])
+        if budget is not None:
+            return make(budget)
         from tempriv.mechanisms.calibrate import budget_for_error
 
-        return maker(budget_for_error(maker, target_error))
+        assert target_error is not None
+        return make(budget_for_error(make, target_error))
+
+    def _settings(self, recipe: Recipe, counted: Counted | None) -> dict[str, Any]:
+        """The options that were given, as the fields of the mechanism want them."""
+        columns = len(self.value)
+        known = {
+            name: getattr(self, name)
+            for name in (*recipe.needs, *recipe.takes)
+            if name not in ("bounds", "categories", "origin", "metres")
+            and getattr(self, name) not in (None, False)
+        }
+        if counted is not None:
+            known |= {"bounds": counted.bounds, "grid": counted.grid}
+            if "horizon" in recipe.takes:
+                known.setdefault("horizon", counted.steps)
+            return known
+        if self.bounds:
+            pairs = [pair("--bounds", text) for text in self.bounds]
+            known["bounds"] = tuple(for_columns("--bounds", pairs, columns))
+        if self.categories:
+            lists = [names(text) for text in self.categories]
+            known["categories"] = tuple(for_columns("--categories", lists, columns))
+        if self.origin is not None:
+            require(
+                columns == 2,
+                f"--mechanism {self.mechanism} takes two value columns: --value LATITUDE --value "
+                "LONGITUDE",
+            )
+            known["origin"] = pair("--origin", self.origin)
+        return known
+
+    def _unit(self, max_series: int | None) -> Unit | None:
+        """What is protected; None leaves it to the mechanism."""
+        if self.metres is not None:
+            from tempriv.units import Near
+
+            require(max_series is None, "a person's places are protected one by one")
+            return Near(self.metres)
+        if self.unit is None and max_series is None:
+            # refuses what goes with another unit
+            make_unit("event", self.window, self.length)
+            return None
+        return make_unit(self.unit or "event", self.window, self.length, max_series)
 
 
-def with_choice(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of ``Choice``; its own first parameter receives them."""
+def with_choice(
+    function: Callable[..., None], without: tuple[str, ...] = ()
+) -> Callable[..., None]:
+    """Give a command the options of ``Choice``; its own first parameter receives them.
+
+    A command that has no table of values leaves some out.
+    """
     hints = get_type_hints(Choice, include_extras=True)
     own_hints = get_type_hints(function, include_extras=True)
     _, *own = inspect.signature(function).parameters.values()
@@ -306,6 +354,7 @@ def with_choice(function: Callable[..., None]) -> Callable[..., None]:
             annotation=hints[field.name],
         )
         for field in fields(Choice)
+        if field.name not in without
     ]
     own = [
         one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=own_hints[one.name])
@@ -314,7 +363,8 @@ def with_choice(function: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def command(**given: Any) -> None:
-        choice = Choice(**{one.name: given.pop(one.name) for one in shared})
+        chosen = {one.name: given.pop(one.name) for one in shared}
+        choice = Choice(**{"value": [], **chosen})
         function(choice, **given)
 
     del command.__wrapped__

@@ -10,32 +10,85 @@ from typing import Annotated, Any
 import typer
 
 from tempriv.cli import app, options
-from tempriv.cli.options import Choice, Json, LedgerOption, NoLedger
+from tempriv.cli.options import Json, LedgerOption, NoLedger
 from tempriv.errors import Refusal, require
 
-# one line each, what it is for, and a command that works; the promise comes from the mechanism
-GUIDE: dict[str, tuple[str, str, dict[str, Any]]] = {
+PERSON = "--max-per-step 1 --max-per-person 10"
+WINDOW = "--max-per-step 1 --unit window --window 24"
+STREAM = "--epsilon 1 --bounds 0 500 --value people --unit window --window 24"
+
+# what each is for, and options that work for values and for counts of people; the promise comes
+# from the mechanism
+GUIDE: dict[str, tuple[str, str, str | None]] = {
     "laplace": (
         "numbers, pure promise",
         "--epsilon 1 --bounds 0 5 --value kwh",
-        {"bounds": ["0,5"]},
+        f"--epsilon 1 {PERSON}",
     ),
     "gaussian": (
         "numbers, less noise when many readings or columns are protected together",
         "--epsilon 1 --delta 1e-6 --bounds 0 5 --value kwh --unit window --window 24",
-        {"bounds": ["0,5"], "delta": 1e-6, "unit": "window", "window": 24},
+        f"--epsilon 1 --delta 1e-6 {PERSON}",
     ),
     "randomized-response": (
         "categories, such as yes and no, or a room",
         "--epsilon 1 --categories home,away --value presence",
-        {"categories": ["home,away"]},
+        None,
+    ),
+    "memoized-response": (
+        "categories that are asked for again and again, from answers that stay",
+        "--epsilon 2 --epsilon-instant 1 --categories home,away --value presence",
+        None,
     ),
     "planar-laplace": (
         "locations, each hidden among those nearby",
         "--epsilon 1 --metres 200 --origin 39.9 116.4 --value latitude --value longitude",
-        {"origin": "39.9,116.4", "metres": 200.0, "value": ["latitude", "longitude"]},
+        None,
+    ),
+    "sparse-vector": (
+        "alerts when numbers reach a threshold; alerts cost, waiting does not",
+        "--epsilon 1 --bounds 0 500 --threshold 100 --alerts 5 --value people --unit series "
+        "--length 1440",
+        f"--epsilon 1 --threshold 100 --alerts 5 {PERSON}",
+    ),
+    "running-count": (
+        "the sum of all numbers so far, at every step",
+        "--epsilon 1 --delta 1e-6 --bounds 0 5 --horizon 8760 --value kwh",
+        f"--epsilon 1 --delta 1e-6 {PERSON}",
+    ),
+    "uniform-budget": (
+        "a stream without an end, any window of it protected; every step is published",
+        STREAM,
+        f"--epsilon 1 {WINDOW}",
+    ),
+    "sample-once": (
+        "the same, one step of each window published well, and repeated until the next",
+        STREAM,
+        f"--epsilon 1 {WINDOW}",
+    ),
+    "budget-distribution": (
+        "the same, published when it has moved, with half of what the window has left",
+        STREAM,
+        f"--epsilon 1 {WINDOW}",
+    ),
+    "budget-absorption": (
+        "the same, published when it has moved, with what quiet steps have saved",
+        STREAM,
+        f"--epsilon 1 {WINDOW}",
+    ),
+    "fast": (
+        "whole series from a few samples, taken where it moves and filtered",
+        "--epsilon 1 --bounds 0 500 --samples 60 --wander 2 --value people --unit series "
+        "--length 720",
+        f"--epsilon 1 --samples 20 --wander 2 {PERSON}",
+    ),
+    "fourier": (
+        "whole series by their slow waves, smooth and with little noise",
+        "--epsilon 1 --bounds 0 5 --coefficients 15 --value kwh --unit series --length 168",
+        f"--epsilon 1 --coefficients 15 {PERSON}",
     ),
 }
+OF_EVENTS = "--person WHO --time WHEN --every 1h --from TIME --to TIME"
 
 
 @app.command()
@@ -47,40 +100,45 @@ def mechanisms(
     from tempriv import spec
 
     require(name is None or name in GUIDE, f"{name}: must be one of {', '.join(GUIDE)}")
-    shown = {}
-    for one, (purpose, usage, given) in GUIDE.items():
-        settings = {"mechanism": one, "value": ["kwh"], "epsilon": 1.0, **given}
-        example = Choice(**settings).make()
-        shown[one] = (purpose, usage, example)
+    chosen = [one for one in GUIDE if name in (None, one)]
     if as_json:
-        print(
-            json.dumps(
-                {
-                    one: {
-                        "for": purpose,
-                        "usage": usage,
-                        "guarantee": spec.encode(example.guarantee),
-                        "published": spec.encode(example.published),
-                    }
-                    for one, (purpose, usage, example) in shown.items()
-                    if name in (None, one)
-                }
-            )
-        )
+        told = {}
+        for one in chosen:
+            purpose, usage, _ = GUIDE[one]
+            example = _example(one, usage)
+            told[one] = {
+                "for": purpose,
+                "usage": usage,
+                "guarantee": spec.encode(example.guarantee),
+                "published": spec.encode(example.published),
+            }
+        print(json.dumps(told))
         return
-    for one, (purpose, usage, example) in shown.items():
-        if name not in (None, one):
-            continue
-        print(f"{one}: {purpose}")
-        if name is None:
-            continue
-        print(f"  {(type(example).__doc__ or '').strip().splitlines()[0]}")
-        print(f"  promise    {example.guarantee.sentence}")
-        print(f"  published  {example.published.sentence}")
-        print(f"  error      {example.errors[0]:.4g} ({example.error_name}) in the example")
-        print(f"  example    tempriv release IN.csv OUT.csv --mechanism {one} {usage} --time time")
+    for one in chosen:
+        print(f"{one}: {GUIDE[one][0]}")
     if name is None:
         print("\ntempriv mechanisms NAME shows one in full, with an example.")
+        return
+    _, usage, counting = GUIDE[name]
+    example = _example(name, usage)
+    print(f"  {(type(example).__doc__ or '').strip().splitlines()[0]}")
+    print(f"  promise    {example.guarantee.sentence}")
+    print(f"  published  {example.published.sentence}")
+    print(f"  error      {example.errors[0]:.4g} ({example.error_name}) in the example")
+    print(f"  example    tempriv release IN.csv OUT.csv --mechanism {name} {usage} --time time")
+    if counting is not None:
+        command = f"tempriv count EVENTS.csv OUT.csv --mechanism {name} {counting} {OF_EVENTS}"
+        print(f"  of people  {command}")
+
+
+def _example(name: str, usage: str) -> Any:
+    """The mechanism that a line of options makes, by way of the options themselves."""
+    made: list[Any] = []
+    command = typer.Typer()
+    command.command()(options.with_choice(lambda choice: made.append(choice.make())))
+    arguments = [f"--mechanism={name}", *options.join_pairs(usage.split())]
+    command(arguments, standalone_mode=False)
+    return made[0]
 
 
 @app.command()

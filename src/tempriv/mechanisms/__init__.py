@@ -6,11 +6,25 @@ from typing import Any
 
 from tempriv import spec, units
 from tempriv.errors import StateRefusal, require
+from tempriv.mechanisms.budgets import (
+    BudgetAbsorption,
+    BudgetDistribution,
+    SampleOnce,
+    UniformBudget,
+)
+from tempriv.mechanisms.counting import RunningCount
+from tempriv.mechanisms.fast import Fast
+from tempriv.mechanisms.fourier import FourierPerturbation
+from tempriv.mechanisms.memoized import MemoizedResponse
 from tempriv.mechanisms.protocol import Mechanism
 from tempriv.mechanisms.sparse import SparseVector
 from tempriv.mechanisms.value import Gaussian, Laplace, PlanarLaplace, RandomizedResponse
 
-ALL: tuple[type, ...] = (Laplace, Gaussian, RandomizedResponse, PlanarLaplace, SparseVector)
+ALL: tuple[type, ...] = (
+    *(Laplace, Gaussian, RandomizedResponse, PlanarLaplace, MemoizedResponse, SparseVector),
+    *(UniformBudget, SampleOnce, BudgetDistribution, BudgetAbsorption, Fast),
+    *(RunningCount, FourierPerturbation),
+)
 
 
 def decode(data: Any) -> Mechanism:

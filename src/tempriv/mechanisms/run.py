@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tempriv import spec
+from tempriv import spec, units
+from tempriv.aggregate import Counted
 from tempriv.columns import from_numpy, take_text
 from tempriv.errors import UsageRefusal, require
 from tempriv.guarantees import Guarantee, NoGuarantee
@@ -29,10 +30,10 @@ from tempriv.randomness import Key, Run, SeriesKey
 from tempriv.reading import Facts, Reading
 from tempriv.releases import (
     FORMAT,
-    NOT_PROTECTED,
     Release,
     Writing,
     checksum,
+    not_protected,
     publish,
     refuse_existing,
     remove_stale_partials,
@@ -80,6 +81,7 @@ class Passage:
         key: Key | None = None,
         pseudonyms: bool = False,
         watch: Watch | None = None,
+        counted: Counted | None = None,
     ):
         require(
             len(series.values) == mechanism.form.columns,
@@ -100,7 +102,12 @@ class Passage:
         self.kept_key = key is not None
         key = key or Key.generate()
         self.series, self.mechanism, self.key, self.watch = series, mechanism, key, watch
-        self.pseudonyms = pseudonyms
+        self.pseudonyms, self.counted = pseudonyms, counted
+        require(
+            counted is None or units.steps(mechanism.unit, counted.unit) == 1,
+            f"unit={mechanism.unit!r}: the mechanism must cover what the counts were bounded for, "
+            f"{None if counted is None else counted.unit!r}",
+        )
         self.digest = spec.digest(mechanism)
         self.reading: Reading = series.read(
             mechanism.form.bounds,
@@ -179,7 +186,10 @@ class Passage:
     @property
     def scope(self) -> Scope:
         facts = self.reading.facts
-        if facts.persons is not None:
+        if self.counted is not None:
+            # whether somebody is among the counted at all is protected, so it is about anyone
+            kind, members = f"person {self.counted.person}", None
+        elif facts.persons is not None:
             kind, members = f"person {self.series.person}", tuple(facts.persons)
         elif self.series.series is not None:
             kind, members = f"series {self.series.series}", tuple(facts.ids)
@@ -206,9 +216,9 @@ class Passage:
 
     def about(self) -> dict[str, Any]:
         """The description of the release, once everything has passed."""
-        mechanism, facts = self.mechanism, self.reading.facts
+        mechanism, facts, counted = self.mechanism, self.reading.facts, self.counted
         errors = zip(self.series.values, mechanism.errors, strict=True)
-        return {
+        about = {
             "tempriv": VERSION,
             "format": FORMAT,
             "release": self.key.release_id,
@@ -217,7 +227,6 @@ class Passage:
             "guarantee": spec.encode(self.guarantee),
             "sentence": self.guarantee.sentence,
             "published": spec.encode(mechanism.published),
-            "not_protected": list(NOT_PROTECTED),
             "expected_error": [
                 {"column": name, "error": error, "measure": mechanism.error_name}
                 for name, error in errors
@@ -234,9 +243,13 @@ class Passage:
             "series": len(facts.ids),
             "pseudonyms": self.pseudonyms,
             "times": _times(self.series, facts),
-            "treatment": _treatment(self.series, facts, mechanism.form.bounds is not None),
+            "treatment": list(counted.how)
+            if counted is not None
+            else _treatment(self.series, facts, mechanism.form.bounds is not None),
             "ledger": None,
+            **({} if counted is None else {"counted": spec.encode(counted.unit)}),
         }
+        return {**about, "not_protected": not_protected(about)}
 
 
 def _times(series: Series, facts: Facts) -> dict[str, Any]:
@@ -282,7 +295,7 @@ def release(
     pseudonyms: bool = False,
     **layout: Any,
 ) -> Release:
-    """Release a private array, frame or file through a mechanism.
+    """Release a private array, frame, file or table of counts through a mechanism.
 
     ``layout`` names the columns and says how untidy the table may be, as in ``Series``: time,
     series, person, max_series_per_person, grid, calendar, step, gaps, duplicates, clip.
@@ -298,15 +311,28 @@ def release(
     ((3,), 'epsilon = 1')
     """
     require((ledger is None) == (dataset is None), "a ledger goes with the name of a dataset in it")
-    source, kind, names = _source(data)
-    series = Series(source, values=_value_names(values, names, layout), **layout)
-    passage = Passage(series, mechanism, key, pseudonyms)
+    counted = data if isinstance(data, Counted) else None
+    if counted is None:
+        source, kind, names = _source(data)
+        series = Series(source, values=_value_names(values, names, layout), **layout)
+    else:
+        require(
+            values is None and not layout,
+            "counts: must be released as they are, with all their columns and their own times",
+        )
+        series, kind = series_of(counted), "arrow"
+    passage = Passage(series, mechanism, key, pseudonyms, counted=counted)
     check_early(ledger, dataset, passage.guarantee)
     table = pa.Table.from_batches(list(passage.batches()))
     receipt = None
     if ledger is not None and dataset is not None:
         receipt = ledger.charge(dataset, passage.guarantee, passage.scope, passage.key.release_id)
     return Release(with_receipt(passage.about(), receipt), table, kind)
+
+
+def series_of(counted: Counted) -> Series:
+    """Counts as the one series that they are."""
+    return Series(counted.table, values=counted.columns, time=counted.time, step=counted.step)
 
 
 def _source(data: Any) -> tuple[Any, str, list[str]]:

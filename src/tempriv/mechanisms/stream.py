@@ -141,7 +141,7 @@ class Stream:
 
     def _held_back(self) -> list[str]:
         held = joined(self._held, self.series, self.mechanism.form.columns)
-        return [packed(held.values), packed(held.missing.astype(np.int8))] if self._held else []
+        return [packed(held.values), packed(held.missing.astype(np.int8))] if len(held) else []
 
 
 def joined(blocks: list[Block], series: str, columns: int) -> Block:

@@ -288,7 +288,7 @@ class RandomizedResponse:
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
-        object.__setattr__(self, "categories", _categories_of(self.categories))
+        object.__setattr__(self, "categories", categories_of(self.categories))
         _ = self.laws
 
     @property
@@ -328,7 +328,7 @@ class RandomizedResponse:
     start = start
 
 
-def _categories_of(given: Any) -> Categories:
+def categories_of(given: Any) -> Categories:
     """A list of categories, or one for each column, as a tuple of tuples of text."""
     require(
         isinstance(given, (list, tuple)) and len(given) > 0,
