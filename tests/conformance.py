@@ -495,6 +495,27 @@ def a_step_is_released_once(case: Case) -> None:
             raise AssertionError("two streams get the same noise")
 
 
+def what_is_finished_stays_so(case: Case) -> None:
+    """Where all comes out at the end, no state leads to a second end with the same noise."""
+    if not case.mechanism.takes_whole:
+        return
+    key, rows = case.key(23), case.rows(4, "finish")
+    stream = case.mechanism.start(key, "a")
+    case.push(stream, rows[:2])
+    state = stream.state()
+    assert len(stream.finish()) == 2 and len(stream.finish()) == 0
+    for go_on in (
+        lambda: case.push(stream, rows[2:]),
+        lambda: stream.state(),
+        lambda: resume(case.mechanism, state, key),
+    ):
+        try:
+            go_on()
+        except Refusal:
+            continue
+        raise AssertionError("a stream goes on after its end")
+
+
 def a_kept_key_only_goes_on(case: Case) -> None:
     """A key read back from its file resumes a stream with the same bits, and starts none."""
     rows = case.gappy(8, "kept")
@@ -966,6 +987,7 @@ CHECKS: tuple[Callable[[Case], None], ...] = (
     every_number_varies_with_key_and_place,
     a_key_opens_each_series_once,
     a_step_is_released_once,
+    what_is_finished_stays_so,
     a_kept_key_only_goes_on,
     seeded_keys_promise_nothing,
     spec_survives_json,

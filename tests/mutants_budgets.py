@@ -164,7 +164,7 @@ def halved(plan):
     return replace(plan, changes=[change / 2 for change in plan.changes])
 
 
-@broken("half the noise on what is published", "distribution, three steps", the_promise_holds)
+@broken("half the noise on what is published", "distribution, window", the_promise_holds)
 class HalfPublished(BudgetDistribution):
     def perturb(self, readings, draw, track):
         less = instead(self, plan=halved(self.plan))

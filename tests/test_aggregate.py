@@ -25,7 +25,7 @@ from tempriv.errors import DataRefusal, UsageRefusal
 from tempriv.units import Contribution, Event, WholeSeries, Window
 
 quick = settings(
-    max_examples=10,
+    max_examples=7,
     deadline=None,
     derandomize=True,
     database=None,
@@ -299,6 +299,14 @@ def test_any_kind_of_table_gives_the_same(tmp_path):
 def test_an_empty_table_has_zeros():
     found = counted([], max_per_person=1)
     assert series_of(found) == ((0,),) * STEPS
+
+
+def test_a_dry_run_looks_at_no_event():
+    """Not even at what is missing; everything but the counts is as it will be."""
+    found = aggregate(MISSING, **SPAN, max_per_person=3, dry=True)
+    assert series_of(found) == ((0,),) * STEPS and found.steps == STEPS
+    real = aggregate(MISSING, **SPAN, max_per_person=3, missing="drop")
+    assert (found.unit, found.settings, found.columns) == (real.unit, real.settings, real.columns)
 
 
 def test_nothing_private_is_shown():

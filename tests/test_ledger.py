@@ -340,3 +340,14 @@ def test_a_million_series_are_charged_in_a_few_seconds(ledger):
         ledger.charge("meters", HALF, Scope(members=members, start=0, end=9, step=1), str(number))
     assert time.process_time() - began < 3 * 4
     assert ledger.show("meters").totals[0].spent == 36.0
+
+
+def test_one_person_may_be_counted_in_every_room(tmp_path):
+    """Counts of unlike series add up for a limit on what one person adds to them."""
+    unit = units.Contribution(units.WholeSeries(2))
+    promise = Guarantee(Pure(1.0), unit, "central")
+    with Ledger.create(tmp_path / "ledger") as ledger:
+        ledger.create_dataset("rooms", unit=unit, epsilon=1.0)
+        ledger.charge("rooms", promise, span(0, 1, "room A"), "one")
+        with pytest.raises(BudgetRefusal, match="would bring"):
+            ledger.charge("rooms", promise, span(0, 1, "room B"), "two")

@@ -285,7 +285,8 @@ def aggregate(
             f"{name}={given}: must be left out without {goes_with}",
         )
     limits = Limits(max_per_person, max_per_step, each)
-    with open_table(_source(data)) as table:
+    texts = [by] if by is not None and by not in time.split("+") else []
+    with open_table(_source(data), texts) as table:
         table.require_columns([name for name in (person, sum, by) if name is not None])
         kind = table.types[person]
         require(

@@ -417,8 +417,7 @@ class Ledger:
         if set(steps) == {scope.clock} and one_moment and width is not None and not everywhere:
             first, last = max(share.start - width, EARLIEST), min(share.end + width, LATEST)
             near = Near(scope.clock, first, last)
-        # a person with several series may be behind any of them
-        named = not everywhere and (one_moment or scope.kind.startswith("person"))
+        named = not everywhere and scopes.tells_apart(scope.kind, unit)
         whose = scope if named else None
         held = [] if nobody else self._sums.touching(number, limit.id, unit, whose, near)
 

@@ -56,11 +56,11 @@ def plot_plan(
 
 
 def drawn(figure: Any, form: str) -> bytes:
-    """The figure as a png, svg or pdf file; the same bytes each time."""
+    """The figure as a png, svg or pdf file, without a date."""
     import matplotlib
 
     # text stays text in SVG, so that it is small and can be searched
-    settings = {"svg.fonttype": "none", "svg.hashsalt": "tempriv", "font.family": "sans-serif"}
+    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": "tempriv", "font.family": "sans-serif"}
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
     with matplotlib.rc_context(settings):
         figure.savefig(image := io.BytesIO(), format=form, dpi=150, metadata=undated)

@@ -109,7 +109,8 @@ class Reading:
         if isinstance(self.series.source, np.ndarray):
             yield from self._array()
         else:
-            with open_table(self.series.source) as table:
+            texts = () if self.categories is None else self.series.values
+            with open_table(self.series.source, texts) as table:
                 yield from self._table(table)
         self.problems.refuse()
 

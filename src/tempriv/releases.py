@@ -335,10 +335,14 @@ def read_table(path: Path, about: dict[str, Any]) -> pa.Table:
         if path.suffix.lower() == ".parquet":
             table = pa.parquet.read_table(path).replace_schema_metadata(None)
         else:
+            # a column without any value would have no type
+            value = pa.string() if "categories" in about["mechanism"] else pa.float64()
+            types = dict.fromkeys(columns["values"], value)
             texts = [columns["series"]] if columns["ids"] == "text" else []
-            texts += columns["values"] if "categories" in about["mechanism"] else []
+            texts.append(columns.get("status"))
+            types |= {name: pa.string() for name in texts if name is not None}
             how = pa.csv.ConvertOptions(
-                column_types={name: pa.string() for name in texts if name is not None},
+                column_types=types,
                 null_values=[""],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,

@@ -46,6 +46,12 @@ def moments(unit: units.Unit) -> int:
     return unit.max_series if isinstance(unit, units.Person) else 1
 
 
+def tells_apart(kind: str, unit: units.Unit) -> bool:
+    """Whether unlike members are surely unlike people: one person may be behind several series."""
+    alone = moments(unit) == 1 and not isinstance(unit, units.Contribution)
+    return alone or kind.startswith("person")
+
+
 class Share(NamedTuple):
     """What all charges of one scope cost together; ``members`` names a set, None is anyone."""
 
@@ -273,8 +279,7 @@ def totals(
     repeats = moments(unit)
     holders: dict[tuple[str, bytes] | None, list[int]] = {None: []}
     for i, share in enumerate(shares):
-        # one person may hold series of two disjoint sets
-        anyone = share.members is None or (share.kind.startswith("series") and repeats > 1)
+        anyone = share.members is None or not tells_apart(share.kind, unit)
         key = None if anyone or share.members is None else (share.kind, share.members)
         holders.setdefault(key, []).append(i)
     starts = np.array([share.start for share in shares], dtype=np.int64)

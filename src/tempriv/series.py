@@ -85,6 +85,19 @@ class Block:
             starts=np.array([start], dtype=np.int64),
         )
 
+    def part(self, first: int, last: int) -> Block:
+        """Some of its series, from one to before another."""
+        low, high = int(self.counts[:first].sum()), int(self.counts[:last].sum())
+        return Block(
+            values=self.values[low:high],
+            missing=self.missing[low:high],
+            ids=self.ids[first:last],
+            counts=self.counts[first:last],
+            starts=self.starts[first:last],
+            times=None if self.times is None else self.times[low:high],
+            status=None if self.status is None else self.status[low:high],
+        )
+
     def __len__(self) -> int:
         return len(self.values)
 

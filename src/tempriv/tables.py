@@ -116,8 +116,8 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
             yield con
 
 
-def _scan(path: Path) -> str:
-    """The SQL that reads a file, by its ending."""
+def _scan(path: Path, texts: Sequence[str] = ()) -> str:
+    """The SQL that reads a file, by its ending; some columns of a CSV file as text."""
     require(path.exists(), f"{path}: no such file", DataRefusal)
     require(path.is_file(), f"{path}: not a file", DataRefusal)
     require(path.stat().st_size > 0, f"{path}: the file is empty", DataRefusal)
@@ -125,7 +125,10 @@ def _scan(path: Path) -> str:
     if kind in (".parquet", ".pq"):
         return f"read_parquet({literal(str(path))}, file_row_number = true)"
     if kind in (".csv", ".tsv", ".txt", ".gz"):
-        return f"read_csv({literal(str(path))}, header = true, skip = 0, sample_size = 100000)"
+        types = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in texts)
+        as_text = f", types = {{{types}}}" if types else ""
+        given = f"header = true, skip = 0, sample_size = 100000{as_text}"
+        return f"read_csv({literal(str(path))}, {given})"
     raise DataRefusal(f"{path}: tables are read from .csv or .parquet files")
 
 
@@ -180,8 +183,12 @@ class Table:
 
 
 @contextlib.contextmanager
-def open_table(source: Path | pa.Table) -> Iterator[Table]:
-    """Open a file or an Arrow table."""
+def open_table(source: Path | pa.Table, texts: Sequence[str] = ()) -> Iterator[Table]:
+    """Open a file or an Arrow table.
+
+    Columns of ``texts`` are taken as they stand in a CSV file, which has no types: what looks like
+    truth values, numbers or dates to DuckDB would come back in another spelling.
+    """
     with connection() as con:
         if isinstance(source, Path):
             name, scan = str(source), _scan(source)
@@ -191,6 +198,11 @@ def open_table(source: Path | pa.Table) -> Iterator[Table]:
         with _reading(name):
             found = con.sql(f"DESCRIBE SELECT * FROM {scan}").fetchall()
         if scan.startswith("read_csv") and isinstance(source, Path):
+            guessed = [row[0] for row in found if row[0] in texts and row[1] != "VARCHAR"]
+            if guessed:
+                scan = _scan(source, guessed)
+                with _reading(name):
+                    found = con.sql(f"DESCRIBE SELECT * FROM {scan}").fetchall()
             # a guess that takes some other line for the header would show data as column names
             first = header(source)
             require(

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.parquet
 
 from tempriv import after, guarantees, mechanisms, spec
@@ -15,7 +17,9 @@ from tempriv.errors import Refusal
 from tempriv.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.ledger import Ledger
 from tempriv.mechanisms.forms import Derived, Numbers, Places
+from tempriv.mechanisms.sparse import SparseVector
 from tempriv.releases import METADATA_KEY, checksum, not_protected, read_about, read_table
+from tempriv.series import EMPTY, RELEASED, REPEATED, STATUSES
 
 ROUNDED = 6e-8  # degrees; places are written to seven decimals
 
@@ -137,6 +141,8 @@ def _table(path: Path, about: dict[str, Any], mechanism: Any) -> list[Check]:
                 f"grid {', '.join(f'{g:g}' for g in form.grids)}",
             )
         )
+    if mechanism.has_status or "status" in about["columns"]:
+        checks += _status(table, about, mechanism)
     if path.suffix.lower() == ".parquet":
         inside = json.loads(
             (pyarrow.parquet.read_schema(path).metadata or {}).get(METADATA_KEY, b"{}")
@@ -146,6 +152,60 @@ def _table(path: Path, about: dict[str, Any], mechanism: Any) -> list[Check]:
             Check("the file carries the same description inside", same, "Parquet metadata")
         )
     return checks
+
+
+def _status(table: pa.Table, about: dict[str, Any], mechanism: Any) -> list[Check]:
+    """The statuses are such as the mechanism gives, and fit the values beside them."""
+    what, name = "every row says what it is", about["columns"].get("status")
+    if not mechanism.has_status or name not in table.column_names:
+        return [Check(what, False, "the mechanism and the file disagree on a column of statuses")]
+    words = pa.array(STATUSES, pa.string())
+    codes = pa.compute.index_in(table.column(name).cast(pa.string()), value_set=words)
+    known = np.asarray(codes.fill_null(-1).to_numpy(), dtype=np.int64)
+    if (known < 0).any():
+        return [Check(what, False, f"{np.count_nonzero(known < 0):,} are none of the three words")]
+    counts = np.bincount(known, minlength=len(STATUSES)).tolist()
+    found = ", ".join(f"{n:,} {word}" for n, word in zip(counts, STATUSES, strict=True))
+    if "after" in about:  # values are others since then
+        return [Check(what, True, found)]
+    values = [np.asarray(table.column(one).to_numpy()) for one in about["columns"]["values"]]
+    numbers = np.stack(values, axis=1).astype(np.float64)
+    series = about["columns"]["series"]
+    ids = ["all"] * table.num_rows if series is None else table.column(series).to_pylist()
+    new = np.array([i == 0 or ids[i] != ids[i - 1] for i in range(len(ids))], dtype=np.bool_)
+    if isinstance(mechanism, SparseVector):
+        bits = numbers[:, 0]
+        good = bool(np.isin(bits[~np.isnan(bits)], (0.0, 1.0)).all())
+        checks = [Check("every alert is 0 or 1", good, f"{int(np.nansum(bits == 1)):,} alerts")]
+        return [*checks, Check(what, _ends(bits, known, new, mechanism.most), found)]
+    return [Check(what, _repeats(numbers, known, new), found)]
+
+
+def _ends(bits: npt.NDArray[Any], status: npt.NDArray[Any], new: Any, most: int) -> bool:
+    """Rows are empty from the last alert of their series on, and none before that."""
+    alerts = np.cumsum(bits == 1)
+    before = np.concatenate(([0], alerts[:-1]))
+    # how many of them were before the series began
+    start = np.maximum.accumulate(np.where(new, before, 0))
+    over = before - start >= most
+    expected = np.where(over, EMPTY, RELEASED)
+    return bool((status == expected).all() and np.isnan(bits[over]).all())
+
+
+def _repeats(values: npt.NDArray[Any], status: npt.NDArray[Any], new: Any) -> bool:
+    """Nothing is empty, and what is repeated is the last value of its series, if there was one."""
+    there = ~np.isnan(values)
+    if (status == EMPTY).any() or not there[status == REPEATED].any(axis=1).all():
+        return False
+    rows = np.arange(len(values))
+    start = np.maximum.accumulate(np.where(new, rows, 0))
+    for column, known in zip(values.T, there.T, strict=True):
+        last = np.maximum.accumulate(np.where(known, rows, -1))
+        before = np.concatenate(([-1], last[:-1]))
+        again = (status == REPEATED) & known & (before >= start)
+        if (column[again] != column[before[again]]).any():
+            return False
+    return True
 
 
 def _after(path: Path, about: dict[str, Any]) -> Check:

@@ -123,8 +123,9 @@ class RowByRow:
         """Two outcomes, however many numbers lie on either side."""
         assert self.law is not None
         self._ask(row)
-        mass = mass_above(self.law, int(cut))
-        sides = [(side, p) for side, p in ((False, 1 - mass), (True, mass)) if p > 0]
+        # each side by itself: one minus the other would lose a small one
+        masses = mass_above(self.law, -int(cut) - 1), mass_above(self.law, int(cut))
+        sides = [(side, mass) for side, mass in zip((False, True), masses, strict=True) if mass > 0]
         return bool(self._source.pick(sides))
 
 

@@ -147,8 +147,8 @@ def limit_of(mechanism: Mechanism) -> int | None:
     return min(limits, default=None)
 
 
-def require_fits(mechanism: Mechanism, block: Block) -> None:
-    """Refuse a block that the mechanism is not set up for."""
+def on_grid(mechanism: Mechanism, block: Block) -> Integers:
+    """The readings as the mechanism takes them; a block it is not set up for is refused."""
     width = block.values.shape[1]
     require(
         width == mechanism.form.columns,
@@ -164,14 +164,20 @@ def require_fits(mechanism: Mechanism, block: Block) -> None:
         "a greater length, or the mechanism a greater horizon",
         DataRefusal,
     )
+    return mechanism.form.to_grid(np.where(block.missing, 0.0, block.values))
 
 
 def perturb_block(
-    mechanism: Mechanism, block: Block, runs: Sequence[Run], memory: Integers | None = None
+    mechanism: Mechanism,
+    block: Block,
+    runs: Sequence[Run],
+    memory: Integers | None = None,
+    readings: Integers | None = None,
 ) -> Block:
     """Pass a block of one or many series through a mechanism.
 
-    ``memory`` has a row for each series of the block and is brought up to date.
+    ``memory`` has a row for each series of the block and is brought up to date; ``readings`` are
+    those of ``on_grid``, where they have been asked for already.
 
     Guarantees:
         - the output of a row depends on readings and keyed noise of its own series only, and on
@@ -179,8 +185,8 @@ def perturb_block(
         - missing readings stay missing, and what stood in their place is never looked at;
         - a refused block changes nothing.
     """
-    require_fits(mechanism, block)
-    readings = mechanism.form.to_grid(np.where(block.missing, 0.0, block.values))
+    if readings is None:
+        readings = on_grid(mechanism, block)
     if memory is None:
         memory = np.zeros((len(block.ids), mechanism.slots), dtype=np.int64)
     track = Track(block.counts, block.starts, block.missing, memory)

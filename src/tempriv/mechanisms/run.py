@@ -41,34 +41,48 @@ from tempriv.releases import (
     with_receipt,
 )
 from tempriv.series import STATUS, STATUSES, Block, Series
-from tempriv.units import Person
+from tempriv.units import Contribution, Person
 from tempriv.version import VERSION
 
 Watch = Callable[[Block, Block], None]
 """Sees private blocks beside released ones: for reports that stay with the data owner."""
 
 
+MOST_MEMORY = 1 << 22
+"""How many numbers may be remembered at a time, of the series of a block together."""
+
+
 def whole_series(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Each series in one block, for mechanisms that need all of it."""
+    """No series cut between two blocks, for mechanisms that need all of it."""
     held: list[Block] = []
     for block in blocks:
-        edges = [0, *np.cumsum(block.counts).tolist()]
-        for i, name in enumerate(block.ids):
-            if held and held[0].ids[0] != name:
-                yield joined(held, held[0].ids[0], block.values.shape[1])
+        if not block.ids:
+            continue
+        name, width = block.ids[0], block.values.shape[1]
+        goes_on = bool(held) and held[0].ids[0] == name
+        if held and not goes_on:
+            yield joined(held, held[0].ids[0], width)
+            held = []
+        first, last = (1 if goes_on else 0), len(block.ids) - 1
+        if goes_on:
+            held.append(block.part(0, 1))
+            if last > 0:
+                yield joined(held, name, width)
                 held = []
-            rows = slice(edges[i], edges[i + 1])
-            part = Block(
-                values=block.values[rows],
-                missing=block.missing[rows],
-                ids=(name,),
-                counts=block.counts[i : i + 1],
-                starts=block.starts[i : i + 1],
-                times=None if block.times is None else block.times[rows],
-            )
-            held.append(part)
+        if last > first:
+            yield block.part(first, last)
+        if last >= first:
+            held.append(block.part(last, last + 1))
     if held:
         yield joined(held, held[0].ids[0], held[0].values.shape[1])
+
+
+def in_parts(blocks: Iterable[Block], slots: int) -> Iterator[Block]:
+    """Blocks of so few series that what is remembered of them fits."""
+    most = max(1, MOST_MEMORY // max(1, slots))
+    for block in blocks:
+        for first in range(0, len(block.ids), most):
+            yield block.part(first, first + most)
 
 
 class Passage:
@@ -98,6 +112,11 @@ class Passage:
         require(
             not pseudonyms or series.series is not None,
             "pseudonyms need a series column: without one there are no ids to replace",
+        )
+        require(
+            not isinstance(mechanism.unit, Contribution) or series.series is None,
+            "counts of several groups are columns of one table, not series: a person may be in "
+            "more than one of them, and the promise is for all of them together",
         )
         self.kept_key = key is not None
         key = key or Key.generate()
@@ -130,7 +149,7 @@ class Passage:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Released rows; complete only if no refusal is raised at the end."""
         blocks = whole_series(self.reading) if self.mechanism.takes_whole else self.reading
-        for block in blocks:
+        for block in in_parts(blocks, self.mechanism.slots):
             memory = self._memory_of(block)
             released = perturb_block(self.mechanism, block, self._runs(block), memory)
             self._memory = memory[-1:].copy()

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tempriv import spec
 from tempriv.errors import DataRefusal, StateRefusal, require
 from tempriv.mechanisms.forms import Integers, names_of, numbers_of
-from tempriv.mechanisms.protocol import Mechanism, perturb_block, require_fits
+from tempriv.mechanisms.protocol import Mechanism, on_grid, perturb_block
 from tempriv.randomness import EPOCH, Key, Run, SeriesKey, fingerprint
 from tempriv.series import Block
 
@@ -97,21 +97,24 @@ class Stream:
             "a reading is NaN or infinite: mask missing readings instead (numpy.ma)",
             DataRefusal,
         )
-        require_fits(self.mechanism, block)
-        if self._progress is not None:
-            # asked before memory moves: another stream may have taken this step
-            self._progress.ask(self.step)
+        readings = on_grid(self.mechanism, block)
+        # noted before memory moves and before anything is out: whatever fails, these steps are gone
+        self._take(self.step, self.step + len(block))
         if self.mechanism.takes_whole:
             self._held.append(block)
             out = Block.of(np.zeros((0, block.values.shape[1])), self.series, self.step)
         else:
             runs = [Run(self._key, self.step, len(block))]
-            out = perturb_block(self.mechanism, block, runs, self._memory)
-        if self._progress is not None:
-            self._progress.note(self.step + len(block))
+            out = perturb_block(self.mechanism, block, runs, self._memory, readings)
         self.seen = self.seen.with_block(block)
         self.step += len(block)
         return out
+
+    def _take(self, step: int, stop: int) -> None:
+        """Make these steps ours; refused if another stream has them already."""
+        if self._progress is not None:
+            self._progress.ask(step)
+            self._progress.note(stop)
 
     def finish(self) -> npt.NDArray[Any]:
         """What is left to release at the end: nothing, for mechanisms that hold nothing back."""
@@ -119,14 +122,18 @@ class Stream:
 
     def finish_block(self) -> Block:
         """The same as a block."""
-        held, self._held = joined(self._held, self.series, self.mechanism.form.columns), []
-        self._finished = self.mechanism.takes_whole
+        held = joined(self._held, self.series, self.mechanism.form.columns)
         if len(held) == 0:
             return held
-        return perturb_block(self.mechanism, held, [Run(self._key, 0, len(held))], self._memory)
+        # past any step, so that no state of this stream can be gone on with
+        self._take(self.step, MOST_STEPS)
+        out = perturb_block(self.mechanism, held, [Run(self._key, 0, len(held))], self._memory)
+        self._held, self._finished = [], True
+        return out
 
     def state(self) -> bytes:
         """Everything needed to go on, but the key; keep it as private as the data."""
+        require(not self._finished, "this stream was finished: it cannot go on", StateRefusal)
         body = {
             "mechanism": spec.encode(self.mechanism),
             "series": self.series,

@@ -139,7 +139,7 @@ def meanings() -> Iterator[Row]:
 def local_answers() -> Iterator[Row]:
     section = "Randomised response"
     for epsilon in (0.5, 1.0, 2.0):
-        mechanism = RandomizedResponse(epsilon=epsilon, categories=("no", "yes"))
+        mechanism = RandomizedResponse(epsilon=epsilon, categories=(("no", "yes"),))
         keep = math.exp(epsilon) / (1 + math.exp(epsilon))
         yield Row(
             section,
@@ -163,7 +163,7 @@ def alerts() -> Iterator[Row]:
     yield Row(section, "loss, noise 1 / epsilon_1", 1.0, wrong, "does not hold", how, 1e-4)
     small = SparseVector(
         epsilon=1.0,
-        bounds=(0, 1),
+        bounds=((0, 1),),
         threshold=1,
         most=2,
         grid=1,
@@ -188,12 +188,12 @@ def counts() -> Iterator[Row]:
         given = ", ".join(f"{key}={value!r}" for key, value in settings.items())
         # on a fine grid, as if counts were real numbers
         mechanism = RunningCount(
-            bounds=(0, 1), unit=Contribution(), horizon=MINUTES, grid=2.0**-6, **settings
+            bounds=((0, 1),), unit=Contribution(), horizon=MINUTES, grid=2.0**-6, **settings
         )
         ours = mechanism.errors[0] ** 2
         yield Row(section, name, None, ours, "ours", f"RunningCount({given})")
     whole = RunningCount(
-        bounds=(0, 1), unit=Contribution(), horizon=MINUTES, epsilon=1.0, method="increments"
+        bounds=((0, 1),), unit=Contribution(), horizon=MINUTES, epsilon=1.0, method="increments"
     )
     yield Row(
         section,
@@ -208,7 +208,7 @@ def counts() -> Iterator[Row]:
 def afterwards() -> Iterator[Row]:
     section = "Post-processing: an observer who knows the model of the data"
     length, epsilon = 24, 1.0
-    mechanism = Laplace(epsilon=epsilon, bounds=(0, 1), unit=WholeSeries(length))
+    mechanism = Laplace(epsilon=epsilon, bounds=((0, 1),), unit=WholeSeries(length))
     model = attacks.Autoregression(mean=0.5, persistence=0.95, spread=0.05)
     found = attacks.denoise(mechanism, model, (0.0, 1.0))
     how = f"denoise, {found.observers[0].trials:,} trials"
