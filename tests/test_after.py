@@ -19,7 +19,8 @@ from tempriv.after.sums import ColumnTotals, SeriesTotals, WindowTotals
 from tempriv.cli import main
 from tempriv.errors import DataRefusal, Refusal
 from tempriv.releases import Release, read, sidecar_of
-from tempriv.report import PublicSample, page
+from tempriv.report import page
+from tempriv.report_samples import PublicSample
 from tempriv.verify import verify
 
 pytest_plugins = ["tests.statistics"]

@@ -43,7 +43,8 @@ STAGES: tuple[tuple[tuple[str, ...], ...], ...] = (
     (
         (
             *("verify", "audit", "utility"),
-            *("plots", "plots_budget", "plots_population", "svg", "report"),
+            *("plots", "plots_budget", "plots_population", "svg"),
+            *("report_samples", "report_trust", "report"),
         ),
         ("adapters",),
     ),

@@ -23,16 +23,10 @@ from tempriv.mechanisms import Gaussian, Laplace, PlanarLaplace, RandomizedRespo
 from tempriv.mechanisms.protocol import Mechanism
 from tempriv.mechanisms.run import Passage, release_file
 from tempriv.randomness import Key
-from tempriv.report import (
-    MOST_ROWS,
-    MOST_SERIES,
-    PRIVATE,
-    PrivateSample,
-    PublicSample,
-    _average,
-    write_report,
-)
+from tempriv.report import PRIVATE, write_report
 from tempriv.report import page as page_of
+from tempriv.report_samples import MOST_ROWS, MOST_SERIES, PrivateSample, PublicSample
+from tempriv.report_trust import average
 from tempriv.series import Block, Series
 from tempriv.units import Event, Near, Person, Unit, WholeSeries, Window
 
@@ -334,7 +328,7 @@ def test_the_stated_error_of_averages_is_that_of_averages(mechanism: Any) -> Non
     assert sum(batch.num_rows for batch in passage.batches()) == 48_000
     means = np.concatenate(noise).reshape(2000, 24, len(level)).mean(axis=1)
     typical = np.sqrt((means**2).sum(axis=1)).mean()
-    assert _average(passage.about(), 0, 24) == pytest.approx(typical, rel=0.06)
+    assert average(passage.about(), 0, 24) == pytest.approx(typical, rel=0.06)
 
 
 def test_the_correction_of_shares_is_right() -> None:

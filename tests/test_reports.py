@@ -226,7 +226,7 @@ def test_a_release_is_counted_as_its_reports_are(rng, mechanism):
         }
     )
     release = tp.release(frame, mechanism, values="at", time="day", series="who")
-    found = estimate_release(release, mechanism)
+    found = estimate_release(release)
     assert (found.times, found.categories) == ((0, 1, 2, 3), NAMES[:2])
     out = pl.from_arrow(release.table)
     for day in range(days):
@@ -243,10 +243,10 @@ def test_releases_without_times_or_categories_are_refused():
 
     frame = pl.DataFrame({"day": [0, 1], "at": ["no", "yes"], "level": [0.5, 1.0]})
     with pytest.raises(DataRefusal, match="has no times"):
-        estimate_release(tp.release(frame, FRESH, values="at"), FRESH)
+        estimate_release(tp.release(frame, FRESH, values="at"))
     numbers = tp.Laplace(epsilon=1.0, bounds=(0, 2))
     with pytest.raises(DataRefusal, match="one column of categories"):
-        estimate_release(tp.release(frame, numbers, values="level", time="day"), FRESH)
+        estimate_release(tp.release(frame, numbers, values="level", time="day"))
 
 
 def test_shares_are_cut_off_for_showing_only():

@@ -24,7 +24,7 @@ from tempriv.spec import KIND
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 About = dict[str, Any]
-Kind = Literal["numbers", "categories", "places"]
+Kind = Literal["numbers", "alerts", "categories", "places"]
 Span = tuple[float, float]
 
 # Okabe and Ito's blue, and greys: told apart with any colour vision, and in print
@@ -46,6 +46,8 @@ class Trace:
 def kind_of(about: About) -> Kind:
     """What the values of a release are."""
     made = about["mechanism"]
+    if made[KIND] == "SparseVector":
+        return "alerts"
     return "categories" if "categories" in made else "places" if "origin" in made else "numbers"
 
 
@@ -163,6 +165,15 @@ def _plot_column(axes: Any, about: About, trace: Trace, column: int) -> None:
         axes.plot(times, values, "o", color=BLUE, markersize=5 if few else 3, alpha=0.8)
         axes.set_yticks(range(len(names)), [_plain(name) for name in names])
         axes.set_ylim(-0.6, len(names) - 0.4)
+        return
+    if kind_of(about) == "alerts":
+        alert = values == 1
+        axes.plot(times, np.where(np.isnan(values), np.nan, 0.0), color=GREY, linewidth=1.2)
+        axes.vlines(times[alert], 0, 1, color=BLUE, linewidth=1.2)
+        axes.plot(times[alert], values[alert], "o", color=BLUE, markersize=5)
+        axes.set_yticks((0, 1), ("no alert", "alert"))
+        axes.set_ylim(-0.3, 1.3)
+        axes.margins(x=0.01)
         return
     error = f"expected error: ± {shown(about['expected_error'][column]['error'])}"
     low, high = band(about, column, values)

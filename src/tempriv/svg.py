@@ -149,6 +149,11 @@ def pictures(
         drawn = [_map(about, trace, was, window, wide) for trace, was in pairs]
     elif kind_of(about) == "categories":
         drawn = [_choices(about, column, trace, was, wide) for trace, was in pairs]
+    elif kind_of(about) == "alerts":
+        values = np.concatenate([trace.values[:, column] for trace in private or ()] or [[]])
+        edges = [*values[np.isfinite(values)], about["mechanism"]["threshold"]]
+        span = _widened(float(min(edges)), float(max(edges)), 0.04)
+        drawn = [_alerts(about, column, trace, was, span, wide) for trace, was in pairs]
     else:
         values = np.concatenate([trace.values[:, column] for trace in every])
         edges = [*values[np.isfinite(values)], *(bounds_of(about, column) or ())] or [0.0]
@@ -178,6 +183,35 @@ def _lines(about: About, column: int, trace: Trace, was: Trace | None, span: Spa
     if was is not None:
         parts.append(frame.line(was.ticks, was.values[:, column], "private"))
     return _svg(about, frame, parts, y_marks, about["columns"]["values"][column])
+
+
+def _alerts(about: About, column: int, trace: Trace, was: Trace | None, span: Span,
+            wide: bool) -> str:  # fmt: skip
+    """Alerts alone as stems, on a line that ends with the output; or on the private readings."""
+    values, name = trace.values[:, column], about["columns"]["values"][column]
+    alert = values == 1
+    if was is None:
+        y_marks: Marks = [(0.0, "no alert", ""), (1.0, "alert", "")]
+        frame = _frame(about, trace, 150, (-0.3, 1.3), y_marks, wide)
+        rise = frame.down(1.0) - frame.down(0.0)
+        foot = frame.points(trace.ticks[alert], np.zeros(int(alert.sum())))
+        stems = "".join(f"M{point}v{rise:.1f}" for point in foot)
+        parts = [
+            frame.line(trace.ticks, np.where(np.isnan(values), np.nan, 0.0), "released"),
+            f'<path class="line released" d="{stems}"/>',
+            frame.dots(trace.ticks[alert], values[alert], 7.0, "released"),
+        ]
+        return _svg(about, frame, parts, y_marks, name)
+    y_marks = number_marks(*span, 5)
+    frame = _frame(about, trace, 300 if wide else 230, span, y_marks, wide)
+    y = frame.down(about["mechanism"]["threshold"])
+    readings = was.values[:, column]
+    parts = [
+        f'<path class="bound" d="M{frame.left} {y:.1f}H{frame.width - frame.right}"/>',
+        frame.line(was.ticks, readings, "private"),
+        frame.dots(trace.ticks[alert], readings[alert], 7.0, "released"),
+    ]
+    return _svg(about, frame, parts, y_marks, name)
 
 
 def _choices(about: About, column: int, trace: Trace, was: Trace | None,

@@ -160,7 +160,7 @@ CASES: tuple[Case, ...] = (
     counting_case(
         "square root, person",
         one(rho=16.0, horizon=3, bits=1, method="square-root", unit=Person(2, Event())),
-        Small(BITS, 2, 1e-6),
+        Small(BITS, 2, 1e-4),
         tight=False,
     ),
     counting_case(
@@ -181,7 +181,7 @@ CASES: tuple[Case, ...] = (
         RunningCount(
             rho=16.0, bounds=((0, 1), (0, 1)), grid=(1, 1), horizon=3, bits=1, method="square-root"
         ),
-        Small(((0, 0), (0, 1), (1, 1)), 2, 1e-6),
+        Small(((0, 0), (0, 1), (1, 1)), 2, 1e-4),
         Small(((0, 0), (0, 1), (9, 1)), 1, 1e-13),
         tight=False,
     ),
@@ -195,7 +195,7 @@ CASES: tuple[Case, ...] = (
             method="square-root",
             unit=Contribution(Window(2)),
         ),
-        Small(((0, 0), (0, 1), (1, 1)), 2, 1e-6),
+        Small(((0, 0), (0, 1), (1, 1)), 2, 1e-4),
         tight=False,
     ),
     counting_case(

@@ -104,14 +104,16 @@ def consistent_totals(
     *,
     parts: Sequence[str] | None = None,
     window: int | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Release:
     """Make a released total the sum of its released parts, by least squares.
 
     ``total`` is a column and ``parts`` are others; or, with a window, ``parts`` is one column and
     the total holds its sums over that many steps; or, without parts, ``total`` is the id of the
-    series that is the sum of all others. Columns are weighted by how noisy they are.
+    series that is the sum of all others, in all ``columns`` or these. Columns are weighted by how
+    noisy they are.
     """
-    return apply(release, [totals(total, parts, window)])
+    return apply(release, [totals(total, parts, window, _tuple(columns))])
 
 
 def _tuple(columns: Sequence[str] | None) -> tuple[str, ...] | None:

@@ -161,12 +161,16 @@ class WindowTotals:
 
 
 def totals(
-    total: str, parts: Sequence[str] | None = None, window: int | None = None
+    total: str,
+    parts: Sequence[str] | None = None,
+    window: int | None = None,
+    columns: tuple[str, ...] | None = None,
 ) -> ColumnTotals | SeriesTotals | WindowTotals:
     """The step that makes a total add up: of columns, of series, or of the last steps."""
     if parts is None:
         require(window is None, "window: goes with the column that the sums are of, in parts")
-        return SeriesTotals(total=total)
+        return SeriesTotals(total=total, columns=columns)
+    require(columns is None, "columns: the parts are named already; leave it out")
     parts = (parts,) if isinstance(parts, str) else tuple(parts)
     if window is None:
         return ColumnTotals(total=total, parts=parts)

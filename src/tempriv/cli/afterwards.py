@@ -81,7 +81,11 @@ def after(
         steps.append(Smooth(window=smooth, weight=smooth_weight, columns=columns))
     require(total is not None or not (part or window), "--part and --window go with --total")
     if total is not None:
-        steps.append(totals(total, part or None, window))
+        require(
+            columns is None or not part,
+            "--column: --total with --part names its columns already; leave it out",
+        )
+        steps.append(totals(total, part or None, window, columns))
     if monotone:
         steps.append(Monotone(columns=columns))
     if non_negative:

@@ -108,7 +108,7 @@ class HandOut:
         from tempriv.mechanisms.run import release_file, request_of
         from tempriv.randomness import Key
         from tempriv.releases import read
-        from tempriv.report import PublicSample
+        from tempriv.report_samples import PublicSample
 
         options.refuse_pages([self.report, self.private_report], self.force)
         settings = {**settings, "dataset": self.name, "seed": self.key_seed}
@@ -162,7 +162,7 @@ def _samples(
 ) -> list[tuple[Path, Any]]:
     if report is None and private_report is None:
         return []
-    from tempriv.report import PrivateSample, PublicSample
+    from tempriv.report_samples import PrivateSample, PublicSample
 
     samples: list[tuple[Path, Any]] = []
     if report is not None:

@@ -56,6 +56,6 @@ def reproduce(
     if output is not None:
         for path in principles.write(output, rows):
             print(f"written   {path}", file=sys.stderr)
-    wrong = [row.what for row in rows if not row.agrees and row.verdict != "does not hold"]
+    wrong = [row.what for row in rows if not row.as_said]
     if wrong:
-        raise Refusal(f"not as published: {'; '.join(wrong)}")
+        raise Refusal(f"no longer as said: {'; '.join(wrong)}")

@@ -177,7 +177,8 @@ def report(
 ) -> None:
     """Make the public report of a release that is there already."""
     from tempriv.releases import read
-    from tempriv.report import PublicSample, write_report
+    from tempriv.report import write_report
+    from tempriv.report_samples import PublicSample
 
     options.refuse_pages([page], force)
     found = read(release)

@@ -157,7 +157,9 @@ class UniformBudget:
     error_name: ClassVar[str] = "mean absolute error"
 
     def __post_init__(self) -> None:
-        _set_up(self, float(min(self.unit.readings, UNITS)) if isinstance(self.unit, Window) else 1.0)
+        _set_up(
+            self, float(min(self.unit.readings, UNITS)) if isinstance(self.unit, Window) else 1.0
+        )
         _require_reach([law.scale for law in self.laws])
 
     form = property(_numbers)

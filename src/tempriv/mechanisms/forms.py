@@ -166,7 +166,7 @@ class Numbers:
         require(
             not self.exact or not (np.clip(values, low * grids, high * grids) % grids).any(),
             f"a count is no multiple of {', '.join(f'{grid:g}' for grid in self.grids)}, the grid: "
-            "count events with tempriv.aggregate, or choose a finer grid",
+            "count events with tempriv.aggregate, which keeps to it",
             DataRefusal,
         )
         rounded = np.rint(np.clip(values, low * grids, high * grids) / grids).astype(np.int64)

@@ -101,7 +101,7 @@ class SparseVector:
     @property
     def _limit(self) -> int:
         """The threshold in grid steps: counts are whole, so the next one up is as good."""
-        steps = self.threshold / self.grid[0]
+        steps = float(self.threshold) / float(self.grid[0])
         return math.ceil(steps) if isinstance(self.unit, Contribution) else round(steps)
 
     @property
@@ -157,6 +157,12 @@ class SparseVector:
             middle = (low + high) / 2
             low, high = (middle, high) if _beyond(middle, a, b) > WRONG else (low, middle)
         return (high * self.grid[0],)
+
+    def alert_rate(self, reading: float) -> float:
+        """The chance of an alert for a reading, over both noises, while there are alerts left."""
+        a, b = (float(law.scale) for law in self.laws)
+        wrong = _beyond(abs(reading - self.threshold) / self.grid[0], a, b)
+        return wrong if reading < self.threshold else 1 - wrong
 
     def perturb(self, readings: Integers, draw: Draw, track: Track) -> Integers:
         once, each = self.laws

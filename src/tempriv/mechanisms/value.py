@@ -42,8 +42,7 @@ def _share(budget: float, unit: Unit, columns: int, per_column: bool) -> Fractio
     """The part of a budget that falls to one reading in one column."""
     require(
         isinstance(unit, (Event, Window, WholeSeries, Person)),
-        f"unit={unit!r}: must be Event, Window, WholeSeries or Person, or Contribution for noise "
-        "on counts",
+        f"unit={unit!r}: must be Event, Window, WholeSeries or Person",
     )
     share = Fraction(budget) / (unit.readings * (1 if per_column else columns))
     require(
@@ -72,6 +71,15 @@ def number_grids(mechanism: Any, scale_to_range: float) -> tuple[float, ...]:
         if given is None:
             given = 1.0 if unit.per_step == int(unit.per_step) else unit.per_step / FINENESS
             given = given if given == 1.0 else power_of_two_below(given)
+        grids = grids_of(given, mechanism.bounds, scale_to_range)
+        for grid in grids:
+            for name, part in (("per_step", unit.per_step), ("total", unit.total)):
+                require(
+                    part is None or Fraction(part) % Fraction(grid) == 0,
+                    f"{name}={part} of the unit: must be a multiple of the grid {grid:g}, since "
+                    "counts are; count in another unit, such as cents",
+                )
+        return grids
     return grids_of(given, mechanism.bounds, scale_to_range)
 
 

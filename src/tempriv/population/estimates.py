@@ -18,6 +18,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from tempriv import mechanisms
 from tempriv.errors import DataRefusal, require
 from tempriv.population.reports import other_of, response_of
 from tempriv.releases import Release
@@ -115,13 +116,15 @@ def estimate(
 
 def estimate_release(
     release: Release,
-    mechanism: Any,
     *,
     confidence: float = 0.95,
     interval: Interval = "exact",
     whose: Whose = "these people",
 ) -> Estimate:
-    """Shares at each time, from a release of categories with a series for each person."""
+    """Shares at each time, from a release of categories with a series for each person.
+
+    How the reports were made is in the release's own description.
+    """
     columns, table = release.about["columns"], release.table
     require(
         columns["time"] is not None,
@@ -143,6 +146,7 @@ def estimate_release(
         if row[value] is not None:
             at = place[tuple(row[name] for name in columns["time"])]
             counts[at, names.index(str(row[value]))] += row[f"{value}_count"]
+    mechanism = mechanisms.decode(release.about["mechanism"])
     found = estimate_counts(
         counts, mechanism, confidence=confidence, interval=interval, whose=whose
     )

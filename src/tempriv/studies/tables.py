@@ -19,7 +19,7 @@ class Row:
     """One number: where it stands, what was published, what comes out here, and how.
 
     ``published`` is None where the source gives no number; ``within`` is how far ours may be off,
-    as a part of it (the digits that were printed).
+    as a part of it (the digits that were printed). ``at_most`` is a bound that ours must keep.
     """
 
     section: str
@@ -29,6 +29,7 @@ class Row:
     verdict: Verdict
     how: str
     within: float = 1e-9
+    at_most: float | None = None
 
     @property
     def agrees(self) -> bool:
@@ -36,6 +37,15 @@ class Row:
         if self.published is None:
             return True
         return abs(self.ours - self.published) <= self.within * abs(self.published)
+
+    @property
+    def as_said(self) -> bool:
+        """Whether the numbers bear the verdict out."""
+        if self.at_most is not None and not self.ours <= self.at_most:
+            return False
+        if self.verdict == "ours":
+            return self.agrees
+        return self.published is not None and self.agrees == (self.verdict != "does not hold")
 
 
 def number(value: float | None) -> str:

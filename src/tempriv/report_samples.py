@@ -1,0 +1,129 @@
+"""What a report shows of a release: a few rows, and for its owner how far off they are."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from tempriv.mechanisms.counting import RunningCount
+from tempriv.mechanisms.forms import Choices, Places
+from tempriv.mechanisms.protocol import Mechanism
+from tempriv.mechanisms.sparse import SparseVector
+from tempriv.plots import Floats, Trace, trace_of
+from tempriv.releases import Release
+from tempriv.series import Block
+
+MOST_SERIES, MOST_ROWS = 4, 600
+
+
+class Excerpt:
+    """The first rows of the first few series, of however many blocks."""
+
+    def __init__(self) -> None:
+        self.traces: dict[str, Trace] = {}
+
+    def add(self, block: Block) -> None:
+        ends = np.cumsum(block.counts)
+        for i, name in enumerate(block.ids):
+            if name not in self.traces and len(self.traces) == MOST_SERIES:
+                return  # series come one after the other: no more rows of those kept
+            kept = self.traces.get(name, Trace(name, np.zeros(0, np.int64), block.values[:0]))
+            count = min(MOST_ROWS - len(kept.ticks), int(block.counts[i]))
+            rows = slice(int(ends[i] - block.counts[i]), int(ends[i] - block.counts[i]) + count)
+            steps = block.starts[i] + np.arange(count)
+            ticks = steps if block.times is None else block.times[rows]
+            # what stands in the place of a missing value has no meaning
+            values = np.where(block.missing[rows], np.nan, block.values[rows])
+            self.traces[name] = Trace(name, np.append(kept.ticks, ticks),
+                                      np.append(kept.values, values, axis=0))  # fmt: skip
+
+
+class PublicSample:
+    """Some released values to show; the private block is never looked at."""
+
+    def __init__(self) -> None:
+        self.released = Excerpt()
+
+    def watch(self, private: Block, released: Block) -> None:
+        self.released.add(released)
+
+    @classmethod
+    def of(cls, release: Release) -> PublicSample:
+        """From a release that is complete, such as one that an earlier run had computed."""
+        sample = cls()
+        names = release.about["columns"]["series"]
+        ids = [None] if names is None else release.table.column(names).unique().to_pylist()
+        for name in ids[:MOST_SERIES]:
+            trace = trace_of(release, None if name is None else str(name))
+            first = Trace(trace.name, trace.ticks[:MOST_ROWS], trace.values[:MOST_ROWS])
+            sample.released.traces[trace.name] = first
+        return sample
+
+
+class PrivateSample:
+    """Some readings beside what was released for them, and how far apart all of them are.
+
+    For the data owner only. It holds a few rows and sums, however long the table.
+    """
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism, self.form = mechanism, mechanism.form
+        self.sums = np.zeros((1, self.form.columns))  # so far, of the series at hand
+        self.private, self.released = Excerpt(), Excerpt()
+        self.rows = 0
+        self.compared, self.moved = np.zeros((2, self.form.columns), np.int64)
+        self.magnitude, self.shift, self.square = np.zeros((3, self.form.columns))
+
+    def watch(self, private: Block, released: Block) -> None:
+        there = ~(private.missing | released.missing)
+        reading, after = (np.where(there, block.values, 0.0) for block in (private, released))
+        before = reading
+        if isinstance(self.mechanism, SparseVector):
+            before = 1.0 * (reading >= self.mechanism.threshold)
+        elif isinstance(self.mechanism, RunningCount):
+            before = self._running(private)
+            private = replace(private, values=before)
+        self.private.add(private)
+        self.released.add(released)
+        if isinstance(self.form, Places):
+            apart = (self.form.to_grid(after) - self.form.to_grid(before)) * self.form.grid
+            size = np.broadcast_to(np.hypot(*apart.T)[:, None], apart.shape)
+        else:
+            told = isinstance(self.form, Choices) or isinstance(self.mechanism, SparseVector)
+            apart = 1.0 * (after != before) if told else after - before
+            size = np.abs(apart)
+        if self.form.bounds is not None:
+            low, high = np.array(self.form.bounds).T
+            self.moved += (there & ((reading < low) | (reading > high))).sum(axis=0)
+        self.rows += len(private)
+        self.compared += there.sum(axis=0)
+        self.magnitude += size.sum(axis=0, where=there)
+        self.shift += apart.sum(axis=0, where=there)
+        self.square += (apart**2).sum(axis=0, where=there)
+
+    def _running(self, private: Block) -> Floats:
+        """What running sums are compared with: the exact ones; missing readings add nothing."""
+        sums = np.cumsum(np.where(private.missing, 0.0, private.values), axis=0)
+        if not private.ids:
+            return sums
+        first = np.cumsum(private.counts) - private.counts
+        earlier = np.concatenate((np.zeros_like(self.sums), sums))[first]
+        if private.starts[0] > 0:
+            earlier[0] -= self.sums[0]
+        sums -= np.repeat(earlier, private.counts, axis=0)
+        self.sums = sums[-1:].copy()
+        return sums
+
+    def measured(self, column: int) -> tuple[float, float, float]:
+        """The size of the error, its mean (the bias), and that mean's standard error.
+
+        The size is a mean as the expected error is one: of magnitudes, or the root of squares.
+        """
+        n = max(int(self.compared[column]), 1)
+        mean = self.shift[column] / n
+        spread = max(self.square[column] / n - mean**2, 0.0)
+        squares = self.mechanism.error_name.startswith("root mean squared")
+        size = math.sqrt(self.square[column] / n) if squares else self.magnitude[column] / n
+        return float(size), float(mean), math.sqrt(spread / n)
