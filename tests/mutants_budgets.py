@@ -274,7 +274,7 @@ class ForgetsAtEachBlock(BudgetDistribution):
 @broken("more samples than paid for", "fast, few bits", the_promise_holds)
 class SamplesMore(Fast):
     def perturb(self, readings, draw, track):
-        more = Fast(epsilon=2 * self.epsilon, bounds=self.bounds, samples=4, wander=self.wander,
+        more = Fast(epsilon=1.5 * self.epsilon, bounds=self.bounds, samples=3, wander=self.wander,
                     unit=self.unit, grid=self.grid, stretch=1e-9)  # fmt: skip
         return more.perturb(readings, draw, track)
 

@@ -192,6 +192,17 @@ def test_categories_become_numbers_and_unknown_ones_are_counted():
     assert "'b'" not in str(refusal.value)
 
 
+def test_categories_of_a_csv_file_are_taken_as_they_stand(tmp_path):
+    """DuckDB takes yes and no for truth values, 01 for a number, and would spell them anew."""
+    path = tmp_path / "answers.csv"
+    path.write_text("t,said,code,day\n0,yes,01,2024-1-5\n1,no,1,2024-1-5\n2,,1,2024-1-5\n")
+    names = (("no", "yes"), ("1", "01"), ("2024-1-5",))
+    series = Series(path, values=("said", "code", "day"), time="t")
+    (block,) = list(Reading(series, categories=names))
+    assert block.values.tolist() == [[1, 1, 0], [0, 0, 0], [0, 0, 0]]
+    assert block.missing.tolist() == [[False] * 3, [False] * 3, [True, False, False]]
+
+
 def test_rows_without_an_id_or_a_time_are_refused():
     table = pa.table({"who": ["a", None], "t": [0, 1], "v": [1.0, 2.0]})
     with pytest.raises(DataRefusal, match="1 row without a series id"):

@@ -4,6 +4,8 @@ import json
 import os
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -137,3 +139,77 @@ def test_partials_of_dead_runs_are_cleared_and_those_of_others_kept(tmp_path):
     remove_stale_partials(output, keep=[paid])
     (tmp_path / ".other.csv.99999999.abc.partial").unlink()
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([alive.name, paid.name])
+
+
+# statuses
+
+
+ALARM = tp.SparseVector(epsilon=90.0, bounds=(0, 5), threshold=3, most=2, unit=tp.WholeSeries(6))
+STEADY = tp.SampleOnce(epsilon=1.0, bounds=(0, 5), unit=tp.Window(3))
+
+
+def statuses(mechanism, path):
+    """Two series of six readings, with one missing; those of an alarm end early."""
+    table = pa.table({"s": ["a"] * 6 + ["b"] * 6, "v": [0.0, 5, 0, None, 5, 0, 0, 5, 0, 0, 0, 5]})
+    return tp.release(table, mechanism, values="v", series="s").write(path)
+
+
+def change(path, row, **cells):
+    table = pyarrow.csv.read_csv(path).to_pylist()
+    table[row].update(cells)
+    pyarrow.csv.write_csv(pa.Table.from_pylist(table), path)
+
+
+def bad(path):
+    return [check.what for check in verify(path)[1:] if not check.good]  # the first is the checksum
+
+
+@pytest.mark.parametrize("mechanism", [ALARM, STEADY])
+def test_statuses_fit_the_values_beside_them(mechanism, tmp_path):
+    path = statuses(mechanism, tmp_path / "out.csv")
+    checks = {check.what: check for check in verify(path)}
+    assert all(check.good for check in checks.values()), checks
+    told = tp.read(path).table.column("status").to_pylist()
+    found = ", ".join(f"{told.count(word)} {word}" for word in ("released", "repeated", "empty"))
+    assert checks["every row says what it is"].found == found
+    assert {"empty", "repeated"} & set(told)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "row", "cells"),
+    [
+        (ALARM, 0, {"status": "fine"}),
+        (ALARM, 0, {"status": "repeated"}),
+        (ALARM, 0, {"status": "empty"}),
+        (ALARM, 3, {"status": "empty"}),  # a missing reading
+        (ALARM, 5, {"status": "released"}),  # after the last alert
+        (ALARM, 5, {"v": 0.0}),
+        (STEADY, 1, {"status": "empty"}),
+        (STEADY, 1, {"v": 1024.0}),  # no longer what it repeats
+        (STEADY, 3, {"status": "repeated"}),  # a missing reading
+    ],
+)
+def test_a_changed_status_is_caught(mechanism, row, cells, tmp_path):
+    path = statuses(mechanism, tmp_path / "out.csv")
+    assert bad(path) == []
+    change(path, row, **cells)
+    assert bad(path) == ["every row says what it is"]
+
+
+def test_alerts_are_bits_and_statuses_are_not_left_out(tmp_path):
+    path = statuses(ALARM, tmp_path / "out.csv")
+    change(path, 0, v=2.0)
+    assert bad(path) == ["every alert is 0 or 1"]
+    beside = sidecar_of(path)
+    about = json.loads(beside.read_text())
+    del about["columns"]["status"]
+    beside.write_text(json.dumps(about))
+    assert bad(path) == ["every row says what it is"]
+
+
+def test_a_column_without_any_value_still_holds_numbers(tmp_path):
+    table = pa.table({"t": range(4), "v": pa.array([None] * 4, pa.float64())})
+    release = tp.release(table, LAPLACE, values="v", time="t")
+    for ending in ("csv", "parquet"):
+        values = tp.read(release.write(tmp_path / f"out.{ending}")).values
+        assert values.dtype == np.float64 and np.isnan(values).all()

@@ -19,7 +19,21 @@ import pytest
 from tempriv import spec
 from tempriv.errors import Refusal
 from tempriv.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, Pure
-from tempriv.mechanisms import Gaussian, Laplace, PlanarLaplace, RandomizedResponse
+from tempriv.mechanisms import (
+    BudgetAbsorption,
+    BudgetDistribution,
+    Fast,
+    FourierPerturbation,
+    Gaussian,
+    Laplace,
+    MemoizedResponse,
+    PlanarLaplace,
+    RandomizedResponse,
+    RunningCount,
+    SampleOnce,
+    SparseVector,
+    UniformBudget,
+)
 from tempriv.mechanisms.protocol import Mechanism
 from tempriv.mechanisms.run import Passage, release_file
 from tempriv.randomness import Key
@@ -89,6 +103,7 @@ def moods() -> Series:
 PLANAR = PlanarLaplace(epsilon=1.0, unit=Near(200), origin=(39.9, 116.4))
 CHOICE = RandomizedResponse(epsilon=2.0, categories=(("good", "so so", "bad"), ("yes", "no")))
 TWO = Gaussian(rho=0.5, bounds=((0, 5), (0, 1)), unit=Window(24))
+ALARM = SparseVector(epsilon=40.0, bounds=(0, 5), threshold=3, most=4, unit=WholeSeries(48))
 
 KINDS: dict[str, tuple[Series, Mechanism, int]] = {
     "numbers": (homes(numbers()), LAPLACE, 1),
@@ -98,6 +113,7 @@ KINDS: dict[str, tuple[Series, Mechanism, int]] = {
     "one row": (Series(np.array([1.0]), values=("value",)), LAPLACE, 1),
     "categories": (moods(), CHOICE, 2),
     "places": (taxis(), PLANAR, 1),
+    "alerts": (homes(numbers(names=("a", "b"))), ALARM, 2),
 }
 
 

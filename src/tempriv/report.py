@@ -192,7 +192,8 @@ def _pictures(about: About, sample: PublicSample | PrivateSample) -> str:
         keys += [] if private else [("band", band)]
     if kind == "alerts":
         keys = [("released dot", "released alert")]
-        keys += [("private", "private"), ("bound", "threshold")] if private else []
+        beside = [("private", "private"), ("bound", "threshold")]
+        keys += beside if private else [("released", "output, until it ends")]
     if kind == "places":
         keys.append(("ring", f"typical move: {shown(about['expected_error'][0]['error'])} m"))
     legend = "".join(f'<span><i class="key {style}"></i>{text}</span>' for style, text in keys)

@@ -62,6 +62,11 @@ EXPLAINED = {
     "FourierPerturbation": "Expected errors by noise, in the unit of the column",
     "RunningCount": "Expected errors of sums, in the unit of the column",
 }
+ONE = {
+    **dict.fromkeys(REPEATING, "one fresh value"),
+    "Fast": "one sample",
+    "RunningCount": "one sum",
+}
 BESIDES = {
     **dict.fromkeys(
         REPEATING,
@@ -152,8 +157,8 @@ def _errors(about: About) -> str:
     elif kind == "categories" or _averages(about):
         what = "share" if kind == "categories" else "average"
         over = [f"{what} over {n}<small>{lasts(about, n)}</small>" for n in AVERAGED[1:]]
-    elif about["mechanism"][KIND] == "RunningCount":
-        one = "one sum"
+    else:
+        one = ONE.get(about["mechanism"][KIND], one)
     return (
         f"<p>{explained}</p>"
         + _table(["Column", one, *over], [cells for cells, _ in judged])

@@ -255,7 +255,7 @@ CASES: tuple[Case, ...] = (
         "fast, few bits",
         # a wander this large lets samples through as they are: what is enumerated is told apart
         Fast(epsilon=3.0, bounds=(0, 1), samples=2, wander=1e6, unit=WholeSeries(4), grid=1),
-        Small(BITS, 4, 1e-5),
+        Small(BITS, 3, 1e-3),
     ),
     fast_case(
         "fast, counts",

@@ -482,7 +482,7 @@ class BudgetAbsorption:
             source=f"{SOURCE}, Budget Absorption",
             holds=True,
             remark="Leaving steps out afterwards is what makes it hold: without that a window can "
-            "spend nearly twice its budget.",
+            "spend nearly twice its half.",
         )
 
     @property
