@@ -1,4 +1,4 @@
-"""Budgets over a sliding window, and samples through a filter, beyond what all mechanisms must do."""
+"""Budgets over a sliding window, and samples through a filter: more than all must do."""
 
 from __future__ import annotations
 

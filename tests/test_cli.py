@@ -144,6 +144,16 @@ def test_an_output_that_exists_is_replaced_only_by_force(run):
     assert Path("out.csv").read_bytes() != first
 
 
+def test_yes_and_no_are_categories_as_they_stand(run):
+    Path("yn.csv").write_text("p,t,s\na,0,yes\na,1,no\nb,0,no\nb,1,\n")
+    status, _, err = run("release", "yn.csv", "out.csv", "--mechanism", "randomized-response",
+                         "--epsilon", "50", "--categories", "no,yes", "--value", "s", "--time", "t",
+                         "--series", "p", "--no-ledger")  # fmt: skip
+    assert (status, err) == (0, "")
+    assert Path("out.csv").read_text() == "p,t,s\na,0,yes\na,1,no\nb,0,no\nb,1,\n"
+    assert run("verify", "out.csv")[0] == 0
+
+
 def test_a_budget_is_kept_and_then_refused_with_status_3(run):
     assert run("budget", "create", "meters", "--epsilon", "1.5")[0] == 0
     charged = [*LAPLACE, *METER, "--dataset", "meters"]

@@ -144,6 +144,17 @@ def test_sums_and_histograms(run):
     assert run("verify", "rooms.csv")[0] == run("verify", "sum.csv")[0] == 0
 
 
+def test_categories_are_counted_as_they_stand_in_the_file(run):
+    """Also those that look like truth values."""
+    lines = ["card,entered,said", *(f"c{i},2026-03-02 0{i}:00:00,yes" for i in range(4))]
+    Path("said.csv").write_text("\n".join([*lines, "c5,2026-03-02 01:00:00,no"]) + "\n")
+    words = ["--by", "said", "--categories", "no,yes", "--mechanism", "laplace"]
+    status, _, err = run("count", "said.csv", "out.csv", *TWO_DAYS, *LIMITS, *words,
+                         "--epsilon", "500")  # fmt: skip
+    assert (status, err) == (0, "")
+    assert tp.read("out.csv").values.sum(axis=0).round().tolist() == [1, 4]
+
+
 def test_a_dry_run_counts_nothing_and_a_target_finds_the_budget(run):
     status, out, _ = run("count", "visits.csv", "o.csv", *TWO_DAYS, *LIMITS, *LAPLACE, "--dry-run")
     assert status == 0 and f"cost      epsilon = 1, for {SAID}" in out

@@ -197,10 +197,8 @@ def test_categories_of_a_csv_file_are_taken_as_they_stand(tmp_path):
     path = tmp_path / "answers.csv"
     path.write_text("t,said,code,day\n0,yes,01,2024-1-5\n1,no,1,2024-1-5\n2,,1,2024-1-5\n")
     names = (("no", "yes"), ("1", "01"), ("2024-1-5",))
-    series = Series(path, values=("said", "code", "day"), time="t")
-    (block,) = list(Reading(series, categories=names))
-    assert block.values.tolist() == [[1, 1, 0], [0, 0, 0], [0, 0, 0]]
-    assert block.missing.tolist() == [[False] * 3, [False] * 3, [True, False, False]]
+    rows, _ = read(path, values=("said", "code", "day"), categories=names)
+    assert [values for _, _, values, _ in rows] == [(1, 1, 0), (0, 0, 0), (None, 0, 0)]
 
 
 def test_rows_without_an_id_or_a_time_are_refused():

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 import tempriv as tp
 from tempriv.files import write_durably
+from tempriv.mechanisms import SampleOnce, SparseVector
 from tempriv.releases import SHAPE, read_about, remove_stale_partials, sidecar_of
+from tempriv.units import WholeSeries, Window
 from tempriv.verify import verify
 
 LAPLACE = tp.Laplace(epsilon=1.0, bounds=(0, 5))
@@ -144,8 +146,9 @@ def test_partials_of_dead_runs_are_cleared_and_those_of_others_kept(tmp_path):
 # statuses
 
 
-ALARM = tp.SparseVector(epsilon=90.0, bounds=(0, 5), threshold=3, most=2, unit=tp.WholeSeries(6))
-STEADY = tp.SampleOnce(epsilon=1.0, bounds=(0, 5), unit=tp.Window(3))
+# with hardly any noise, so that readings of 5 are the alerts
+ALARM = SparseVector(epsilon=900.0, bounds=(0, 5), threshold=3, most=2, unit=WholeSeries(6))
+STEADY = SampleOnce(epsilon=1.0, bounds=(0, 5), unit=Window(3))
 
 
 def statuses(mechanism, path):

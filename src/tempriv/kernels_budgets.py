@@ -48,7 +48,7 @@ def publish_or_repeat(
                 there = True
         published = there and units >= least
         if published:
-            published = above(changes, row, int(math.floor(limit / units)) - distance)
+            published = above(changes, row, math.floor(limit / units) - distance)
         if published:
             for j in range(columns):
                 if not missing[row, j]:
@@ -165,5 +165,5 @@ def sample_and_filter(
             longer = stretch * (1.0 - exponential((off - set_point) / set_point))
             real[5] = min(max(1.0, real[5] + longer), LONGEST)
             own[0] += 1
-            own[1], own[2] = steps[row] + int(math.floor(real[5])), steps[row]
-        outputs[row] = int(math.floor(real[3] + 0.5))
+            own[1], own[2] = steps[row] + math.floor(real[5]), steps[row]
+        outputs[row] = math.floor(real[3] + 0.5)

@@ -77,7 +77,7 @@ def released(mechanism: Any) -> Callable[[Any, list[Any]], Floats]:
 def scales(mechanism: Any) -> tuple[Fraction, ...]:
     """Of the laws that are fixed beforehand: by column, or of looking at the distance."""
     changes, epsilon = changes_of(mechanism), Fraction(mechanism.epsilon)
-    window, together = window_of(mechanism)
+    _, together = window_of(mechanism)
     if isinstance(mechanism, UniformBudget):
         return tuple(change * together / epsilon for change in changes)
     if isinstance(mechanism, SampleOnce):

@@ -130,9 +130,9 @@ def _print(ways: Sequence[Way], inverse: bool) -> None:
             f"epsilon {_digits(way.total)}" if inverse else f"{_digits(100 * way.against_sum)} %"
         )
         noise = _digits(way.deviation, up=not inverse)
-        adaptive = "yes" if way.adaptive else "no: fixed in advance"
+        adaptive = "yes" if way.adaptive else "no"
         rows.append([way.method, way.noise, cost, noise, total, adaptive])
-    table([*names, "costs may change as you go"], rows)
+    table([*names, "costs may change"], rows)
 
 
 def _digits(value: float, up: bool = True) -> str:
@@ -159,8 +159,8 @@ def _remarks(ways: Sequence[Way], count: int, delta: float) -> list[str]:
     found = [
         "* standard deviation for one number, in units of its sensitivity; any pure promise is "
         "taken to be kept by Laplace noise",
-        "What is asked may depend on earlier answers in every line. Where costs are fixed in "
-        "advance, so is the number of releases.",
+        "What is asked may depend on earlier answers in every line. Where costs may not change as "
+        "you go, they and the number of releases are fixed in advance.",
     ]
     if delta == 0:
         found.append("Without --delta only the sum is known; --delta 1e-6 shows the others.")
