@@ -20,8 +20,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tempriv import tables
-from tempriv.aggregate import MOST, Counted, aggregate
 from tempriv.errors import DataRefusal, UsageRefusal
+from tempriv.events import MOST, Counted, aggregate
 from tempriv.units import Contribution, Event, WholeSeries, Window
 
 quick = settings(

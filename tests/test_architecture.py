@@ -23,12 +23,12 @@ FILES = sorted((SOURCE / "tempriv").rglob("*.py"))
 STAGES: tuple[tuple[tuple[str, ...], ...], ...] = (
     (
         (
-            *("errors", "version", "files", "spec", "units", "sensitivity"),
+            *("errors", "version", "files", "spec", "units", "sensitivities"),
             *("guarantees", "series", "columns"),
         ),
     ),
     (
-        ("tables", "clock", "reading", "aggregate"),
+        ("tables", "clock", "reading", "events"),
         (
             *("kernels", "kernels_budgets", "kernels_counting"),
             *("randomness", "thresholds", "geometric", "noise"),
@@ -186,7 +186,7 @@ OUTSIDERS: dict[str, dict[str, bool]] = {
         "columns": True,
         "series": True,
         "reading": True,
-        "aggregate": True,
+        "events": True,
         "releases": True,
         "after": True,
         "mechanisms.run": True,

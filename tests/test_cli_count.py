@@ -14,11 +14,11 @@ import pytest
 
 import tempriv as tp
 from tempriv import mechanisms
-from tempriv.aggregate import aggregate
 from tempriv.cli import main, options, recipes
 from tempriv.cli.recipes import RECIPES
 from tempriv.cli.showing import GUIDE, _example
 from tempriv.errors import UsageRefusal
+from tempriv.events import aggregate
 from tempriv.ledger import Ledger, Scope
 from tempriv.mechanisms import Laplace
 from tempriv.releases import NOT_PROTECTED, NOT_PROTECTED_OF_COUNTS

@@ -26,7 +26,7 @@ from tempriv.mechanisms.counting_tree import LONGEST, Epochs, Tree
 from tempriv.mechanisms.protocol import Track
 from tempriv.mechanisms.stream import resume
 from tempriv.randomness import Key
-from tempriv.sensitivity import sensitivity
+from tempriv.sensitivities import sensitivity
 from tempriv.units import Contribution, Event, Person, WholeSeries, Window
 from tests.conformance import plain_kernels, recorded
 from tests.reference import counting as reference

@@ -18,7 +18,7 @@ from tempriv.mechanisms.counting_changes import changes_of
 from tempriv.mechanisms.fourier import Spectrum, square_of, wave, whole_wave
 from tempriv.mechanisms.stream import resume
 from tempriv.randomness import Key
-from tempriv.sensitivity import sensitivity
+from tempriv.sensitivities import sensitivity
 from tempriv.units import Contribution, Event, Person, WholeSeries, Window
 
 UNITS = [

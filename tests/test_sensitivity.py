@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tempriv import sensitivity as module
 from tempriv.errors import UsageRefusal
-from tempriv.sensitivity import matrix_of, occupancy, running_count, sensitivity
+from tempriv.sensitivities import matrix_of, occupancy, running_count, sensitivity
 from tempriv.units import Contribution, Event, Near, Person, WholeSeries, Window
 
 quick = settings(max_examples=40, deadline=None, derandomize=True, database=None)

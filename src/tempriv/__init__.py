@@ -10,6 +10,7 @@ from tempriv import version as _version
 
 if TYPE_CHECKING:
     from tempriv.errors import BudgetRefusal, DataRefusal, Refusal
+    from tempriv.events import Counted, aggregate
     from tempriv.guarantees import (
         Approximate,
         Concentrated,
@@ -19,18 +20,31 @@ if TYPE_CHECKING:
         Pure,
     )
     from tempriv.ledger import Ledger, Receipt, Scope
+    from tempriv.mechanisms.budgets import (
+        BudgetAbsorption,
+        BudgetDistribution,
+        SampleOnce,
+        UniformBudget,
+    )
+    from tempriv.mechanisms.counting import RunningCount
+    from tempriv.mechanisms.fast import Fast
+    from tempriv.mechanisms.fourier import FourierPerturbation
+    from tempriv.mechanisms.memoized import MemoizedResponse
     from tempriv.mechanisms.run import release
+    from tempriv.mechanisms.sparse import SparseVector
     from tempriv.mechanisms.stream import Stream, resume
     from tempriv.mechanisms.value import Gaussian, Laplace, PlanarLaplace, RandomizedResponse
     from tempriv.randomness import Key
     from tempriv.releases import Release, read
+    from tempriv.sensitivities import sensitivity
     from tempriv.series import Series
-    from tempriv.units import Contribution, Event, Near, Person, WholeSeries, Window
+    from tempriv.units import Answers, Contribution, Event, Near, Person, WholeSeries, Window
 
 __version__ = _version.VERSION
 
 _ROOMS = {
     "errors": ("BudgetRefusal", "DataRefusal", "Refusal"),
+    "events": ("Counted", "aggregate"),
     "guarantees": (
         "Approximate",
         "Concentrated",
@@ -41,27 +55,46 @@ _ROOMS = {
     ),
     "ledger": ("Ledger", "Receipt", "Scope"),
     "mechanisms.stream": ("Stream", "resume"),
+    "mechanisms.budgets": (
+        "BudgetAbsorption",
+        "BudgetDistribution",
+        "SampleOnce",
+        "UniformBudget",
+    ),
+    "mechanisms.counting": ("RunningCount",),
+    "mechanisms.fast": ("Fast",),
+    "mechanisms.fourier": ("FourierPerturbation",),
+    "mechanisms.memoized": ("MemoizedResponse",),
     "mechanisms.run": ("release",),
+    "mechanisms.sparse": ("SparseVector",),
     "mechanisms.value": ("Gaussian", "Laplace", "PlanarLaplace", "RandomizedResponse"),
     "randomness": ("Key",),
     "releases": ("Release", "read"),
+    "sensitivities": ("sensitivity",),
     "series": ("Series",),
-    "units": ("Contribution", "Event", "Near", "Person", "WholeSeries", "Window"),
+    "units": ("Answers", "Contribution", "Event", "Near", "Person", "WholeSeries", "Window"),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
+    "Answers",
     "Approximate",
+    "BudgetAbsorption",
+    "BudgetDistribution",
     "BudgetRefusal",
     "Concentrated",
     "Contribution",
+    "Counted",
     "DataRefusal",
     "Event",
+    "Fast",
+    "FourierPerturbation",
     "Gaussian",
     "Guarantee",
     "Key",
     "Laplace",
     "Ledger",
+    "MemoizedResponse",
     "Near",
     "NoGuarantee",
     "Person",
@@ -72,15 +105,21 @@ __all__ = [
     "Receipt",
     "Refusal",
     "Release",
+    "RunningCount",
+    "SampleOnce",
     "Scope",
     "Series",
+    "SparseVector",
     "Stream",
+    "UniformBudget",
     "WholeSeries",
     "Window",
     "__version__",
+    "aggregate",
     "read",
     "release",
     "resume",
+    "sensitivity",
 ]
 
 

@@ -150,8 +150,9 @@ def pictures(
     elif kind_of(about) == "categories":
         drawn = [_choices(about, column, trace, was, wide) for trace, was in pairs]
     elif kind_of(about) == "alerts":
-        values = np.concatenate([trace.values[:, column] for trace in private or ()] or [[]])
-        edges = [*values[np.isfinite(values)], about["mechanism"]["threshold"]]
+        known = [trace.values[:, column] for trace in private or ()]
+        edges = [x for values in known for x in values[np.isfinite(values)].tolist()]
+        edges.append(about["mechanism"]["threshold"])
         span = _widened(float(min(edges)), float(max(edges)), 0.04)
         drawn = [_alerts(about, column, trace, was, span, wide) for trace, was in pairs]
     else:

@@ -130,7 +130,7 @@ def count(
     as_json: Json = False,
 ) -> None:
     """Count people's events and hand out the counts with a promise."""
-    from tempriv.aggregate import aggregate
+    from tempriv.events import aggregate
     from tempriv.mechanisms.run import Passage, series_of
 
     require(

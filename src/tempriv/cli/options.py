@@ -18,7 +18,7 @@ from tempriv.cli.recipes import RECIPES, Recipe
 from tempriv.errors import Refusal, require
 
 if TYPE_CHECKING:
-    from tempriv.aggregate import Counted
+    from tempriv.events import Counted
     from tempriv.ledger import Budget, Ledger
     from tempriv.mechanisms.protocol import Mechanism
     from tempriv.units import Unit

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from tempriv import spec, units
-from tempriv.aggregate import Counted
 from tempriv.columns import from_numpy, take_text
 from tempriv.errors import UsageRefusal, require
+from tempriv.events import Counted
 from tempriv.guarantees import Guarantee, NoGuarantee
 from tempriv.ledger import Ledger, Output, Scope
 from tempriv.mechanisms.forms import Integers

@@ -18,7 +18,7 @@ from tempriv.distributions import Plan
 from tempriv.mechanisms.counting import RunningCount
 from tempriv.mechanisms.sparse import SparseVector
 from tempriv.mechanisms.value import Laplace, RandomizedResponse
-from tempriv.sensitivity import occupancy, running_count, sensitivity
+from tempriv.sensitivities import occupancy, running_count, sensitivity
 from tempriv.studies import tables
 from tempriv.studies.sparse_loss import sparse_vector_loss
 from tempriv.studies.tables import Row, Verdict
