@@ -193,7 +193,9 @@ def require_length(dataset: str, limit: units.Unit, unit: units.Unit, scope: Sco
     limit, unit = (getattr(one, "each", one) for one in (limit, unit))
     if not isinstance(limit, units.WholeSeries) or scope.members == ():
         return
-    most = unit.length if isinstance(unit, units.WholeSeries) else scope.most_readings
+    known = [scope.most_readings] if scope.most_readings is not None else []
+    known += [unit.length] if isinstance(unit, units.WholeSeries) else []
+    most = min(known, default=None)
     require(
         most is not None and most <= limit.length,
         f"dataset {dataset!r} limits the loss of {limit.sentence}, and this release has "

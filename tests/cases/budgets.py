@@ -210,7 +210,7 @@ CASES: tuple[Case, ...] = (
     ),
     budget_case(
         "distribution, three steps",
-        BudgetDistribution(epsilon=16.0, bounds=(0, 1), unit=Window(3), grid=1),
+        BudgetDistribution(epsilon=12.0, bounds=(0, 1), unit=Window(3), grid=1),
         Small(BITS, 3, 1e-3),
         tight=False,
     ),

@@ -34,6 +34,7 @@ METHODS = ("square-root", "tree", "increments")
 
 Plan = SquareRoot | Tree | Epochs
 
+WIDEST_TREE = 1 << 20
 FINEST = 2.0**-34  # of the range
 NARROWEST = 2.0**-20  # the same for streams without an end, whose sums grow further
 
@@ -57,7 +58,7 @@ class RunningCount:
     >>> a_day.method_used, round(a_day.errors[0], 2)
     ('square-root', 3.22)
     >>> round(a_day.error_at(60), 2), round(a_day.window_error(1380, 1440), 2)
-    (2.78, 4.04)
+    (2.83, 3.61)
     """
 
     bounds: Bounds
@@ -93,7 +94,7 @@ class RunningCount:
         )
         object.__setattr__(self, "bounds", bounds_of(self.bounds))
         _whole("horizon", self.horizon, 1, LONGEST)
-        _whole("branching", self.branching, 2, ONE_LEVEL)
+        _whole("branching", self.branching, 2, WIDEST_TREE)
         _whole("bits", self.bits, 1, MOST_BITS)
         changes_of(self.unit, 1, 1.0, 1)
         limit = limit_of(self)
@@ -155,7 +156,7 @@ class RunningCount:
         if self.grid is not None or isinstance(self.unit, Contribution):
             return number_grids(self, 1.0)
         limit = limit_of(self)
-        # one grid step changed, for a range of one step
+        # the noise of one increment, as a part of the range
         least = changes_of(self.unit, 1, 1.0, limit)
         budget = float(self._share)
         scale = least.total / budget if self.epsilon else least.steps / math.sqrt(2 * budget)
