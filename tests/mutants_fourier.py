@@ -16,6 +16,7 @@ from tests.conformance import (
     compiled_and_plain_and_reference_agree,
     shape_is_free_of_values,
     the_promise_holds,
+    what_is_finished_stays_so,
 )
 from tests.mutants import broken, streaming
 
@@ -149,3 +150,18 @@ class RoundsCoefficients(Inside):
             noise = [self.noise(drawn, int(row), number) for row in first]
             made += (real + noise)[:, None] / 2.0**self._bits * wave(number, length)
         return made
+
+
+class EndsAgain(Stream):
+    """Does not tell the key that it has come to its end."""
+
+    def finish_block(self):
+        progress, self._progress = self._progress, None
+        out = super().finish_block()
+        self._progress = progress
+        return out
+
+
+@broken("a stream that can be finished again", "waves, event", what_is_finished_stays_so)
+class FinishedTwice(FourierPerturbation):
+    start = streaming(EndsAgain)

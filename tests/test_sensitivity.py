@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tempriv import sensitivity as module
+from tempriv import sensitivities as module
 from tempriv.errors import UsageRefusal
 from tempriv.sensitivities import matrix_of, occupancy, running_count, sensitivity
 from tempriv.units import Contribution, Event, Near, Person, WholeSeries, Window

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         SampleOnce,
         UniformBudget,
     )
-    from tempriv.mechanisms.counting import RunningCount
+    from tempriv.mechanisms.counting import RunningCount, window_sum
     from tempriv.mechanisms.fast import Fast
     from tempriv.mechanisms.fourier import FourierPerturbation
     from tempriv.mechanisms.memoized import MemoizedResponse
@@ -61,7 +61,7 @@ _ROOMS = {
         "SampleOnce",
         "UniformBudget",
     ),
-    "mechanisms.counting": ("RunningCount",),
+    "mechanisms.counting": ("RunningCount", "window_sum"),
     "mechanisms.fast": ("Fast",),
     "mechanisms.fourier": ("FourierPerturbation",),
     "mechanisms.memoized": ("MemoizedResponse",),
@@ -120,6 +120,7 @@ __all__ = [
     "release",
     "resume",
     "sensitivity",
+    "window_sum",
 ]
 
 
