@@ -235,7 +235,6 @@ def row_by_row(mechanism, readings, draw, track, absorbing, after):
     "no step is left out after one that absorbed",
     "absorption, window",
     the_promise_holds,
-    compiled_and_plain_and_reference_agree,
 )
 class NothingLeftOut(BudgetAbsorption):
     def perturb(self, readings, draw, track):
