@@ -14,8 +14,14 @@ from tempriv import noise
 from tempriv.audit import exact
 from tempriv.audit.exact import Comparison, Outcomes, audit, distribution
 from tempriv.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, Pure
-from tempriv.mechanisms import Gaussian, Laplace, PlanarLaplace, RandomizedResponse
-from tempriv.units import Event, Near, Person, Window
+from tempriv.mechanisms import (
+    Gaussian,
+    Laplace,
+    PlanarLaplace,
+    RandomizedResponse,
+    SparseVector,
+)
+from tempriv.units import Contribution, Event, Near, Person, WholeSeries, Window
 
 BOUNDED = {"bounds": (0, 2), "grid": 1}
 MECHANISMS = [
@@ -320,3 +326,31 @@ def test_readings_out_of_bounds_are_clipped_in_the_audit_too():
     mechanism = Laplace(epsilon=1.0, **BOUNDED)
     assert distribution(mechanism, (-1e300,), 1e-6) == distribution(mechanism, (0.0,), 1e-6)
     assert distribution(mechanism, (1e300,), 1e-6) == distribution(mechanism, (2.0,), 1e-6)
+
+
+# what a kernel asks row by row
+
+
+class AQuarterOfTheNoise(SparseVector):
+    @property
+    def laws(self):
+        return tuple(noise.DiscreteLaplace(law.scale / 4) for law in super().laws)
+
+
+@pytest.mark.parametrize("height", [8, 16, 24, 28, 40])
+def test_answers_that_are_all_but_certain_still_count(height):
+    """Far above the threshold the other answer is rare: its side must not be lost in rounding."""
+    given = {
+        "epsilon": 4.0,
+        "bounds": (0, height),
+        "threshold": 0,
+        "most": 1,
+        "grid": 1,
+        "threshold_share": 0.5,
+        "unit": Contribution(WholeSeries(2)),
+    }
+    near = (height - 1, height)
+    right = audit(SparseVector(**given), near, 2, 1e-9)
+    assert right.holds and right.found > 2
+    wrong = audit(AQuarterOfTheNoise(**given), near, 2, 1e-9)
+    assert not wrong.holds and wrong.found > 8

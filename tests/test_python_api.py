@@ -136,3 +136,11 @@ def test_the_example_of_the_readme_runs(tmp_path, monkeypatch):
     readme = Path(__file__).parents[1] / "README.md"
     code = readme.read_text().split("```python")[1].split("```")[0]
     exec(compile(code, "README.md", "exec"), {})
+
+
+def test_counts_of_several_groups_are_columns_and_not_series():
+    """One person may be in each of the groups, and every series would get the whole budget."""
+    table = pl.DataFrame({"room": ["a", "b"], "t": [0, 0], "people": [3, 4]})
+    counts = tp.Laplace(epsilon=1.0, bounds=(0, 9), unit=tp.Contribution())
+    with pytest.raises(tp.Refusal, match="columns of one table, not series"):
+        tp.release(table, counts, series="room", time="t", values="people")
