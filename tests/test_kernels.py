@@ -23,6 +23,7 @@ def test_kernels_are_compiled_unless_numba_is_switched_off():
         kernels.digit_sums,
         kernels.finish_sums,
         kernels.cells_and_ties,
+        kernels.floor_if_certain,
         kernels.geometric_by_log,
         kernels.sparse_vector,
     ]

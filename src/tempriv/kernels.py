@@ -104,20 +104,28 @@ def cells_and_ties(
 
 
 @njit(cache=True, nogil=True)
-def geometric_by_log(words: Array, scales: Array, out: Array, unsure: Array) -> int:
-    """floor(-scale * ln U) for U in (word, word + 1) / 2^63; list those not certain.
+def floor_if_certain(word: Any, scale: float) -> Any:
+    """floor(-scale * ln U) for U in (word, word + 1) / 2^63, the word's first 63 bits; or -1.
 
     The margin is a thousand times the error of the logarithm, so the floor is exact where it is
     taken, on any machine.
     """
+    digits = float(word >> np.uint64(1))
+    if digits == 0.0:
+        return -1  # a word of zeros leaves U without a lower bound
+    x = -scale * math.log((digits + 0.5) * 2.0**-63)
+    margin = scale * (1.0 / (digits + 0.25) + 2.0**-42 * 44.0)
+    low = math.floor(x - margin)
+    return low if low == math.floor(x + margin) else -1
+
+
+@njit(cache=True, nogil=True)
+def geometric_by_log(words: Array, scales: Array, out: Array, unsure: Array) -> int:
+    """Each word's ``floor_if_certain`` at its own scale; list those not certain."""
     found = 0
     for i in range(words.size):
-        word = float(words[i] >> np.uint64(1))
-        x = -scales[i] * math.log((word + 0.5) * 2.0**-63)
-        margin = scales[i] * (1.0 / (word + 0.25) + 2.0**-42 * 44.0)
-        low = math.floor(x - margin)
-        # a word of zeros leaves U without a lower bound
-        if low != math.floor(x + margin) or low < 0 or word == 0.0:
+        low = floor_if_certain(words[i], scales[i])
+        if low < 0:
             unsure[found] = i
             found += 1
         else:
@@ -149,15 +157,10 @@ def _laplace(noise: Any, row: int, scale: float) -> Any:
     """
     if noise.settled[row] != UNDECIDED:
         return noise.settled[row]
-    word = float(noise.sizes[row] >> np.uint64(1))
-    if word == 0.0:
-        return np.int64(UNDECIDED)
-    x = -scale * math.log((word + 0.5) * 2.0**-63)
-    margin = scale * (1.0 / (word + 0.25) + 2.0**-42 * 44.0)
-    size = math.floor(x - margin)
+    size = floor_if_certain(noise.sizes[row], scale)
     toss = float(noise.signs[row] >> np.uint64(11)) * 2.0**-53
     plus = 1.0 / (1.0 + math.exp(-1.0 / scale))
-    if size != math.floor(x + margin) or size < 0 or abs(toss - plus) <= MARGIN:
+    if size < 0 or abs(toss - plus) <= MARGIN:
         return np.int64(UNDECIDED)
     return np.int64(size) if toss < plus else np.int64(-1 - size)
 

@@ -60,6 +60,22 @@ def positive(name: str, value: Any) -> None:
     )
 
 
+def one_budget(epsilon: Any, rho: Any) -> None:
+    """For mechanisms that take either noise: Laplace's by epsilon, or Gauss's by rho."""
+    require(
+        epsilon is not None or rho is not None,
+        "epsilon=None: must be a number > 0, for Laplace noise; or rho=None: must be one, for "
+        "Gaussian noise",
+    )
+    for name, value in (("epsilon", epsilon), ("rho", rho)):
+        if value is not None:
+            positive(name, value)
+    require(
+        epsilon is None or rho is None,
+        f"epsilon={epsilon}: must be left out when rho is given; noise is Laplace's or Gauss's",
+    )
+
+
 def power_of_two_below(x: float) -> float:
     return math.ldexp(1.0, math.frexp(x)[1] - 1)
 

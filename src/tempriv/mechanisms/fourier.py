@@ -29,7 +29,7 @@ from tempriv.mechanisms.forms import (
     Integers,
     Numbers,
     bounds_of,
-    positive,
+    one_budget,
     power_of_two_below,
 )
 from tempriv.mechanisms.protocol import Draw, Track, limit_of
@@ -177,19 +177,7 @@ class FourierPerturbation:
     )
 
     def __post_init__(self) -> None:
-        require(
-            self.epsilon is not None or self.rho is not None,
-            "epsilon=None: must be a number > 0, for Laplace noise; or rho=None: must be one, for "
-            "Gaussian noise",
-        )
-        for name, value in (("epsilon", self.epsilon), ("rho", self.rho)):
-            if value is not None:
-                positive(name, value)
-        require(
-            self.epsilon is None or self.rho is None,
-            f"epsilon={self.epsilon}: must be left out when rho is given; noise is Laplace's or "
-            "Gauss's",
-        )
+        one_budget(self.epsilon, self.rho)
         object.__setattr__(self, "bounds", bounds_of(self.bounds))
         changes_of(self.unit, 1, 1.0, 1)
         _whole("horizon", self.horizon, MOST_WORK)
