@@ -25,6 +25,8 @@ def test_kernels_are_compiled_unless_numba_is_switched_off():
         kernels.cells_and_ties,
         kernels.floor_if_certain,
         kernels.geometric_by_log,
+        kernels.cells_per_digit,
+        kernels.all_cells,
         kernels.sparse_vector,
     ]
     assert all((plain(kernel) is not kernel) == COMPILED for kernel in loops)
@@ -138,3 +140,26 @@ def test_logarithms_are_the_same_compiled_and_plain(rng):
     both = (out != -99) & (other != -99)
     np.testing.assert_array_equal(out[both], other[both])
     assert both.sum() > 0.9 * len(words)
+
+
+@pytest.mark.parametrize("first", [0.2, 0.7, 1 - 2**-31], ids=str)
+def test_cells_by_half_a_word_are_the_same_compiled_and_plain_and_right(first, rng):
+    """All cells but the first are alike: a guess finds them, and a check tells what is in doubt."""
+    cuts = [first + i * (1 - first) / 7 for i in range(7)]
+    floors = np.array([-1, *(int(cut * 2**32) for cut in cuts), 2**32], dtype=np.int64)
+    digits = rng.integers(0, 2**32, 5000, dtype=np.uint32)
+    digits[:2] = [0, 2**32 - 1]
+    digits[2:9] = floors[1:-1]  # a cut's own digits do not tell the side
+    results = []
+    for all_cells in (kernels.all_cells, plain(kernels.all_cells)):
+        cells, unsure = np.full(5000, -99, dtype=np.int64), np.full(5000, -99, dtype=np.intp)
+        found = all_cells(digits, floors, cells, unsure)
+        results.append((cells, unsure[:found].tolist()))
+    np.testing.assert_array_equal(results[0][0], results[1][0])
+    assert results[0][1] == results[1][1]
+    cells, unsure = results[0]
+    sure = np.setdiff1d(np.arange(5000), unsure)
+    right = np.searchsorted(floors[1:-1], digits.astype(np.int64), side="right")
+    np.testing.assert_array_equal(cells[sure], right[sure])
+    assert set(range(2, 9)) <= set(unsure)
+    assert first > 0.9 or len(unsure) == 7, "only a cut's own digits are in doubt"

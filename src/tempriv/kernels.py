@@ -176,19 +176,43 @@ def above(noise: Any, row: int, cut: int) -> bool:
     return bool(noise[row] > cut) if isinstance(noise, np.ndarray) else noise.above(row, cut)
 
 
-def at(noise: Any, row: int) -> int:
+def at(noise: Any, row: Any) -> int:
     """The draw of a row: of drawn numbers, or of what an audit lists."""
     return int(noise[row] if isinstance(noise, np.ndarray) else noise.at(row))
 
 
+class Halves(NamedTuple):
+    """The first 32 digits of a uniform number a row, and the cells that they fall into.
+
+    Cell c lies between the cuts whose digits are ``floors[c]`` and ``floors[c + 1]``; all cells but
+    the first are alike. So a cell is guessed, which costs less than a search, and then checked.
+    """
+
+    digits: Array
+    floors: Array
+
+
+def parts(noise: Any) -> tuple[Any, Any]:
+    """Halves, or drawn numbers or what an audit lists and no floors, for a kernel to take."""
+    return noise if isinstance(noise, Halves) else (noise, None)
+
+
+@njit(cache=True, nogil=True)
+def cells_per_digit(floors: Array) -> float:
+    """How the cells after the first follow each other; without floors, nothing."""
+    if floors is None:
+        return 0.0
+    return float((floors.size - 2) / (floors[floors.size - 1] - floors[1]))
+
+
 def suited(kernel: Any, *noise: Any) -> Any:
     """The compiled kernel for drawn numbers and words; its plain Python for an audit's outcomes."""
-    if all(isinstance(one, (np.ndarray, Scalable)) for one in noise):
+    if all(isinstance(one, (np.ndarray, Scalable, Halves)) for one in noise):
         return kernel
     return getattr(kernel, "py_func", kernel)
 
 
-# compiled, the three take arrays; as plain Python they take whatever has their methods
+# compiled, they take arrays; as plain Python they take whatever has their methods
 
 
 @overload(laplace, strict=False)
@@ -204,6 +228,21 @@ def _compile_above(noise: Any, row: Any, cut: Any) -> Any:
 @overload(at, strict=False)
 def _compile_at(noise: Any, row: Any) -> Any:
     return lambda noise, row: noise[row]
+
+
+@njit(cache=True, nogil=True)
+def all_cells(digits: Array, floors: Array, cells: Array, unsure: Array) -> int:
+    """The cell of every number; lists those that more digits have to decide."""
+    rate = cells_per_digit(floors)
+    found = 0
+    for row in range(cells.size):
+        number = np.int64(digits[row])
+        cell = max(0, int((number - floors[1]) * rate + 1.0))
+        cells[row] = cell
+        if not (floors[cell] < number and number < floors[cell + 1]):
+            unsure[found] = row
+            found += 1
+    return found
 
 
 @njit(cache=True, nogil=True)

@@ -66,7 +66,7 @@ def draw(law: Law, runs: Sequence[Run], purpose: str) -> Integers:
     return out
 
 
-def _until_accepted(words: Words, draw: Callable[[Words, Rows], tuple[Integers, Rows]]) -> Integers:
+def until_accepted(words: Words, draw: Callable[[Words, Rows], tuple[Integers, Rows]]) -> Integers:
     """Rejection sampling: rows that the draw names are drawn again from the next lanes."""
     left, attempt = np.arange(words.count), 0
     values, rejected = draw(words.branch(0), left)
@@ -143,7 +143,7 @@ def discrete_laplace_varying(scales: Floats, words: Words) -> Integers:
     def draw(lanes: Words, rows: Rows) -> tuple[Integers, Rows]:
         return geometric_varying_signed(scales[rows], lanes)
 
-    return _until_accepted(words, draw)
+    return until_accepted(words, draw)
 
 
 class ScalableLaplace:
@@ -217,7 +217,7 @@ class DiscreteGaussian:
             accepted = _with_probability_exp(lanes.branch(LEVELS), rate, exact)
             return value, np.flatnonzero(~accepted)
 
-        return _until_accepted(words, draw)
+        return until_accepted(words, draw)
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ class Staircase:
             minus = (lanes.take(1) >> np.uint64(63)).astype(np.bool_)
             return np.where(minus, -size, size), np.flatnonzero(minus & (size == 0))
 
-        return _until_accepted(words, draw)
+        return until_accepted(words, draw)
 
 
 def _uniform(words: Words, choices: int) -> Integers:
@@ -280,7 +280,7 @@ def _uniform(words: Words, choices: int) -> Integers:
         word = lanes.take()
         return (word % np.uint64(choices)).astype(np.int64), np.flatnonzero(word > last)
 
-    return _until_accepted(words, draw)
+    return until_accepted(words, draw)
 
 
 @dataclass(frozen=True)
@@ -446,4 +446,4 @@ class PlanarLattice:
             accepted = _with_probability_exp(lanes.branch(2), excess, exact)
             return np.stack([i, j], axis=1), np.flatnonzero(~accepted)
 
-        return _until_accepted(words, draw)
+        return until_accepted(words, draw)

@@ -18,7 +18,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ EPOCH = 1 << 16
 
 # a counter block is a 96-bit lane and a 32-bit block number, two words to a block
 LANE_BYTES, BLOCK_BYTES = 12, 4
+CIPHER_BYTES = LANE_BYTES + BLOCK_BYTES
 BRANCH_BITS = 12
 
 _ZEROS = memoryview(bytes(8 * (EPOCH + 2)))
@@ -320,10 +321,17 @@ class Words:
 
     def take(self, lane: int = 0) -> npt.NDArray[np.uint64]:
         """One word for every row."""
+        return self._words(lane, np.uint64)
+
+    def take_half(self, lane: int) -> npt.NDArray[np.uint32]:
+        """Half a word for every row, from a lane that gives no whole ones: twice as fast."""
+        return self._words(lane, np.uint32)
+
+    def _words(self, lane: int, kind: type) -> npt.NDArray[Any]:
         prefix = self._prefix(self._lane, lane)
         if self._rows is None:
-            return self._take_all(prefix)
-        return self._take(self._rows, np.frombuffer(prefix, dtype=">u4"))
+            return self._take_all(prefix, kind)
+        return self._take(self._rows, np.frombuffer(prefix, dtype=">u4"), kind)
 
     def take_branches(
         self, rows: npt.NDArray[np.intp], numbers: npt.NDArray[np.intp], count: int
@@ -331,38 +339,44 @@ class Words:
         """One word each for some rows (rising, maybe repeated), from the branch of that number."""
         prefixes = b"".join(self._prefix(self.branch(i)._lane, 0) for i in range(count))
         lanes = np.frombuffer(prefixes, dtype=">u4").reshape(count, 3)
-        return self._take(rows if self._rows is None else self._rows[rows], lanes[numbers])
+        places = rows if self._rows is None else self._rows[rows]
+        return self._take(places, lanes[numbers], np.uint64)
 
     def _prefix(self, branch: int, lane: int) -> bytes:
         require(0 <= lane < 1 << BRANCH_BITS, f"lane {lane}: too many", KeyReuse)
         return ((branch << BRANCH_BITS) + lane).to_bytes(LANE_BYTES, "big")
 
-    def _take_all(self, prefix: bytes) -> npt.NDArray[np.uint64]:
-        # a run that starts at an odd step begins in the middle of a counter block: take the block
-        # whole, one word too early, and let the run before it overwrite that word
-        out = np.empty(self.count + 1, dtype=np.uint64)
+    def _take_all(self, prefix: bytes, kind: type) -> npt.NDArray[Any]:
+        # a run may start in the middle of a counter block: take the block whole, some words too
+        # early, and let the run before it overwrite those
+        width = np.dtype(kind).itemsize
+        extra = CIPHER_BYTES // width - 1
+        out: npt.NDArray[Any] = np.empty(self.count + extra, dtype=kind)
         view = memoryview(out.data).cast("B")
         for i in range(len(self._keys) - 1, -1, -1):
             start, low, high = self._starts[i], self._offsets[i], self._offsets[i + 1]
-            counter = prefix + (start >> 1).to_bytes(BLOCK_BYTES, "big")
-            low += 1 - (start & 1)
+            counter = prefix + (start // (extra + 1)).to_bytes(BLOCK_BYTES, "big")
+            low += extra - start % (extra + 1)
             cipher = Cipher(algorithms.AES(self._keys[i]), modes.CTR(counter)).encryptor()
-            cipher.update_into(_ZEROS[: 8 * (high + 1 - low)], view[8 * low :])
-        return out[1:]
+            cipher.update_into(_ZEROS[: width * (high + extra - low)], view[width * low :])
+        return out[extra:]
 
     def _take(
-        self, rows: npt.NDArray[np.intp], lanes: npt.NDArray[np.uint32]
-    ) -> npt.NDArray[np.uint64]:
-        out = np.empty(len(rows), dtype=np.uint64)
+        self, rows: npt.NDArray[np.intp], lanes: npt.NDArray[np.uint32], kind: type
+    ) -> npt.NDArray[Any]:
+        each = CIPHER_BYTES // np.dtype(kind).itemsize
+        out: npt.NDArray[Any] = np.empty(len(rows), dtype=kind)
         piece = np.searchsorted(self._offsets, rows, side="right") - 1
         step = rows + (np.array(self._starts) - np.array(self._offsets[:-1]))[piece]
         counters = np.empty((len(rows), 4), dtype=">u4")
         counters[:, :3] = lanes
-        counters[:, 3] = step >> 1
+        counters[:, 3] = step // each
         edges = [*np.flatnonzero(np.diff(piece, prepend=-1)).tolist(), len(rows)]
         for low, high in itertools.pairwise(edges):
             # counter mode at scattered counters is the block cipher on the counters themselves
             cipher = Cipher(algorithms.AES(self._keys[piece[low]]), modes.ECB()).encryptor()
-            stream = np.frombuffer(cipher.update(counters[low:high].tobytes()), dtype=np.uint64)
-            out[low:high] = stream.reshape(-1, 2)[np.arange(high - low), step[low:high] & 1]
+            found: npt.NDArray[Any] = np.frombuffer(
+                cipher.update(counters[low:high].tobytes()), dtype=kind
+            )
+            out[low:high] = found.reshape(-1, each)[np.arange(high - low), step[low:high] % each]
         return out

@@ -14,8 +14,11 @@ from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
 from tempriv.errors import UsageRefusal, require
-
-Example = tuple[Any, ...]
+from tempriv.units_order import ORDER as ORDER
+from tempriv.units_order import BlockSwap as BlockSwap
+from tempriv.units_order import Example as Example
+from tempriv.units_order import SlotOrigin as SlotOrigin
+from tempriv.units_order import Swap as Swap
 
 
 @runtime_checkable
@@ -390,7 +393,10 @@ class Near:
         )
 
 
-ALL: tuple[type, ...] = (Event, Window, WholeSeries, Person, Contribution, Answers, Near)
+ALL: tuple[type, ...] = (
+    *(Event, Window, WholeSeries, Person, Contribution, Answers, Near),
+    *ORDER,
+)
 
 
 def steps(have: Unit, want: Unit) -> int | None:
@@ -412,6 +418,10 @@ def steps(have: Unit, want: Unit) -> int | None:
         return None if one is None else one * want.max_series
     if isinstance(have, Person):
         return steps(have.each, want)
+    if isinstance(want, (Swap, BlockSwap, SlotOrigin)):
+        return _steps_to_order(have, want)
+    if isinstance(have, ORDER):
+        return None  # a value may be replaced by one that is nowhere near
     if isinstance(want, Contribution):
         return _steps_to_contribution(have, want)
     if isinstance(have, Contribution):
@@ -440,3 +450,18 @@ def _steps_to_contribution(have: Unit, want: Contribution) -> int | None:
     ) * (steps(have.each, want.each) or 0)
     # what goes up and what goes down are two links where the promise is for one way only
     return links * (2 if want.signed and not have.signed else 1)
+
+
+def _steps_to_order(have: Unit, want: Swap | BlockSwap | SlotOrigin) -> int | None:
+    """Two readings that trade places are two readings replaced."""
+    if isinstance(have, SlotOrigin):
+        covered = isinstance(want, SlotOrigin) and want.window <= have.window
+        return 1 if covered else None
+    if isinstance(have, BlockSwap):
+        return 1 if isinstance(want, BlockSwap) and have.covers(want) else None
+    if isinstance(have, Swap):
+        # there by short swaps, and back again for what was carried along
+        return 2 * math.ceil(want.span / have.span) - 1
+    if isinstance(have, (Event, Window, WholeSeries)):
+        return 1 if have.readings > want.span else 2
+    return None

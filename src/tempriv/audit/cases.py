@@ -222,9 +222,9 @@ class Probe(exact.Outcomes):
         super().__init__([], tail)
         self._number = number
 
-    def draw(self, law: Law, purpose: str) -> Integers:
+    def draw(self, law: Law, purpose: str, rows: Integers | None = None) -> Integers:
         _require_few(law, self._tail)
-        return super().draw(law, purpose)
+        return super().draw(law, purpose, rows)
 
     __call__ = draw
 

@@ -6,6 +6,7 @@ probabilities. Nothing describes the mechanism a second time: what is enumerated
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import defaultdict
@@ -18,10 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, rho_for
-from tempriv.mechanisms.forms import Places
+from tempriv.mechanisms.forms import Places, Rows
 from tempriv.mechanisms.protocol import Mechanism, Track
 from tempriv.noise import DiscreteGaussian, DiscreteLaplace, Law
-from tempriv.units import Example, Person, Unit
+from tempriv.order_laws import Ties
+from tempriv.series import EMPTY
+from tempriv.units import Example, Person, SlotOrigin, Unit
 
 Distribution = dict[Hashable, float]
 
@@ -52,13 +55,18 @@ class Outcomes:
         self.rows = rows
         self._drawn: dict[str, tuple[Law, npt.NDArray[np.int64]]] = {}
         self._rows: dict[str, RowByRow] = {}
+        self._some: dict[str, set[int]] = {}
 
-    def draw(self, law: Law, purpose: str) -> npt.NDArray[np.int64]:
+    def draw(
+        self, law: Law, purpose: str, rows: npt.NDArray[np.int64] | None = None
+    ) -> npt.NDArray[np.int64]:
         """As the keyed source: one draw for each row, here the outcome that the path says.
 
         Equal purposes have equal words, so a second draw for one purpose is the first again.
         """
         assert purpose not in self._rows, f"{purpose!r}: drawn again from the same words"
+        if rows is not None:
+            return self._for_some(law, purpose, rows)
         if purpose in self._drawn:
             before, values = self._drawn[purpose]
             assert before == law, f"{purpose!r}: two laws drawn from the same words"
@@ -68,6 +76,18 @@ class Outcomes:
         return self._drawn[purpose][1]
 
     __call__ = draw
+
+    def _for_some(
+        self, law: Law, purpose: str, rows: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        asked = self._some.setdefault(purpose, set())
+        assert asked.isdisjoint(rows.tolist()), f"{purpose!r}: drawn again from the same words"
+        asked.update(rows.tolist())
+        if isinstance(law, Ties):
+            # every order of these rows, by the place of each
+            orders = list(itertools.permutations(range(len(rows))))
+            return np.array(self.pick([(one, 1 / len(orders)) for one in orders]), dtype=np.int64)
+        return np.array([self.pick(_outcomes(law, self._tail)) for _ in rows], dtype=np.int64)
 
     def each(self, law: Law, purpose: str) -> RowByRow:
         """Outcomes are listed for the rows that ask, and no more of them than they ask about."""
@@ -181,6 +201,13 @@ def distribution(
     The example is one of the unit's, the mechanism's own unless another is given.
     """
 
+    if isinstance(mechanism.form, Rows):
+        moved: Distribution = defaultdict(float)
+        mover: Any = mechanism  # frozen, so hashable
+        for slots, probability in slot_law(mover, len(example), tail).items():
+            moved[_moved(example, *slots)] += probability
+        return dict(moved)
+
     def run(source: Outcomes) -> Hashable:
         many = example if isinstance(unit or mechanism.unit, Person) else (example,)
         return tuple(_run_series(mechanism, one, source) for one in many)
@@ -192,7 +219,10 @@ def distribution(
 
 
 def _run_series(mechanism: Mechanism, readings: Example, source: Outcomes) -> Hashable:
+    if isinstance(mechanism.form, Rows):
+        return _moved(readings, *_slots(mechanism, len(readings), source))
     source.begin(len(readings))
+    assert mechanism.form.columns is not None
     values = np.array(readings, dtype=np.float64).reshape(len(readings), mechanism.form.columns)
     if isinstance(mechanism.form, Places):
         values = mechanism.form.degrees(values)
@@ -200,6 +230,40 @@ def _run_series(mechanism: Mechanism, readings: Example, source: Outcomes) -> Ha
     outputs = mechanism.perturb(mechanism.form.to_grid(values), source, track)
     rows = tuple(map(tuple, np.asarray(outputs).tolist()))
     return (rows, tuple(track.status.tolist())) if mechanism.has_status else rows
+
+
+Slots = tuple[tuple[int, ...], tuple[int, ...]]
+"""Which step the row in each slot came from (-1: none), and the statuses."""
+
+
+def _slots(mechanism: Mechanism, length: int, source: Outcomes) -> Slots:
+    """Where the rows of a series go, to its very end; what is in them does not matter."""
+    form = mechanism.form
+    assert isinstance(form, Rows)
+    total = length + form.latency
+    source.begin(total)
+    track = Track.fresh(mechanism, 1, total)
+    track.missing[length:] = True
+    ages = mechanism.perturb(np.zeros((total, 0), dtype=np.int64), source, track)[:, 0]
+    newest = np.full(total, total - 1) if mechanism.takes_whole else np.arange(total)
+    sources, status = newest - ages, track.status
+    sources[ages < 0], status[ages < 0] = -1, EMPTY
+    return tuple(sources[form.latency :].tolist()), tuple(status[form.latency :].tolist())
+
+
+def _moved(readings: Example, sources: tuple[int, ...], status: tuple[int, ...]) -> Hashable:
+    rows = tuple(None if source < 0 else readings[source] for source in sources)
+    return rows, status
+
+
+@functools.lru_cache(maxsize=64)
+def slot_law(mechanism: Any, length: int, tail: float = TAIL) -> dict[Slots, float]:
+    """The law of where the rows of a series of that length go, for mechanisms that move rows."""
+    found: dict[Slots, float] = defaultdict(float)
+    slots: Any
+    for slots, probability in _paths(lambda source: _slots(mechanism, length, source), tail):
+        found[slots] += probability
+    return dict(found)
 
 
 @dataclass(frozen=True)
@@ -261,6 +325,24 @@ class Comparison:
         return worst
 
 
+def _glimpses(one: Distribution, other: Distribution, slots: Sequence[int]) -> Comparison:
+    """Two laws as someone sees them who looks at a single slot, whichever tells the most."""
+    both = []
+    for slot in slots:
+        seen: list[Distribution] = []
+        for law in (one, other):
+            glimpse: Distribution = defaultdict(float)
+            for output, probability in law.items():
+                rows: Any = output
+                glimpse[rows[0][slot]] += probability
+            seen.append(glimpse)
+        slot_view = Comparison.of(*seen)
+        if slot_view.alone > ROUNDING:
+            return slot_view
+        both += slot_view.both
+    return Comparison(both, 0.0, 0.0)
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What enumeration found: the worst loss over all neighbours, beside the promise."""
@@ -304,7 +386,14 @@ def audit(
     examples: Sequence[Example] = list(itertools.product(alphabet, repeat=length))
     if isinstance(unit, Person):
         examples = list(itertools.product(examples, repeat=unit.max_series))
-    laws = {example: distribution(mechanism, example, tail, unit) for example in examples}
+    if isinstance(mechanism.form, Rows):
+        # readings that all differ show the most: any others are made of them by renaming
+        examples = [tuple(range(length))]
+
+    @functools.cache
+    def law(example: Example) -> Distribution:
+        return distribution(mechanism, example, tail, unit)
+
     concentrated = isinstance(promise.loss, Concentrated)
     claimed = promise.loss.rho if isinstance(promise.loss, Concentrated) else promise.loss.epsilon
     allowed = promise.loss.delta if isinstance(promise.loss, Approximate) else 0.0
@@ -313,7 +402,10 @@ def audit(
     for example in examples:
         for other in unit.neighbours(example, alphabet):
             pairs += 1
-            compared = Comparison.of(laws[example], laws[other])
+            if isinstance(unit, SlotOrigin):
+                compared = _glimpses(law(example), law(other), unit.slots(example, other))
+            else:
+                compared = Comparison.of(law(example), law(other))
             loss = compared.concentrated_loss if concentrated else compared.pure_loss
             found = loss(claimed)
             if found > worst:

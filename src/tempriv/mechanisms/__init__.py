@@ -16,6 +16,9 @@ from tempriv.mechanisms.counting import RunningCount
 from tempriv.mechanisms.fast import Fast
 from tempriv.mechanisms.fourier import FourierPerturbation
 from tempriv.mechanisms.memoized import MemoizedResponse
+from tempriv.mechanisms.order import Backward, Forward
+from tempriv.mechanisms.order_swap import BlockShuffle, NoisyOrder
+from tempriv.mechanisms.order_threshold import DualThreshold, Threshold
 from tempriv.mechanisms.protocol import Mechanism
 from tempriv.mechanisms.sparse import SparseVector
 from tempriv.mechanisms.value import Gaussian, Laplace, PlanarLaplace, RandomizedResponse
@@ -24,6 +27,7 @@ ALL: tuple[type, ...] = (
     *(Laplace, Gaussian, RandomizedResponse, PlanarLaplace, MemoizedResponse, SparseVector),
     *(UniformBudget, SampleOnce, BudgetDistribution, BudgetAbsorption, Fast),
     *(RunningCount, FourierPerturbation),
+    *(Backward, Forward, Threshold, DualThreshold, BlockShuffle, NoisyOrder),
 )
 
 

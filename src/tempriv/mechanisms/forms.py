@@ -32,7 +32,8 @@ class Form(Protocol):
     """The way of a reading onto the grid and of an output off it."""
 
     @property
-    def columns(self) -> int: ...
+    def columns(self) -> int | None:
+        """How many columns it is set up for; None takes any number of them."""
 
     @property
     def bounds(self) -> Bounds | None:
@@ -276,6 +277,32 @@ def names_of(block: Block, categories: Categories) -> npt.NDArray[np.object_]:
         known = np.array([*column, None], dtype=object)
         names[:, j] = known[np.where(block.missing[:, j], -1, block.values[:, j].astype(np.int64))]
     return names
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Whole rows, of any number of columns of any kind, that are moved in time and never changed.
+
+    A row that came in ``reach`` steps ago can still come out; the slot of a step comes out with
+    the row that comes in ``latency`` steps later.
+    """
+
+    reach: int
+    latency: int = 0
+
+    columns = None
+    bounds = None
+    categories = None
+
+    def to_grid(self, values: Floats) -> Integers:
+        """Nothing: which row goes where does not depend on what is in it."""
+        return np.zeros((len(values), 0), dtype=np.int64)
+
+    def from_grid(self, outputs: Integers) -> Floats:
+        raise NotImplementedError("rows are carried by tempriv.mechanisms.moving")
+
+    def missing_after(self, missing: Flags) -> Flags:
+        raise NotImplementedError("rows are carried by tempriv.mechanisms.moving")
 
 
 @dataclass(frozen=True)

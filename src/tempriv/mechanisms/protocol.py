@@ -16,9 +16,12 @@ import numpy.typing as npt
 from tempriv import noise
 from tempriv.errors import DataRefusal, UsageRefusal, require
 from tempriv.guarantees import Guarantee, NoGuarantee, Published
-from tempriv.mechanisms.forms import Form, Integers
+from tempriv.kernels_order import Carriage
+from tempriv.mechanisms.forms import Form, Integers, Rows
+from tempriv.mechanisms.moving import Held, move_block
 from tempriv.noise import Law
-from tempriv.randomness import Key, Run
+from tempriv.order_laws import Lag, Place
+from tempriv.randomness import Key, Run, Words
 from tempriv.series import EMPTY, Block, Flags
 from tempriv.units import Contribution, Person, Unit, WholeSeries
 
@@ -29,11 +32,17 @@ if TYPE_CHECKING:
 class Draw(Protocol):
     """Where a mechanism gets its randomness: keyed noise, or every outcome in an audit."""
 
-    def __call__(self, law: Law, purpose: str) -> Integers:
-        """One draw of the law for every row of the block at hand, for the named purpose."""
+    def __call__(self, law: Law, purpose: str, rows: Integers | None = None) -> Integers:
+        """One draw of the law for every row of the block at hand, for the named purpose.
+
+        Or for some of the rows, given by rising position.
+        """
 
     def each(self, law: Law, purpose: str) -> Any:
-        """The same for a kernel that asks row by row, by ``kernels.at`` or ``kernels.above``."""
+        """The same for a kernel that asks row by row, by ``kernels.at`` or ``kernels.above``.
+
+        See ``order.decided`` for ``kernels.Halves``, which may be unsure of a row.
+        """
 
     def scalable(self, purpose: str) -> Any:
         """As ``noise.ScalableLaplace``: Laplace noise whose scale a kernel finds as it goes."""
@@ -45,10 +54,14 @@ class KeyedDraw:
     def __init__(self, runs: Sequence[Run]):
         self.runs = runs
 
-    def __call__(self, law: Law, purpose: str) -> Integers:
+    def __call__(self, law: Law, purpose: str, rows: Integers | None = None) -> Integers:
+        if rows is not None:
+            return law.sample(Words(self.runs, purpose).only(rows))
         return noise.draw(law, self.runs, purpose)
 
     def each(self, law: Law, purpose: str) -> Any:
+        if isinstance(law, (Lag, Place)):
+            return law.halves(Words(self.runs, purpose))
         return self(law, purpose)
 
     def scalable(self, purpose: str) -> noise.ScalableLaplace:
@@ -59,6 +72,10 @@ class KeyedDraw:
 class Track:
     """Where the series of a block stand, and what the mechanism remembers of each.
 
+    Where whole rows are moved, ``missing`` says in one column which of them are none: steps after
+    the end of a series, while its last rows come out. A ``carriage`` takes rows to their slots
+    while a kernel decides on them, which costs next to nothing then.
+
     ``memory`` has a row of whole numbers for each series, zeros at its start, and is changed in
     place. ``status`` is filled in by mechanisms that have statuses.
     """
@@ -68,6 +85,7 @@ class Track:
     missing: Flags
     memory: Integers
     status: npt.NDArray[np.int8] = field(init=False)
+    carriage: Carriage = field(default_factory=Carriage)
 
     def __post_init__(self) -> None:
         self.status = np.zeros(len(self.missing), dtype=np.int8)
@@ -78,7 +96,7 @@ class Track:
         return cls(
             counts=np.full(series, rows, dtype=np.int64),
             starts=np.zeros(series, dtype=np.int64),
-            missing=np.zeros((series * rows, mechanism.form.columns), dtype=np.bool_),
+            missing=np.zeros((series * rows, mechanism.form.columns or 1), dtype=np.bool_),
             memory=np.zeros((series, mechanism.slots), dtype=np.int64),
         )
 
@@ -102,7 +120,10 @@ class Mechanism(Protocol):
     bounded_memory: ClassVar[bool]  # a stream holds no more however long it runs
     accepts_null: ClassVar[bool]  # missing readings stay missing and others are unaffected
     has_status: ClassVar[bool]  # outputs may repeat earlier ones or be empty, and say so
-    takes_whole: ClassVar[bool]  # nothing comes out before the last reading is in
+
+    @property
+    def takes_whole(self) -> bool:
+        """Whether nothing comes out before the last reading is in."""
 
     @property
     def slots(self) -> int:
@@ -138,6 +159,12 @@ class Mechanism(Protocol):
     def start(self, key: Key, series: str = "series") -> Stream: ...
 
 
+def errors_of(mechanism: Mechanism, columns: int) -> tuple[float, ...]:
+    """Its expected error for each of so many columns; rows moved whole have one for all."""
+    errors = mechanism.errors
+    return errors * columns if isinstance(mechanism.form, Rows) else errors
+
+
 def limit_of(mechanism: Mechanism) -> int | None:
     """The most readings of a series that the mechanism takes and its promise covers."""
     unit = mechanism.unit
@@ -151,7 +178,7 @@ def on_grid(mechanism: Mechanism, block: Block) -> Integers:
     """The readings as the mechanism takes them; a block it is not set up for is refused."""
     width = block.values.shape[1]
     require(
-        width == mechanism.form.columns,
+        mechanism.form.columns in (None, width),
         f"{width} value column{'s'[: width != 1]}, but the mechanism is set up for "
         f"{mechanism.form.columns}: give bounds (or categories) for each column",
         UsageRefusal,
@@ -164,6 +191,8 @@ def on_grid(mechanism: Mechanism, block: Block) -> Integers:
         "a greater length, or the mechanism a greater horizon",
         DataRefusal,
     )
+    if isinstance(mechanism.form, Rows):
+        return mechanism.form.to_grid(block.values)
     return mechanism.form.to_grid(np.where(block.missing, 0.0, block.values))
 
 
@@ -173,11 +202,14 @@ def perturb_block(
     runs: Sequence[Run],
     memory: Integers | None = None,
     readings: Integers | None = None,
+    held: Held | None = None,
+    ending: bool = False,
 ) -> Block:
     """Pass a block of one or many series through a mechanism.
 
     ``memory`` has a row for each series of the block and is brought up to date; ``readings`` are
-    those of ``on_grid``, where they have been asked for already.
+    those of ``on_grid``, where they have been asked for already. Where rows are moved, ``held`` has
+    the earlier rows of each series that may still come out, and ``ending`` asks for all that do.
 
     Guarantees:
         - the output of a row depends on readings and keyed noise of its own series only, and on
@@ -189,6 +221,8 @@ def perturb_block(
         readings = on_grid(mechanism, block)
     if memory is None:
         memory = np.zeros((len(block.ids), mechanism.slots), dtype=np.int64)
+    if isinstance(mechanism.form, Rows):
+        return move_block(mechanism, block, runs, memory, held or [None] * len(block.ids), ending)
     track = Track(block.counts, block.starts, block.missing, memory)
     outputs = mechanism.perturb(readings, KeyedDraw(runs), track)
     empty = (track.status == EMPTY)[:, None]

@@ -23,8 +23,9 @@ from tempriv.errors import UsageRefusal, require
 from tempriv.events import Counted
 from tempriv.guarantees import Guarantee, NoGuarantee
 from tempriv.ledger import Ledger, Output, Scope
-from tempriv.mechanisms.forms import Integers
-from tempriv.mechanisms.protocol import Mechanism, perturb_block, promise
+from tempriv.mechanisms.forms import Integers, Rows
+from tempriv.mechanisms.moving import kept
+from tempriv.mechanisms.protocol import Mechanism, errors_of, perturb_block, promise
 from tempriv.mechanisms.stream import joined
 from tempriv.randomness import Key, Run, SeriesKey
 from tempriv.reading import Facts, Reading
@@ -98,7 +99,7 @@ class Passage:
         counted: Counted | None = None,
     ):
         require(
-            len(series.values) == mechanism.form.columns,
+            mechanism.form.columns in (None, len(series.values)),
             f"{len(series.values)} value columns ({', '.join(series.values)}), but the mechanism "
             f"is set up for {mechanism.form.columns}: give bounds (or categories) for each column",
             UsageRefusal,
@@ -136,6 +137,7 @@ class Passage:
         # the series at hand, which may go on in the next block: its key and the memory of it
         self._open: tuple[str, SeriesKey] | None = None
         self._memory = np.zeros((1, mechanism.slots), dtype=np.int64)
+        self._held: Block | None = None
         require(
             not mechanism.has_status or STATUS not in self._names(),
             f"column {STATUS!r}: what this mechanism released, repeated or left empty goes into a "
@@ -148,11 +150,21 @@ class Passage:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Released rows; complete only if no refusal is raised at the end."""
-        blocks = whole_series(self.reading) if self.mechanism.takes_whole else self.reading
-        for block in in_parts(blocks, self.mechanism.slots):
+        mechanism = self.mechanism
+        latency = mechanism.form.latency if isinstance(mechanism.form, Rows) else 0
+        whole = mechanism.takes_whole or latency > 0
+        for block in in_parts(
+            whole_series(self.reading) if whole else self.reading, mechanism.slots
+        ):
             memory = self._memory_of(block)
-            released = perturb_block(self.mechanism, block, self._runs(block), memory)
+            held = [
+                self._held if i == 0 and start else None for i, start in enumerate(block.starts)
+            ]
+            released = perturb_block(
+                mechanism, block, self._runs(block), memory, held=held, ending=whole
+            )
             self._memory = memory[-1:].copy()
+            self._held = kept(mechanism, self._held, block)
             if self.watch is not None:
                 self.watch(block, released)
             yield self._rows(released)
@@ -236,7 +248,7 @@ class Passage:
     def about(self) -> dict[str, Any]:
         """The description of the release, once everything has passed."""
         mechanism, facts, counted = self.mechanism, self.reading.facts, self.counted
-        errors = zip(self.series.values, mechanism.errors, strict=True)
+        errors = zip(self.series.values, errors_of(mechanism, len(self.series.values)), strict=True)
         about = {
             "tempriv": VERSION,
             "format": FORMAT,

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,24 @@ import numpy.typing as npt
 
 from tempriv import spec
 from tempriv.errors import DataRefusal, StateRefusal, require
-from tempriv.mechanisms.forms import Integers, names_of, numbers_of
+from tempriv.mechanisms.forms import Integers, Rows, names_of, numbers_of
+from tempriv.mechanisms.moving import (
+    bits,
+    finite,
+    from_state,
+    kept,
+    rows_of,
+    to_state,
+    together,
+    with_none,
+)
 from tempriv.mechanisms.protocol import Mechanism, on_grid, perturb_block
 from tempriv.randomness import EPOCH, Key, Run, SeriesKey, fingerprint
 from tempriv.series import Block
 
 MAGIC = b"tempriv state 2\n"
 MOST_STEPS = 2**40  # more than any clock ticks; a state that says so is damaged
+_NONE = np.zeros(1, dtype=np.int64)
 
 
 class Stream:
@@ -50,7 +61,8 @@ class Stream:
         self.seen = seen
         fresh = np.zeros((1, mechanism.slots), dtype=np.int64)
         self._memory = fresh if memory is None else memory
-        # what a mechanism that takes whole series has to wait for
+        # what a mechanism that takes whole series has to wait for, or the rows that may still come
+        # out of one that moves them
         self._held = [] if held is None else [held]
         self._finished = False
         self._key = key
@@ -68,6 +80,10 @@ class Stream:
         """
         categories = self.mechanism.form.categories
         flat = np.ndim(values) < 2
+        if isinstance(self.mechanism.form, Rows):
+            single = np.ndim(values) == 0
+            block = rows_of([values] if single else values, self.series, self.step)
+            return self._shaped(self.push_block(block), flat)
         if categories is not None:
             values = numbers_of(values, categories)
         block = Block.of(np.atleast_1d(np.ma.asarray(values)), self.series, self.step)
@@ -79,6 +95,8 @@ class Stream:
             names = names_of(out, categories)
             return names[:, 0] if flat else names
         shaped = out.values[:, 0] if flat else out.values
+        if shaped.dtype == object:
+            return with_none(shaped, out.missing[:, 0] if flat else out.missing)
         if out.missing.any():
             return np.ma.array(shaped, mask=out.missing[:, 0] if flat else out.missing)
         return shaped
@@ -93,7 +111,7 @@ class Stream:
         )
         require(not self._finished, "this stream was finished: it takes no more", DataRefusal)
         require(
-            bool((np.isfinite(block.values) | block.missing).all()),
+            finite(block),
             "a reading is NaN or infinite: mask missing readings instead (numpy.ma)",
             DataRefusal,
         )
@@ -102,10 +120,13 @@ class Stream:
         self._take(self.step, self.step + len(block))
         if self.mechanism.takes_whole:
             self._held.append(block)
-            out = Block.of(np.zeros((0, block.values.shape[1])), self.series, self.step)
+            out = replace(block.part(0, 0), ids=block.ids, counts=_NONE, starts=block.starts)
         else:
             runs = [Run(self._key, self.step, len(block))]
-            out = perturb_block(self.mechanism, block, runs, self._memory, readings)
+            held = self._held[0] if self._held else None
+            out = perturb_block(self.mechanism, block, runs, self._memory, readings, [held])
+            rows = kept(self.mechanism, held, block)
+            self._held = [] if rows is None else [rows]
         self.seen = self.seen.with_block(block)
         self.step += len(block)
         return out
@@ -122,12 +143,21 @@ class Stream:
 
     def finish_block(self) -> Block:
         """The same as a block."""
-        held = joined(self._held, self.series, self.mechanism.form.columns)
-        if len(held) == 0:
-            return held
+        mechanism, form = self.mechanism, self.mechanism.form
+        held = joined(self._held, self.series, form.columns)
+        waits = isinstance(form, Rows) and not mechanism.takes_whole
+        if len(held) == 0 or (isinstance(form, Rows) and waits and not form.latency):
+            return held.part(0, 0)
         # past any step, so that no state of this stream can be gone on with
         self._take(self.step, MOST_STEPS)
-        out = perturb_block(self.mechanism, held, [Run(self._key, 0, len(held))], self._memory)
+        block, earlier = held, None
+        if waits:
+            none = held.part(0, 0)
+            starts = np.array([self.step], dtype=np.int64)
+            block = replace(none, ids=held.ids, counts=_NONE, starts=starts)
+            earlier = [held]
+        runs = [Run(self._key, int(block.starts[0]), len(block))]
+        out = perturb_block(mechanism, block, runs, self._memory, held=earlier, ending=True)
         self._held, self._finished = [], True
         return out
 
@@ -147,16 +177,18 @@ class Stream:
         return MAGIC + hashlib.blake2b(data, digest_size=16).digest() + data
 
     def _held_back(self) -> list[str]:
+        if isinstance(self.mechanism.form, Rows):
+            return to_state(joined(self._held, self.series, None) if self._held else None)
         held = joined(self._held, self.series, self.mechanism.form.columns)
         return [packed(held.values), packed(held.missing.astype(np.int8))] if len(held) else []
 
 
-def joined(blocks: list[Block], series: str, columns: int) -> Block:
+def joined(blocks: list[Block], series: str, columns: int | None) -> Block:
     """Consecutive blocks of one series as one."""
     if not blocks:
-        return Block.of(np.zeros((0, columns)), series, 0)
+        return Block.of(np.zeros((0, columns or 1)), series, 0)
     return Block(
-        values=np.concatenate([block.values for block in blocks]),
+        values=together([block.values for block in blocks]),
         missing=np.concatenate([block.missing for block in blocks]),
         ids=(series,),
         counts=np.array([sum(len(block) for block in blocks)]),
@@ -208,10 +240,13 @@ class Seen:
         width = block.values.shape[1]
         rows = np.arange(block.starts[0], block.starts[0] + len(block)).astype(np.uint64)
         places = np.add.outer(rows * np.uint64(width), np.arange(width, dtype=np.uint64))
-        # -0.0 and 0.0 are one reading
-        values = np.where(block.missing, np.nan, block.values + 0.0)
-        bits = np.ascontiguousarray(values).view(np.uint64)
-        return Seen(self.mark, (self.total + fingerprint(self.mark, places, bits)) % 2**64)
+        if block.values.dtype == np.float64:
+            # -0.0 and 0.0 are one reading
+            values = np.where(block.missing, np.nan, block.values + 0.0)
+            seen = np.ascontiguousarray(values).view(np.uint64)
+        else:
+            seen = bits(block.values, block.missing)
+        return Seen(self.mark, (self.total + fingerprint(self.mark, places, seen)) % 2**64)
 
 
 @dataclass(frozen=True)
@@ -313,8 +348,12 @@ def resume(mechanism: Mechanism, state: bytes, key: Key) -> Stream:
 
 
 def _held(mechanism: Mechanism, saved: SavedState) -> Block | None:
+    if isinstance(mechanism.form, Rows):
+        most = saved.step if mechanism.takes_whole else mechanism.form.reach
+        return from_state(saved.held, saved.series, most)
     if not saved.held:
         return None
+    assert mechanism.form.columns is not None
     shape = (saved.step, mechanism.form.columns)
     values, missing = (
         unpacked(text, shape, kind)

@@ -1,0 +1,306 @@
+"""Rows of any kind carried to the slots that an order mechanism decides on.
+
+The mechanism never sees a value. Given how many rows have come in, it names for each output slot
+the step of the row that goes there, or none; the rows are then moved whole.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv.errors import DataRefusal, StateRefusal, require
+from tempriv.kernels_order import Carriage
+from tempriv.mechanisms.forms import Integers, Rows
+from tempriv.randomness import EPOCH, Run
+from tempriv.series import EMPTY, Block, Flags
+
+if TYPE_CHECKING:
+    from tempriv.mechanisms.protocol import Draw, Mechanism, Track
+
+PART = 1 << 16
+"""Rows of one series decided at a time, so that what is worked on stays in the cache."""
+
+PLAIN = (str, bool, int, float)
+Held = Sequence[Block | None]
+"""The last rows of each series before the block at hand, where it goes on."""
+
+
+def rows_of(values: Any, series: str, start: int) -> Block:
+    """Rows of one series from anything numpy understands; None and masked entries are missing.
+
+    >>> rows_of(["on", None, "off"], "door", 0).missing[:, 0].tolist()
+    [False, True, False]
+    """
+    array = np.ma.asarray(values)
+    if array.dtype.kind not in "iufb":
+        array = np.ma.asarray(array.astype(object))
+    require(
+        1 <= array.ndim <= 2,
+        "readings: give one value, or one row of values, per time step",
+        DataRefusal,
+    )
+    array = array[:, None] if array.ndim == 1 else array
+    missing = np.array(np.ma.getmaskarray(array))
+    plain = array.data
+    if plain.dtype == object:
+        missing |= np.array([[one is None for one in row] for row in plain], dtype=np.bool_)
+        kinds = {type(one) for one in plain[~missing]}
+        strange = sorted(kind.__name__ for kind in kinds if kind not in PLAIN)
+        require(
+            not strange,
+            f"readings of type {', '.join(strange)}: must be numbers, text, truth values or None",
+            DataRefusal,
+        )
+    counts, starts = np.array([len(plain)]), np.array([start])
+    return Block(plain, missing, (series,), counts, starts)
+
+
+def finite(block: Block) -> bool:
+    """Whether no number among the readings is NaN or infinite, missing ones aside."""
+    values = block.values
+    if values.dtype == object:
+        return all(not isinstance(one, float) or math.isfinite(one) for one in values.flat)
+    return bool((np.isfinite(values) | block.missing).all())
+
+
+def together(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """One array of all rows; unlike kinds stay as they are instead of becoming like each other."""
+    if len({array.dtype for array in arrays}) > 1:
+        arrays = [array.astype(object) for array in arrays]
+    return np.concatenate(arrays)
+
+
+def move_block(
+    mechanism: Mechanism,
+    block: Block,
+    runs: Sequence[Run],
+    memory: Integers,
+    held: Held,
+    ending: bool,
+) -> Block:
+    """The rows that come out while those of the block come in.
+
+    With ``ending`` also those that come out later, for mechanisms that hold rows back.
+    """
+    from tempriv.mechanisms.protocol import KeyedDraw, Track
+
+    form = mechanism.form
+    assert isinstance(form, Rows)
+    further = form.latency if ending else 0
+    counts = block.counts + further
+    runs = [Run(run.key, run.start, run.count + further) for run in runs]
+    behind = np.array([0 if rows is None else len(rows) for rows in held], dtype=np.int64)
+    pool = _pool(block, held)
+    first = np.cumsum(block.counts + behind) - block.counts  # rows of the block, in the pool
+    absent = np.zeros((int(counts.sum()), 1), dtype=np.bool_)
+    for end in np.cumsum(counts).tolist() if further else ():
+        absent[end - further : end] = True
+    out = Block(
+        values=np.empty((int(counts.sum()), pool.values.shape[1]), dtype=pool.values.dtype),
+        missing=np.empty((int(counts.sum()), pool.values.shape[1]), dtype=np.bool_),
+        ids=block.ids,
+        counts=counts,
+        starts=block.starts,
+        status=np.zeros(int(counts.sum()), dtype=np.int8),
+    )
+    moves = Moves(mechanism, pool, _newest(mechanism, counts, first), out)
+    for low, high in moves.cuts():
+        track = Track(
+            counts if high - low == len(out) else np.array([high - low]),
+            block.starts + low,
+            absent[low:high],
+            memory,
+        )
+        if high - low < len(out):
+            # link by link, not from the first one each time
+            key = runs[0].key.at_epoch((int(block.starts[0]) + low) // EPOCH)
+            runs = [Run(key, int(block.starts[0]) + low, high - low)]
+        moves.make(track, KeyedDraw(runs), low)
+    times = None if pool.times is None else pool.times[len(pool.times) - len(block) :]
+    if not form.latency:
+        return replace(out, times=times)
+    # slots that would lie before the series have nothing to say
+    late = np.minimum(np.maximum(form.latency - block.starts, 0), counts)
+    rows = np.arange(len(out)) - np.repeat(np.cumsum(counts) - counts, counts)
+    said = rows >= np.repeat(late, counts)
+    if pool.times is not None:
+        times = pool.times[(rows + np.repeat(first - form.latency, counts))[said]]
+    assert out.status is not None
+    return Block(
+        values=out.values[said],
+        missing=out.missing[said],
+        ids=block.ids,
+        counts=counts - late,
+        starts=np.maximum(block.starts - form.latency, 0),
+        times=times,
+        status=out.status[said],
+    )
+
+
+@dataclass(frozen=True)
+class Moves:
+    """Rows on their way from a pool to their slots; ``newest`` is as ``_newest`` says."""
+
+    mechanism: Mechanism
+    pool: Block
+    newest: Integers
+    out: Block
+
+    @functools.cached_property
+    def _gaps(self) -> bool:
+        return bool(self.pool.missing.any())
+
+    @functools.cached_property
+    def _together(self) -> bool:
+        """Whether rows are carried while a kernel decides on them."""
+        form = self.mechanism.form
+        plain = self.pool.values.dtype != object and self.pool.values.flags.c_contiguous
+        one = len(self.newest) == 1 and len(self.pool) > 0
+        return plain and one and isinstance(form, Rows) and form.latency == 0
+
+    def cuts(self) -> Iterator[tuple[int, int]]:
+        """What to decide on at a time: all series, or one long series in parts."""
+        size = PART if len(self.newest) == 1 else max(len(self.out), 1)
+        for low in range(0, len(self.out), size):
+            yield low, min(low + size, len(self.out))
+
+    def make(self, track: Track, draw: Draw, low: int) -> None:
+        """Decide on the rows of a track, whose first slot is given, and carry them."""
+        pool, out, part = self.pool, self.out, slice(low, low + len(track.missing))
+        assert out.status is not None
+        track.status = out.status[part]
+        if self._together:
+            place = np.uint64(self.newest[0] + low)
+            track.carriage = Carriage(pool.values, place, out.values[part], track.status)
+        ages = self.mechanism.perturb(_nothing(len(track.missing)), draw, track)[:, 0]
+        if self._gaps or not self._together:
+            one = len(self.newest) == 1
+            last = self.newest + low + np.arange(len(ages)) if one else self.newest[part]
+            places = np.where(ages < 0, 0, last - ages)
+        if not self._together:
+            track.status[ages < 0] = EMPTY
+            if len(pool):
+                out.values[part] = pool.values[places]
+        out.missing[part] = (track.status == EMPTY)[:, None]
+        if self._gaps:
+            out.missing[part] |= pool.missing[places]
+
+
+def _newest(mechanism: Mechanism, counts: Integers, first: Integers) -> Integers:
+    """The place in the pool of the newest row when each slot comes out.
+
+    One number stands for the first slot of a single series, whose other slots follow row by row.
+    """
+    if mechanism.takes_whole:
+        return np.repeat(first + counts - 1, counts)
+    if len(counts) == 1:
+        return first
+    return np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(int(counts.sum()))
+
+
+def _nothing(rows: int) -> Integers:
+    """What the mechanism sees of the readings."""
+    return np.zeros((rows, 0), dtype=np.int64)
+
+
+def _pool(block: Block, held: Held) -> Block:
+    """The rows of each series after those held of it."""
+    if not any(held):
+        return block
+    parts: list[Block] = []
+    for i, rows in enumerate(held):
+        parts += [block.part(i, i + 1)] if rows is None else [rows, block.part(i, i + 1)]
+    return Block(
+        values=together([part.values for part in parts]),
+        missing=np.concatenate([part.missing for part in parts]),
+        ids=block.ids,
+        counts=block.counts,
+        starts=block.starts,
+        times=None if block.times is None else np.concatenate([_times(part) for part in parts]),
+    )
+
+
+def _times(block: Block) -> Integers:
+    assert block.times is not None
+    return block.times
+
+
+def kept(mechanism: Mechanism, held: Block | None, block: Block) -> Block | None:
+    """Of the last series of the block, the rows that can still come out."""
+    form = mechanism.form
+    if not isinstance(form, Rows) or not block.ids:
+        return None
+    last = block.part(len(block.ids) - 1, len(block.ids))
+    if held is not None and last.starts[0] > 0 and len(block.ids) == 1:
+        last = _pool(last, [held])
+    start = max(0, len(last.values) - form.reach)
+    rows = last.values[start:]
+    return Block(
+        values=rows.copy(),
+        missing=last.missing[start:].copy(),
+        ids=last.ids,
+        counts=np.array([len(rows)]),
+        starts=last.starts,
+        times=None if last.times is None else last.times[start:].copy(),
+    )
+
+
+def with_none(values: npt.NDArray[Any], missing: Flags) -> npt.NDArray[Any]:
+    """Objects with None where missing."""
+    shown = values.copy()
+    shown[missing] = None
+    return shown
+
+
+def to_state(block: Block | None) -> list[Any]:
+    """Held rows for a saved state: as JSON, which keeps numbers and text as they are."""
+    if block is None or not len(block):
+        return []
+    kind = "plain" if block.values.dtype == object else block.values.dtype.str
+    rows = with_none(block.values.astype(object), block.missing).tolist()
+    return [kind, json.dumps(rows)]
+
+
+def from_state(saved: list[Any], series: str, most: int) -> Block | None:
+    """The held rows again; what is not as it was saved is refused."""
+    if not saved:
+        return None
+    try:
+        kind, text = saved
+        rows = json.loads(text)
+        missing = np.array([[one is None for one in row] for row in rows], dtype=np.bool_)
+        if kind == "plain":
+            values = np.empty(missing.shape, dtype=object)
+            values[:] = rows
+        else:
+            filled = [[0 if one is None else one for one in row] for row in rows]
+            values = np.array(filled, dtype=np.dtype(kind))
+        sound = missing.ndim == 2 and values.shape == missing.shape and 0 < len(rows) <= most
+    except (ValueError, TypeError, RecursionError):
+        sound = False
+    require(sound, "the stream state is damaged: the rows it holds are not whole", StateRefusal)
+    return Block(values, missing, (series,), np.array([len(rows)]), np.array([0]))
+
+
+def bits(values: npt.NDArray[Any], missing: Flags) -> npt.NDArray[np.uint64]:
+    """Each reading as 64 bits, for a fingerprint: unlike readings have unlike bits, but by chance.
+
+    Numbers of one value are one reading, whatever their kind.
+    """
+    import hashlib
+
+    def digest(one: Any) -> int:
+        text = f"{type(one).__name__} {one!r}" if isinstance(one, str) else repr(float(one))
+        exact = text if isinstance(one, str) or float(one) == one else repr(int(one))
+        return int.from_bytes(hashlib.blake2b(exact.encode(), digest_size=8).digest(), "big")
+
+    flat = [0 if gone else digest(one) for one, gone in zip(values.flat, missing.flat, strict=True)]
+    return np.array(flat, dtype=np.uint64).reshape(values.shape)

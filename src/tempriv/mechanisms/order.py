@@ -1,0 +1,238 @@
+"""Values kept exact and moved in time: each slot takes an earlier row, or each row a later slot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tempriv.guarantees import Approximate, Guarantee, NoGuarantee, Published, Pure
+from tempriv.kernels import parts, suited
+from tempriv.kernels_order import backward, forward
+from tempriv.mechanisms import order_losses, order_theory
+from tempriv.mechanisms.forms import Floats, Integers, Rows, positive
+from tempriv.mechanisms.protocol import Draw, Track
+from tempriv.mechanisms.stream import start
+from tempriv.order_laws import Lag, Place
+from tempriv.units import SlotOrigin, Swap
+
+TLDP = "Ye et al. 2021"
+DELAY = "mean delay in time steps of a reading that comes out"
+CLAIM = (
+    "epsilon-TLDP: two readings less than a window apart that trade places change the probability "
+    "of any output by at most e^epsilon"
+)
+NOT_YET = (
+    "Read literally it fails for every mechanism that only releases what has arrived: an output "
+    "that shows a reading before the other order would have it is impossible there."
+)
+
+
+def decided(
+    decide: Callable[[Any], tuple[Integers, int]],
+    law: Lag | Place,
+    purpose: str,
+    draw: Draw,
+    track: Track,
+) -> Integers:
+    """What a kernel decides by draws that it takes as it goes.
+
+    Where 32 digits of one of them do not tell, which is as rare as can be, all are drawn first and
+    the kernel goes over the block again.
+    """
+    before = track.memory.copy()
+    ages, unsure = decide(draw.each(law, purpose))
+    if unsure:
+        track.memory[:], track.status[:] = before, 0
+        ages, _ = decide(draw(law, purpose))
+    return ages[: len(track.missing), None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backward:
+    """At every step releases one of the last ``window`` readings, mostly the newest.
+
+    Guarantees:
+        - a released row is an input row, unchanged, at most ``window`` - 1 steps late;
+        - one output row by itself tells two origins apart by e^(epsilon/2) at most. Several rows
+          together may tell more: see ``loss_at``.
+
+    Some readings come out twice and some never.
+
+    >>> mechanism = Backward(epsilon=2.0, window=5)
+    >>> mechanism.probabilities.round(3).tolist()
+    [0.405, 0.149, 0.149, 0.149, 0.149]
+    >>> loss = mechanism.loss_at(1)
+    >>> loss.epsilon, round(loss.delta, 3)
+    (1.0, 0.493)
+    """
+
+    epsilon: float
+    window: int
+
+    causal: ClassVar[bool] = True
+    bounded_memory: ClassVar[bool] = True
+    accepts_null: ClassVar[bool] = True
+    has_status: ClassVar[bool] = True
+    takes_whole: ClassVar[bool] = False
+    horizon: ClassVar[None] = None
+    error_name: ClassVar[str] = DELAY
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon)
+        order_theory.require_window(self.window, 2)
+
+    @property
+    def slots(self) -> int:
+        return self.window
+
+    @property
+    def unit(self) -> SlotOrigin:
+        return SlotOrigin(self.window)
+
+    @property
+    def form(self) -> Rows:
+        return Rows(self.window - 1)
+
+    @property
+    def probabilities(self) -> Floats:
+        """That a slot takes the reading of so many steps before."""
+        return even(self.epsilon, self.window)
+
+    @property
+    def errors(self) -> tuple[float, ...]:
+        return (delay_of_first(self.probabilities),)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(Pure(self.epsilon / 2), self.unit)
+
+    @property
+    def published(self) -> Published:
+        return Published(
+            claim=CLAIM,
+            source=f"{TLDP}, Section III-A",
+            holds=False,
+            remark=f"{NOT_YET} What holds is that a single output row tells two possible origins "
+            "apart by e^(epsilon/2) at most.",
+        )
+
+    def loss_at(self, distance: int) -> Approximate:
+        """What the whole output tells of two readings so many steps apart that trade places."""
+        return order_losses.backward(self.epsilon, self.window, distance)
+
+    def perturb(self, readings: Integers, draw: Draw, track: Track) -> Integers:
+        def decide(lags: Any) -> tuple[Integers, int]:
+            ages = np.empty(len(track.missing), dtype=np.int64)
+            unsure = suited(backward, lags)(
+                track.counts, track.starts, self.window, *parts(lags), track.memory, ages,
+                track.status, *track.carriage,
+            )  # fmt: skip
+            return ages, unsure
+
+        return decided(decide, Lag(Fraction(self.epsilon) / 2, self.window), "lag", draw, track)
+
+    start = start
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forward:
+    """Sends every reading to one of the next ``window`` slots, mostly its own; the last one stays.
+
+    Guarantees:
+        - a released row is an input row, unchanged, at most ``window`` - 1 steps late;
+        - nothing about its origin, not even from one output row by itself: ``loss_at`` says how
+          much two readings that trade places can be told apart.
+
+    Some slots stay empty and some readings never come out.
+
+    >>> forward, backward = (kind(epsilon=1.0, window=10) for kind in (Forward, Backward))
+    >>> forward.guarantee.implies(backward.guarantee)
+    False
+    """
+
+    epsilon: float
+    window: int
+
+    causal: ClassVar[bool] = True
+    bounded_memory: ClassVar[bool] = True
+    accepts_null: ClassVar[bool] = True
+    has_status: ClassVar[bool] = True
+    takes_whole: ClassVar[bool] = False
+    horizon: ClassVar[None] = None
+    error_name: ClassVar[str] = DELAY
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon)
+        order_theory.require_window(self.window, 2)
+
+    @property
+    def slots(self) -> int:
+        return self.window - 1
+
+    @property
+    def unit(self) -> Swap:
+        return Swap(self.window)
+
+    @property
+    def form(self) -> Rows:
+        return Rows(self.window - 1)
+
+    @property
+    def probabilities(self) -> Floats:
+        """That a reading is sent to the slot of so many steps later."""
+        return even(self.epsilon, self.window)
+
+    @property
+    def errors(self) -> tuple[float, ...]:
+        return (delay_of_first(self.probabilities),)
+
+    @property
+    def guarantee(self) -> NoGuarantee:
+        return NoGuarantee(
+            "a reading in a slot has not been overwritten by a later one, which makes a late "
+            "origin likelier than the mechanism's own probabilities say"
+        )
+
+    @property
+    def published(self) -> Published:
+        return Published(
+            claim=CLAIM,
+            source=f"{TLDP}, Section III-B",
+            holds=False,
+            remark=f"{NOT_YET} Even the odds between two origins of one output row exceed "
+            "e^(epsilon/2): of several readings sent to a slot the latest is the one that stays.",
+        )
+
+    def loss_at(self, distance: int) -> Approximate:
+        """What the whole output tells of two readings so many steps apart that trade places."""
+        return order_losses.forward(self.epsilon, self.window, distance)
+
+    def perturb(self, readings: Integers, draw: Draw, track: Track) -> Integers:
+        def decide(lags: Any) -> tuple[Integers, int]:
+            ages = np.empty(len(track.missing) + self.window - 1, dtype=np.int64)
+            unsure = suited(forward, lags)(
+                track.counts, self.window, *parts(lags), track.memory, ages, *track.carriage
+            )
+            return ages, unsure
+
+        return decided(decide, Lag(Fraction(self.epsilon) / 2, self.window), "lag", draw, track)
+
+    start = start
+
+
+def even(epsilon: float, window: int) -> Floats:
+    """Equation 4: one lag is likelier, all others are alike."""
+    first, other = order_theory.even_lags(epsilon, window)
+    return np.array([first] + [other] * (window - 1))
+
+
+def delay_of_first(probabilities: Floats) -> float:
+    """The mean delay of a reading that comes out, by its first time (Table I, given that)."""
+    first, other = float(probabilities[0]), float(probabilities[-1])
+    later = np.arange(1, len(probabilities))
+    chances = (1 - first) * other * (1 - other) ** (later - 1)
+    return float((later * chances).sum() / (first + chances.sum()))

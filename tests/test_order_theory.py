@@ -1,0 +1,659 @@
+"""Lags, budgets, thresholds and losses of order mechanisms: recomputed exactly, and enumerated."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import math
+import time
+from collections import defaultdict
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tempriv import noise
+from tempriv.errors import DataRefusal, UsageRefusal
+from tempriv.mechanisms import order_losses, order_theory
+from tempriv.mechanisms.order_theory import Choice
+
+GOLDEN = Path(__file__).parent / "golden"
+THRESHOLDS = json.loads((GOLDEN / "order_thresholds.json").read_text())
+LOSSES = json.loads((GOLDEN / "order_losses.json").read_text())
+
+
+@functools.cache
+def stirling(n, r):
+    """Row by row, so that large numbers do not recurse."""
+    row = [1]
+    for size in range(1, n + 1):
+        row = [
+            0,
+            *(c * row[c] + row[c - 1] if c < size else row[c - 1] for c in range(1, size + 1)),
+        ]
+    return row[r] if 0 <= r < len(row) else 0
+
+
+def free_sets(window, threshold):
+    """Every set of free slots with its stationary probability, from the product formula."""
+    for free in itertools.combinations(range(window), threshold):
+        weight = math.prod(
+            sum(slot > taken for slot in free) for taken in range(window) if taken not in free
+        )
+        if weight:
+            yield free, Fraction(weight, stirling(window, threshold))
+
+
+# lags
+
+
+@pytest.mark.parametrize(
+    ("window", "threshold"), [(k, c) for k in range(3, 9) for c in range(2, k)]
+)
+def test_the_lags_are_those_of_the_stationary_chain(window, threshold):
+    """Algorithm 1 keeps the law of the free slots, and its lags under that law are ``dispatch``."""
+    before, after = dict(free_sets(window, threshold)), defaultdict(Fraction)
+    lags = [Fraction(0)] * window
+    for free, chance in before.items():
+        targets = (0,) if 0 in free else free
+        for target in targets:
+            lags[target] += chance / len(targets)
+            left = sorted({*free, window} - {target})
+            after[tuple(slot - 1 for slot in left)] += chance / len(targets)
+    assert after == before and sum(before.values()) == 1
+    found = order_theory.dispatch(window, threshold)
+    assert all(
+        abs(Fraction(float(p)) - lag) <= 1e-14 * lag for p, lag in zip(found, lags, strict=True)
+    )
+
+
+def theorem_4_2(window, threshold):
+    """Lemma 4.1 and Theorem 4.2 as printed, in rationals."""
+
+    @functools.cache
+    def g(k, m):
+        if m == 1:
+            return Fraction(2, k)
+        total = Fraction(1)
+        for size in range(1, m + 1):
+            total -= (
+                Fraction(-1, threshold) ** size
+                * math.prod(Fraction(k - i, i) for i in range(1, size + 2))
+                * math.prod(g(k - i, m - i) for i in range(1, size))
+            )
+        return m / total
+
+    k, m = window, window - threshold
+    p = [1 - g(k, m), g(k, m)]
+    for size in range(1, m + 1):
+        chain = Fraction(-1, threshold) ** size * math.prod(g(k - i, m - i) for i in range(size))
+        p[1] += chain * math.prod(Fraction(k - 1 - i, i) for i in range(1, size + 1))
+    for j in range(2, k):
+        p.append(Fraction(0))
+        for size in range(1, m + 1):
+            chain = Fraction(-1, threshold) ** size
+            chain *= math.prod(g(k - i, m - i) for i in range(size))
+            p[j] -= chain * size * math.prod(Fraction(k - j - i, i + 1) for i in range(1, size))
+    return p
+
+
+@pytest.mark.parametrize(
+    ("window", "threshold"),
+    [*((k, c) for k in range(3, 13) for c in range(2, k)), (50, 2), (50, 17), (100, 29), (100, 99)],
+)
+def test_the_lags_are_those_of_the_paper_in_exact_arithmetic(window, threshold):
+    """And keep twelve digits where its sums, in floating point, have none left."""
+    exact = theorem_4_2(window, threshold)
+    for found, lag in zip(order_theory.dispatch(window, threshold), exact, strict=True):
+        assert abs(Fraction(float(found)) - lag) < Fraction(1, 10**14) * lag
+
+
+@pytest.mark.parametrize("window", [500, 1000, 2000])
+def test_the_lags_of_long_windows_come_at_once_and_add_up(window):
+    for threshold in (3, window // 5, window // 2, window - 1):
+        order_theory.stirling_ratios.cache_clear()
+        order_theory.dispatch.cache_clear()
+        start = time.perf_counter()
+        lags = order_theory.dispatch(window, threshold)
+        assert time.perf_counter() - start < 0.3 * window / 1000
+        assert math.isclose(lags.sum(), 1.0, rel_tol=1e-13)
+        assert math.isclose((np.arange(window) * lags).sum(), window - threshold, rel_tol=1e-12)
+        assert not lags.flags.writeable
+
+
+# budgets
+
+
+def test_the_budgets_of_the_reference_come_out():
+    for row in THRESHOLDS["budgets"]:
+        window = row["window"]
+        derived = order_theory.budgets(window).derived
+        assert math.isclose(derived.max(), row["most"], rel_tol=1e-12)
+        assert math.isclose(derived[-1], row["at_the_end"], rel_tol=1e-12)
+        least, at = order_theory.least_epsilon(window)
+        assert math.isclose(least, row["least"], rel_tol=1e-12) and at == row["at"]
+
+
+def test_the_thresholds_of_the_reference_come_out():
+    for row in THRESHOLDS["choices"]:
+        chosen = order_theory.choose_threshold(row["epsilon"], row["window"])
+        assert chosen == Choice(row["threshold"], row["extended"])
+        feasible = order_theory.feasible_thresholds(row["epsilon"], row["window"])
+        assert row["extended"] is (not feasible)
+
+
+@pytest.mark.parametrize("window", [3, 4, 5, 12, 50, 100])
+def test_budgets_are_logs_of_exact_ratios(window):
+    for threshold in range(2, window):
+        p_0, p_1 = stirling(window - 1, threshold - 1), stirling(window - 2, threshold - 1)
+        p_last = stirling(window - 1, threshold)
+        known = order_theory.budgets(window)
+        for found, ratio in (
+            (known.first[threshold - 2], Fraction(p_0, p_1)),
+            (known.last[threshold - 2], Fraction(p_last, p_1)),
+        ):
+            exact = 2 * (math.log(ratio.numerator) - math.log(ratio.denominator))
+            assert math.isclose(found, exact, rel_tol=1e-12, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("window", [3, 4, 10, 1000, 2000, 4096])
+def test_the_ends_of_the_budgets_are_closed_forms(window):
+    """Past a window of 1,076 the ratio at c0 = 2 is no float any more, its logarithm is."""
+    derived = order_theory.budgets(window).derived
+    assert math.isclose(derived[0], 2 * math.log(2 ** (window - 2) - 1) if window < 1000
+                        else 2 * (window - 2) * math.log(2), rel_tol=1e-13)  # fmt: skip
+    assert math.isclose(
+        derived[-1], 2 * math.log((window - 1) * (window - 2) / 2), rel_tol=1e-13, abs_tol=1e-15
+    )
+
+
+@pytest.mark.parametrize(
+    ("window", "least", "at"),
+    [(5, 1.695, 3), (10, 3.038, 5), (20, 4.317, 8), (50, 5.653, 17), (100, 6.728, 29),
+     (200, 7.847, 50)],
+)  # fmt: skip
+def test_the_least_budgets_that_were_found(window, least, at):
+    epsilon, threshold = order_theory.least_epsilon(window)
+    assert round(epsilon, 3) == least and threshold == at
+
+
+GRID = [epsilon / 2 for epsilon in range(1, 41)]
+
+
+@pytest.mark.parametrize("window", [*range(3, 40), 99, 200, 341])
+def test_the_choice_is_that_of_an_exhaustive_scan(window):
+    """Monotony is not used: lags are compared one threshold after the other."""
+    odds = {}
+    for threshold in range(2, window):
+        p = order_theory.dispatch(window, threshold)
+        assert p[1:].min() == p[1] or math.isclose(p[1:].min(), p[1], rel_tol=1e-12)
+        odds[threshold] = 2 * math.log(p.max() / p.min()), 2 * math.log(p[-1] / p[1])
+    for epsilon in GRID:
+        within = [c for c, (most, _) in odds.items() if most <= epsilon]
+        last = [c for c, (_, last) in odds.items() if last <= epsilon]
+        expected = Choice(max(within), False) if within else Choice(min(last), True)
+        assert order_theory.choose_threshold(epsilon, window) == expected
+        expected = Choice(min(within), False) if within else Choice(min(last), True)
+        assert order_theory.choose_dual(epsilon, window) == expected
+        assert list(order_theory.feasible_thresholds(epsilon, window)) == within
+
+
+def test_the_smallest_windows():
+    """k = 3: all lags alike. k = 4: either the first lag or the last is three times the others."""
+    assert order_theory.dispatch(3, 2) == pytest.approx([1 / 3] * 3, rel=1e-15)
+    assert order_theory.derived_epsilon(3, 2) == 0
+    assert order_theory.choose_threshold(1e-9, 3) == Choice(2, False)
+    assert order_theory.choose_dual(1e-9, 3) == Choice(2, False)
+    assert order_theory.keep_probability(1e-9, 3, 2) == 1
+    assert order_theory.dispatch(4, 2) == pytest.approx(np.array([1, 1, 2, 3]) / 7, rel=1e-15)
+    assert order_theory.dispatch(4, 3) == pytest.approx(np.array([3, 1, 1, 1]) / 6, rel=1e-15)
+    threefold = order_theory.derived_epsilon(4, 2)
+    assert threefold == pytest.approx(2 * math.log(3), rel=1e-15)
+    assert order_theory.choose_threshold(threefold, 4) == Choice(3, False)
+    assert order_theory.choose_dual(threefold, 4) == Choice(2, False)
+    below = math.nextafter(threefold, 0)
+    assert order_theory.choose_threshold(below, 4) == Choice(3, True)
+    assert order_theory.choose_dual(below, 4) == Choice(3, True)
+
+
+def test_where_algorithm_2_as_printed_is_wrong():
+    """One threshold short in more than half of the cases, and the end of the range if it drops.
+
+    Never beyond the budget: what is lost is delay, and readings. For k = 3 it returns nothing.
+    """
+    feasible, missed, dropping, off, silent = 0, 0, 0, 0, 0
+    for window, epsilon in itertools.product(range(3, 61), GRID):
+        right = order_theory.choose_threshold(epsilon, window)
+        printed = order_theory.algorithm_2(epsilon, window)
+        if not right.extended:
+            feasible += 1
+            missed += printed != right
+            assert (printed is None) == (window == 3)
+            assert printed in (None, right, Choice(right.threshold - 1, False))
+        else:
+            dropping += 1
+            silent += printed is None
+            off += printed not in (None, right)
+            assert printed in (None, Choice(window - 1, True))
+    assert (feasible, missed, dropping, off, silent) == (1814, 1046, 506, 493, 7)
+
+
+# keeping
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 2.5, 4.0])
+@pytest.mark.parametrize("window", [4, 5, 10, 50, 100])
+def test_keeping_stays_within_the_budget_in_exact_arithmetic(epsilon, window):
+    """Every pair of lags, with e^(epsilon/2) bounded by rationals from below."""
+    chosen = order_theory.choose_threshold(epsilon, window)
+    keep = order_theory.keep_probability(epsilon, window, chosen.threshold)
+    assert (keep < 1) is chosen.extended and (keep * 2**32).denominator == 1
+    p = theorem_4_2(window, chosen.threshold)
+    p[0] *= keep
+    # the series of the exponential stops below it
+    bound = sum(Fraction(epsilon / 2) ** n / math.factorial(n) for n in range(40))
+    if not chosen.extended:
+        bound *= 1 + Fraction(1, 10**12)  # budgets that are equal as floats
+    assert max(p) <= bound * min(p)
+    if chosen.extended:  # no more is dropped than must be: two parts more would be too many
+        assert p[0] + p[0] / keep * Fraction(2, 2**32) > bound * p[1]
+
+
+def test_keeping_is_refused_where_parts_of_2_to_the_32_are_too_coarse():
+    """There rounding down would make p_0 the smallest of all, below what the budget allows."""
+    assert order_theory.choose_threshold(1e-9, 200) == Choice(199, True)
+    with pytest.raises(UsageRefusal, match="epsilon=1e-09: too small for a window of 200"):
+        order_theory.keep_probability(1e-9, 200, 199)
+    fine = order_theory.keep_probability(0.001, 200, 199)
+    odds = (1 - (p_0 := order_theory.dispatch(200, 199)[0])) / 199 / (p_0 * float(fine))
+    assert math.exp(-0.0005) <= odds <= math.exp(0.0005)
+
+
+def test_a_threshold_that_dropping_cannot_help_is_refused():
+    with pytest.raises(UsageRefusal, match="threshold=2: needs epsilon >= 11.08 with a window"):
+        order_theory.keep_probability(5.0, 10, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: order_theory.dispatch(2, 2), "window=2: must be a whole number .* >= 3"),
+        (lambda: order_theory.budgets(2), "window=2: must be a whole number .* >= 3"),
+        (lambda: order_theory.budgets(4097), "window=4097: must be at most 4096"),
+        (lambda: order_theory.dispatch(10, 10), "threshold=10: must be a whole number from 2 to 9"),
+        (lambda: order_theory.derived_epsilon(10, 1), "threshold=1: must be .* from 2 to 9"),
+        (lambda: order_theory.choose_threshold(0.0, 10), "epsilon=0.0: must be a number > 0"),
+        (lambda: order_theory.choose_dual(-1.0, 10), "epsilon=-1.0: must be a number > 0"),
+        (lambda: order_theory.even_lags(math.inf, 10), "epsilon=inf: must be a number > 0"),
+        (lambda: order_theory.even_lags(1.0, 1), "window=1: must be a whole number .* >= 2"),
+        (lambda: order_theory.temporal_from_value(math.nan), "epsilon=nan: must be a number > 0"),
+        (lambda: order_losses.backward(1.0, 5, 0), "distance=0: must be a whole number"),
+        (lambda: order_losses.threshold(5, 3, 0, 1), "keep=0: must be a probability > 0"),
+        (lambda: order_losses.noisy_order(1.0, 5, 1, "gauss"), "noise='gauss': must be"),
+    ],
+)
+def test_bad_parameters_get_one_sentence(call, sentence):
+    with pytest.raises(UsageRefusal, match=sentence):
+        call()
+
+
+def test_even_lags_of_large_budgets():
+    assert order_theory.even_lags(5000.0, 10) == (1.0, 0.0)
+
+
+# values and times
+
+
+def test_the_skewness_of_data():
+    ones = np.array([0, 1, 1, 1, 0, 1, 1, 0, 1])
+    counts = [np.bincount(ones[s : s + 4], minlength=2) for s in range(6)]
+    expected = max(math.log(max(pair) / min(pair)) for pair in counts)
+    assert order_theory.skewness(ones, 4) == expected == math.log(3)
+    assert order_theory.skewness(["a"] * 5, 2) == 0
+    assert order_theory.skewness([math.nan, 1.0, math.nan, 1.0], 2) == 0
+    assert order_theory.skewness(range(5), 4) == math.inf
+    with pytest.raises(DataRefusal, match="3 readings: a window of 4 needs at least as many"):
+        order_theory.skewness([1, 2, 1], 4)
+
+
+def shuffled(values, epsilon):
+    """The law of a block shuffled with probability in proportion to e^(epsilon cycles)."""
+    law = defaultdict(float)
+    for order in itertools.permutations(range(len(values))):
+        left, cycles = set(order), 0
+        while left:
+            at, cycles = left.pop(), cycles + 1
+            while (at := order[at]) in left:
+                left.remove(at)
+        law[tuple(values[i] for i in order)] += math.exp(epsilon * cycles)
+    total = sum(law.values())
+    return {output: weight / total for output, weight in law.items()}
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 3.0])
+def test_theorem_2_4_does_not_hold(epsilon):
+    """A shuffled block is epsilon-private for swaps, and not as the theorem says for values."""
+    names = (0, 1, 2)
+    for i, j in itertools.combinations(range(3), 2):
+        other = list(names)
+        other[i], other[j] = other[j], other[i]
+        one, two = shuffled(names, epsilon), shuffled(other, epsilon)
+        assert max(abs(math.log(one[out] / two[out])) for out in one) <= epsilon + 1e-12
+    one, two = shuffled((0, 0, 1), epsilon), shuffled((0, 1, 1), epsilon)
+    skewness = max(order_theory.skewness(values, 3) for values in ((0, 0, 1), (0, 1, 1)))
+    claimed = order_theory.value_from_temporal(epsilon, skewness)
+    # the whole output tells the two apart for certain
+    assert not one.keys() & two.keys()
+    # one slot by itself tells more than is claimed
+    shows = [sum(p for out, p in law.items() if out[1] == 0) for law in (one, two)]
+    odds = shows[0] / shows[1]
+    assert odds == pytest.approx(math.exp(epsilon) + 1)
+    assert odds > math.exp(claimed) + 1e-9 or epsilon == 0
+
+
+def test_theorem_2_3_holds_for_randomised_response():
+    """Two readings that trade places are two readings replaced."""
+    epsilon = 0.7
+    keep = 1 / (1 + math.exp(-epsilon))
+
+    def chance(values, output):
+        return math.prod(keep if v == o else 1 - keep for v, o in zip(values, output, strict=True))
+
+    worst = max(
+        math.log(chance((0, 1), output) / chance((1, 0), output))
+        for output in itertools.product((0, 1), repeat=2)
+    )
+    assert worst == pytest.approx(order_theory.temporal_from_value(epsilon))
+
+
+# losses
+
+
+def compared(one, other):
+    """The largest log-ratio on common outputs, and the chance of others under each law."""
+    common = one.keys() & other.keys()
+    ratios = [abs(math.log(one[output] / other[output])) for output in common]
+    return max(ratios, default=0.0), *(
+        float(1 - sum(law[output] for output in common)) for law in (one, other)
+    )
+
+
+def moved(distance, step):
+    """The names of readings in the other order."""
+    return {0: distance, distance: 0}.get(step, step)
+
+
+def threshold_law(window, threshold, keep, distance, name):
+    """Where readings 0 .. distance go, by Algorithm 1 and Section IV-E, as an observer sees it."""
+    law = {(free, free, frozenset()): p for free, p in free_sets(window, threshold)}
+    for step in range(distance + 1):
+        after = defaultdict(Fraction)
+        for (start, free, seen), p in law.items():
+            if step in free:
+                options = [(step, step, keep), (step, None, 1 - keep)]
+            else:
+                options = [(slot, slot, Fraction(1, threshold)) for slot in free]
+            for used, slot, chance in options:
+                if chance:
+                    left = tuple(s for s in (*free, window + step) if s != used)
+                    after[start, left, seen | {(name(step), slot)}] += p * chance
+        law = after
+    return law
+
+
+def dual_law(window, threshold, keep, distance, name):
+    """What slots 0 .. distance + window - 1 show, from the definition of the pool."""
+    law = {}
+    for free, p in free_sets(window, threshold):
+        pool = tuple(slot - window + 1 for slot in free)  # reading 0 is in it, just arrived
+        law[pool, pool, ()] = p
+    for step in range(distance + window):
+        after = defaultdict(Fraction)
+        for (start, pool, seen), p in law.items():
+            oldest = step - window + 1
+            if oldest in pool:
+                options = [(oldest, name(oldest), keep), (oldest, None, 1 - keep)]
+            else:
+                options = [(reading, name(reading), Fraction(1, threshold)) for reading in pool]
+            for used, shown, chance in options:
+                if chance:
+                    left = tuple(r for r in (*pool, step + 1) if r != used)
+                    after[start, left, (*seen, shown)] += p * chance
+        law = after
+    merged = defaultdict(Fraction)
+    for (start, _, seen), p in law.items():
+        merged[start, seen] += p
+    return merged
+
+
+SMALL = [(3, 2), (4, 2), (4, 3), (5, 2), (5, 3), (5, 4)]
+
+
+@pytest.mark.parametrize("keep", [Fraction(1), Fraction(1, 3)])
+@pytest.mark.parametrize(("window", "threshold"), SMALL)
+def test_the_losses_of_threshold_are_those_of_all_its_outputs(window, threshold, keep):
+    for distance in range(1, window):
+        laws = [
+            threshold_law(window, threshold, keep, distance, name)
+            for name in (lambda step: step, functools.partial(moved, distance))
+        ]
+        loss = order_losses.threshold(window, threshold, keep, distance)
+        assert compared(*laws) == pytest.approx((loss.epsilon, loss.delta, loss.delta), abs=1e-12)
+
+
+@pytest.mark.parametrize("keep", [Fraction(1), Fraction(1, 3)])
+@pytest.mark.parametrize(
+    ("window", "threshold", "furthest"), [(3, 2, 2), (4, 2, 3), (4, 3, 3), (5, 2, 4), (5, 3, 1)]
+)
+def test_the_losses_of_the_dual_are_those_of_all_its_outputs(window, threshold, furthest, keep):
+    for distance in range(1, furthest + 1):
+        laws = [
+            dual_law(window, threshold, keep, distance, name)
+            for name in (lambda step: step, functools.partial(moved, distance))
+        ]
+        loss = order_losses.dual(window, threshold, keep, distance)
+        assert compared(*laws) == pytest.approx((loss.epsilon, loss.delta, loss.delta), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "row", LOSSES["threshold"], ids=lambda r: f"{r['window']}-{r['threshold']}"
+)
+def test_the_losses_of_threshold_in_the_reference(row):
+    for distance, delta in enumerate(row["deltas"], 1):
+        loss = order_losses.threshold(row["window"], row["threshold"], row["keep"], distance)
+        assert delta is None or loss.delta == pytest.approx(delta, abs=1e-12)
+        if distance < row["window"] - 1:
+            assert loss.epsilon == pytest.approx(row["epsilon"], abs=1e-11)
+
+
+def pairs_of_lags(window, threshold, distance):
+    """By enumeration of states: b at once or later, both where the other order is possible; F F."""
+    law = defaultdict(Fraction)
+    for free, p in free_sets(window, threshold):
+        for slot in (0,) if 0 in free else free:
+            left = frozenset({*free, window} - {slot})
+            law[left, slot] += p / (1 if slot == 0 else threshold)
+    for step in range(1, distance):
+        after = defaultdict(Fraction)
+        for (free, first), p in law.items():
+            slots = (step,) if step in free else free
+            for slot in slots:
+                after[free - {slot} | {window + step}, first] += p / len(slots)
+        law = after
+    at_once = later = both = Fraction(0)
+    for (free, first), p in law.items():
+        near = sum(distance < slot < window for slot in free)
+        both += p * (first == 0 and distance in free)
+        if first >= distance:
+            at_once += p * (distance in free)
+            later += p * (distance not in free) * Fraction(near, threshold)
+    return at_once, later, both
+
+
+@pytest.mark.parametrize(
+    ("window", "threshold"), [*((k, c) for k in (6, 7) for c in range(2, k)), (9, 4), (9, 6)]
+)
+def test_counting_free_slots_is_as_good_as_enumerating_states(window, threshold):
+    for distance in range(1, min(window - 1, 6)):
+        at_once, later, both = pairs_of_lags(window, threshold, distance)
+        for keep in (1.0, 0.4):
+            common = keep * at_once + later + (1 - keep) ** 2 * both
+            loss = order_losses.threshold(window, threshold, keep, distance)
+            assert loss.delta == pytest.approx(float(1 - common), abs=1e-13)
+
+
+@pytest.mark.parametrize("window", [3, 4, 10, 60, 300])
+def test_the_loss_of_neighbours_in_closed_form(window):
+    for threshold in {2, (window + 2) // 3, window // 2, window - 1} - {1}:
+        p = order_theory.dispatch(window, threshold)
+        delta = p[0] + p[-1] - (1 - 1 / threshold) * p[1]
+        loss = order_losses.threshold(window, threshold, 1, 1)
+        assert loss.delta == pytest.approx(delta, rel=1e-12)
+        assert loss.epsilon == math.log(threshold)
+
+
+@pytest.mark.parametrize("threshold", [2, 20, 54, 120, 199])
+def test_losses_of_long_windows_lie_between_plain_bounds(threshold):
+    window = 200
+    p = order_theory.dispatch(window, threshold)
+    before = 0.0
+    for distance in (1, 2, 5, 20, 50, 99, 100, 150, 197, 198, 199):
+        early, late = p[:distance].sum(), p[window - distance :].sum()
+        delta = order_losses.threshold(window, threshold, 1, distance).delta
+        assert max(early, late, before) - 1e-12 <= delta <= min(early + late, 1) + 1e-12
+        assert distance < window / 2 or delta >= 0.5  # nothing missing and a delay below k
+        before = delta
+    assert order_losses.threshold(window, threshold, 1, window) == order_losses.NOTHING
+    assert order_losses.threshold(window, threshold, 0.5, window + 7) == order_losses.NOTHING
+
+
+def forward_losses(epsilon, window, distance, readings, slots):
+    """Every way to send readings 0, 1 .. to slots, the last to a slot stays; 0 and d trade."""
+    first, other = order_theory.even_lags(epsilon, window)
+    count = window**readings
+    lags = np.arange(count)[:, None] // window ** np.arange(readings) % window
+    chances = np.where(lags == 0, first, other).prod(axis=1)
+    codes = []
+    for name in (lambda step: step, functools.partial(moved, distance)):
+        shown = np.zeros((count, slots + window), dtype=np.int64)
+        for step in range(readings):
+            shown[np.arange(count), step + lags[:, step]] = name(step) + 1
+        codes.append(shown[:, :slots] @ (readings + 1) ** np.arange(slots, dtype=np.int64))
+    outputs, which = np.unique(np.concatenate(codes), return_inverse=True)
+    one, two = (np.bincount(w, chances, len(outputs)) for w in np.split(which, 2))
+    common = (one > 0) & (two > 0)
+    ratio = np.abs(np.log(one[common] / two[common])).max(initial=0.0)
+    return float(ratio), float(one[~common].sum()), float(two[~common].sum())
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize(
+    ("window", "distance"),
+    [
+        (2, 1),
+        (2, 2),
+        (3, 1),
+        (3, 2),
+        (3, 3),
+        (3, 4),
+        (4, 1),
+        (4, 2),
+        (4, 3),
+        (4, 4),
+        (5, 1),
+        (5, 3),
+    ],
+)
+def test_the_losses_of_forward_are_those_of_all_its_outputs(window, distance, epsilon):
+    """Later readings than the last slot of the second one matter for neither order."""
+    reach = distance + window
+    loss = order_losses.forward(epsilon, window, distance)
+    found = forward_losses(epsilon, window, distance, reach, reach)
+    assert found == pytest.approx((loss.epsilon, loss.delta, loss.delta), abs=1e-12)
+
+
+EVEN = [
+    (row["mechanism"], row["window"], row["epsilon"], row["readings"], distance, loss, delta)
+    for row in LOSSES["even"]
+    for distance, (loss, delta) in enumerate(zip(row["losses"], row["deltas"], strict=True), 1)
+]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "window", "epsilon", "readings", "distance", "loss", "delta"), EVEN
+)
+def test_the_losses_of_even_lags_in_the_reference(
+    mechanism, window, epsilon, readings, distance, loss, delta
+):
+    """Its series of Forward end soon after the swap: past 3 steps of window, that is another case.
+
+    The two stand in the middle. With fewer than window - 1 readings after them less is
+    overwritten; so many readings, with all slots they reach, give the reference's digits.
+    """
+    later = readings - (readings - distance) // 2
+    found = getattr(order_losses, mechanism)(epsilon, window, distance)
+    assert found.epsilon == pytest.approx(loss, abs=6e-5)
+    if mechanism == "backward" or later >= distance + window:
+        assert found.delta == pytest.approx(delta, abs=6e-5)
+    else:
+        ended = forward_losses(epsilon, window, distance, later, later + window - 1)
+        assert ended[:2] == pytest.approx((loss, delta), abs=6e-5)
+        assert found.delta < delta - 1e-3
+
+
+def test_backward_by_enumeration():
+    """Slots choose alone, so each takes part in an output with a factor of its own."""
+    epsilon, window = 1.3, 3
+    p = [*order_theory.even_lags(epsilon, window), order_theory.even_lags(epsilon, window)[1]]
+    for distance in (1, 2, 3):
+        laws = []
+        for name in (lambda step: step, functools.partial(moved, distance)):
+            law = {(): 1.0}
+            for slot in range(distance + window):
+                law = {
+                    (*seen, name(slot - lag)): chance * p[lag]
+                    for seen, chance in law.items()
+                    for lag in range(window)
+                }
+            laws.append(law)
+        loss = order_losses.backward(epsilon, window, distance)
+        assert compared(*laws) == pytest.approx((loss.epsilon, loss.delta, loss.delta), abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["laplace", "staircase"])
+def test_two_keys_lose_what_is_stated(kind):
+    """All pairs of cut noises, before the swap and after it."""
+    epsilon, window, reach = 1.5, 4, 9
+    laplace = kind == "laplace"
+    law = (
+        noise.DiscreteLaplace(2 * (window - 1) / Fraction(epsilon))
+        if laplace
+        else noise.Staircase(Fraction(epsilon) / 2, window - 1, 2)
+    )
+    masses = np.array([law.pmf(n) for n in range(reach + 1)])
+    masses /= 2 * masses.sum() - masses[0]
+    span = range(-reach, reach + 1)
+    for distance in (1, 2, 3, 4, 18, 19):
+        one = {(x, distance + y): masses[abs(x)] * masses[abs(y)] for x in span for y in span}
+        two = {(distance + x, y): masses[abs(x)] * masses[abs(y)] for x in span for y in span}
+        ratio, delta, other = compared(one, two)
+        assert order_losses.cut_noise(masses, distance) == pytest.approx(delta, abs=1e-12)
+        assert other == pytest.approx(delta, abs=1e-12)
+        stated = order_losses.noisy_order(epsilon, window, distance, kind)
+        assert ratio <= stated + 1e-12
+        assert distance > 4 or ratio == pytest.approx(stated)  # few outputs are common beyond
+
+
+def test_a_shuffled_block_loses_epsilon_and_two_blocks_all():
+    one, two = shuffled((0, 1, 2, 3), 0.8), shuffled((2, 1, 0, 3), 0.8)
+    assert compared(one, two) == pytest.approx((0.8, 0.0, 0.0), abs=1e-12)
+    inside = order_losses.block_shuffle(0.8, 4, 2, same_block=True)
+    assert (inside.epsilon, inside.delta) == (0.8, 0.0)
+    assert order_losses.block_shuffle(0.8, 4, 1, same_block=False) == order_losses.NOTHING
+    with pytest.raises(UsageRefusal, match="distance=4: must be less than 4"):
+        order_losses.block_shuffle(0.8, 4, 4, same_block=True)
+    for distance in range(1, 6):
+        apart = sum((offset + distance) // 4 > offset // 4 for offset in range(4)) / 4
+        assert order_losses.random_offset(0.8, 4, distance).delta == apart
