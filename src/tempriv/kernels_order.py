@@ -16,7 +16,7 @@ from tempriv.kernels import Array, at, cells_per_digit
 
 
 class Carriage(NamedTuple):
-    """Rows to carry to their slots, for one series: ``newest`` is the place of its first row."""
+    """Rows of one column to carry to their slots; ``newest`` is the place of the first row."""
 
     rows: Array = None
     newest: Any = None
@@ -62,9 +62,7 @@ def backward(
             if rows is not None:
                 if age < 0:
                     status[row] = 2
-                place = newest + row - np.uint64(max(age, 0))
-                for column in range(out.shape[1]):
-                    out[row, column] = rows[place, column]
+                out[row] = rows[newest + row - np.uint64(max(age, 0))]
             row += further
             step += 1
             here = here + further if here < last else np.uint64(0)
@@ -100,11 +98,8 @@ def forward(
             ages[row + lag] = np.int64(lag)
             if rows is not None:
                 age = ages[row]
-                if age < 0:
-                    status[row] = 2
-                place = newest + row - np.uint64(max(age, 0))
-                for column in range(out.shape[1]):
-                    out[row, column] = rows[place, column]
+                status[row] = 2 if age < 0 else 0
+                out[row] = rows[newest + row - np.uint64(max(age, 0))]
             row += np.uint64(1)
         for ahead in range(window - 1):
             own[ahead] = ages[row + np.uint64(ahead)] + 1
@@ -149,7 +144,7 @@ def threshold(
             else:
                 digits = np.int64(choices[row])
                 cell = max(0, int((digits - floors[1]) * rate + 1.0))
-                if not (floors[cell] < digits and digits < floors[cell + 1]):
+                if not (floors[np.uint64(cell)] < digits and digits < floors[np.uint64(cell + 1)]):
                     unsure += 1
                 vacant = np.uint64(due if due >= 0 else cell)
             slot = listed[vacant]
@@ -159,11 +154,8 @@ def threshold(
                     ages[row] = -1
             if rows is not None:
                 age = ages[row]
-                if age < 0:
-                    status[row] = 2
-                place = newest + row - np.uint64(max(age, 0))
-                for column in range(out.shape[1]):
-                    out[row, column] = rows[place, column]
+                status[row] = 2 if age < 0 else 0
+                out[row] = rows[newest + row - np.uint64(max(age, 0))]
             row += np.uint64(1)
         for ahead in range(window - 1):
             own[ahead] = ages[row + np.uint64(ahead)]
@@ -210,7 +202,7 @@ def dual(
             else:
                 digits = np.int64(choices[row])
                 cell = max(0, int((digits - floors[1]) * rate + 1.0))
-                if not (floors[cell] < digits and digits < floors[cell + 1]):
+                if not (floors[np.uint64(cell)] < digits and digits < floors[np.uint64(cell + 1)]):
                     unsure += 1
                 vacant = np.uint64(due if due >= 0 else cell)
             source = listed[vacant]
@@ -221,11 +213,8 @@ def dual(
                     ages[row] = -1
             if rows is not None:
                 age = ages[row]
-                if age < 0:
-                    status[row] = 2
-                place = newest + row - np.uint64(max(age, 0))
-                for column in range(out.shape[1]):
-                    out[row, column] = rows[place, column]
+                status[row] = 2 if age < 0 else 0
+                out[row] = rows[newest + row - np.uint64(max(age, 0))]
             row += np.uint64(1)
             step += 1
         for age in range(window - 1):

@@ -162,7 +162,8 @@ class Moves:
     def _together(self) -> bool:
         """Whether rows are carried while a kernel decides on them."""
         form = self.mechanism.form
-        plain = self.pool.values.dtype != object and self.pool.values.flags.c_contiguous
+        values = self.pool.values
+        plain = values.dtype != object and values.flags.c_contiguous and values.shape[1] == 1
         one = len(self.newest) == 1 and len(self.pool) > 0
         return plain and one and isinstance(form, Rows) and form.latency == 0
 
@@ -179,7 +180,8 @@ class Moves:
         track.status = out.status[part]
         if self._together:
             place = np.uint64(self.newest[0] + low)
-            track.carriage = Carriage(pool.values, place, out.values[part], track.status)
+            rows, slots = pool.values.reshape(-1), out.values[part].reshape(-1)
+            track.carriage = Carriage(rows, place, slots, track.status)
         ages = self.mechanism.perturb(_nothing(len(track.missing)), draw, track)[:, 0]
         if self._gaps or not self._together:
             one = len(self.newest) == 1
