@@ -32,10 +32,7 @@ def plainly(readings: Any, window: int, threshold: int) -> Any:
     released: list[Any] = [None] * (len(readings) + window)
     for i, reading in enumerate(readings):
         free = [j for j in range(i, i + window) if not taken[j]]
-        if len(free) > threshold or taken[i]:
-            slot = random.choice(free)
-        else:
-            slot = i
+        slot = random.choice(free) if len(free) > threshold or taken[i] else i
         released[slot] = reading
         taken[slot] = True
     return released

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from tempriv import noise
 from tempriv.accounting import advantage
+from tempriv.audit.attacks_order import restore_order as restore_order
 from tempriv.errors import require
 from tempriv.guarantees import Approximate, Concentrated, Loss, Pure
 from tempriv.mechanisms.forms import FINENESS

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,33 +15,95 @@ from tempriv.cli.options import Json
 from tempriv.cli.screen import table
 from tempriv.errors import Refusal, require
 
-STUDIES = ("principles",)
+if TYPE_CHECKING:
+    from tempriv.studies.tables import Row
+
+STUDIES = ("principles", "tldp")
 EXAMPLE = """
-[bold]Example[/bold]: the table, a page and a picture into a folder
+[bold]Examples[/bold]: the table, a page and a picture into a folder
 
   tempriv reproduce principles --output principles
+
+The figures of the paper on release orders, from a folder of data sets
+
+  tempriv reproduce tldp --data DIRECTORY --output tldp
 """
 
 
 @app.command(epilog=EXAMPLE)
 def reproduce(
     study: Annotated[str, typer.Argument(metavar="|".join(STUDIES), help="Which paper.")],
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIRECTORY", help="Where the data sets are (tldp only)."),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="As many steps and runs as in the paper (tldp only).")
+    ] = False,
     output: Annotated[
-        Path | None, typer.Option(metavar="DIRECTORY", help="Write table, page and picture there.")
+        Path | None,
+        typer.Option(metavar="DIRECTORY", help="Write tables, page and pictures there."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make the numbers of a paper again, ours beside them; takes a few seconds."""
+    """Make the numbers of a paper again, ours beside them; takes seconds, or minutes for tldp."""
     require(study in STUDIES, f"{study}: must be one of {', '.join(STUDIES)}")
-    from tempriv import spec
+    if study == "principles":
+        require(
+            data is None and not full,
+            "principles: needs neither --data nor --full, leave them out",
+        )
+        _principles(output, as_json)
+    else:
+        _tldp(data, full, output, as_json)
+
+
+def _progress(part: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\033[K{part} ...", end="", file=sys.stderr, flush=True)
+
+
+def _principles(output: Path | None, as_json: bool) -> None:
     from tempriv.studies import principles
+
+    rows = principles.study(_progress)
+    _show(
+        rows,
+        principles.REMARKS,
+        as_json,
+        None if output is None else lambda: principles.write(output, rows),
+    )
+
+
+def _tldp(data: Path | None, full: bool, output: Path | None, as_json: bool) -> None:
+    from tempriv.studies import tldp, tldp_data
+    from tempriv.studies.tldp_runs import FULL, QUICK
+
+    require(
+        data is not None,
+        "tldp: needs --data, a folder that holds "
+        f"{tldp_data.STOCK} (daily closes) and {tldp_data.TAXIS} (taxi segments)",
+    )
+    assert data is not None
+    made = tldp.study(tldp_data.read(data), FULL if full else QUICK, _progress)
+    _show(
+        made.rows,
+        tldp.REMARKS,
+        as_json,
+        None if output is None else lambda: tldp.write(output, made),
+    )
+
+
+def _show(
+    rows: Sequence[Row],
+    remarks: Sequence[str],
+    as_json: bool,
+    write: Callable[[], list[Path]] | None,
+) -> None:
+    """Print what was found, write it if asked, and fail if a number is no longer as said."""
+    from tempriv import spec
     from tempriv.studies.tables import number
 
-    def progress(part: str) -> None:
-        if sys.stderr.isatty():
-            print(f"\r\033[K{part} ...", end="", file=sys.stderr, flush=True)
-
-    rows = principles.study(progress)
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
     if as_json:
@@ -51,10 +114,10 @@ def reproduce(
             part = [line for line, row in zip(shown, rows, strict=True) if row.section == section]
             print(section)
             table(["", "published", "ours", "", "how"], part)
-        for remark in principles.REMARKS:
+        for remark in remarks:
             print(f"- {remark}")
-    if output is not None:
-        for path in principles.write(output, rows):
+    if write is not None:
+        for path in write():
             print(f"written   {path}", file=sys.stderr)
     wrong = [row.what for row in rows if not row.as_said]
     if wrong:
