@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tempriv import guarantees, spec
-from tempriv.audit.exact import Comparison, audit
+from tempriv.audit.exact import Comparison, audit, distribution, slot_law
 from tempriv.errors import Refusal
 from tempriv.guarantees import (
     Approximate,
@@ -25,9 +25,18 @@ from tempriv.guarantees import (
     at_most,
     rho_for,
 )
-from tempriv.mechanisms import RandomizedResponse
+from tempriv.mechanisms import BlockShuffle, RandomizedResponse, Threshold
 from tempriv.noise import DiscreteGaussian
-from tempriv.units import Event, Near, Person, WholeSeries, Window
+from tempriv.units import (
+    BlockSwap,
+    Event,
+    Near,
+    Person,
+    SlotOrigin,
+    Swap,
+    WholeSeries,
+    Window,
+)
 from tests.conformance import quick
 
 # a tail bound at delta near 1 is worth less than what it comes from, so samples stay below
@@ -40,10 +49,11 @@ UNITS = [
     Event(), Window(2), Window(3), WholeSeries(2), WholeSeries(5), Person(2, Event()),
     Near(10.0), Near(25.0),
 ]  # fmt: skip
+ORDERS = [Swap(2), Swap(4), BlockSwap(3), SlotOrigin(4)]
 SAMPLES = [
     Guarantee(loss, unit, model)
     for loss in LOSSES
-    for unit in UNITS
+    for unit in (*UNITS, *ORDERS)
     for model in ("local", "central")
 ]
 
@@ -92,6 +102,30 @@ def test_a_place_says_nothing_about_a_reading():
     assert not near.implies(Guarantee(Pure(1e6), Event()))
     assert near.for_unit(Near(250.0)) == Guarantee(Pure(3.0), Near(250.0))
     assert Guarantee(Pure(1.0), Event()).implies(near)
+
+
+def test_exact_values_in_another_order_promise_nothing_about_values():
+    for unit in ORDERS:
+        promise = Guarantee(Pure(0.0), unit)
+        for other in UNITS:
+            assert isinstance(promise.for_unit(other), NoGuarantee)
+            assert not promise.implies(Guarantee(Pure(1e6), other))
+    # values that are hidden hide their places, at twice the loss or once
+    for unit in (Swap(4), BlockSwap(4), SlotOrigin(4)):
+        assert Guarantee(Pure(1.0), Event()).for_unit(unit).loss == Pure(2.0)
+        assert Guarantee(Pure(1.0), Window(4)).for_unit(unit).loss == Pure(1.0)
+        assert Guarantee(Concentrated(0.1), Event()).for_unit(unit).loss == Concentrated(0.4)
+
+
+def test_one_row_by_itself_promises_nothing_about_the_whole_output():
+    """Threshold keeps its promise for single rows, and none at all for what they show together."""
+    for window in (3, 4):
+        mechanism = Threshold(epsilon=4.0, window=window)
+        assert audit(mechanism, (), 2 * window).holds
+        assert isinstance(mechanism.guarantee.for_unit(Swap(2)), NoGuarantee)
+        for unit in (Swap(2), BlockSwap(2)):
+            verdict = audit(mechanism, (), 2 * window, guarantee=Guarantee(Pure(9.0), unit))
+            assert verdict.found == math.inf and not verdict.holds
 
 
 def test_no_guarantee_poisons():
@@ -177,6 +211,92 @@ def test_concentrated_groups_lose_exactly_the_square(width, links):
     assert compared.concentrated_loss(0.0) == pytest.approx(rho.grouped(links).rho, rel=1e-6)
 
 
+# several exact releases of one series
+
+
+def joint(releases, series):
+    """The law of what several releases show together, each of some steps of the series."""
+    return product([distribution(mechanism, series[part]) for mechanism, part in releases])
+
+
+def told_apart(releases, unit, length=4):
+    """The largest loss over neighbours, of all that the releases show."""
+    series, alike = tuple(range(length)), []
+    for other in unit.neighbours(series, ()):
+        compared = Comparison.of(joint(releases, series), joint(releases, other))
+        alike.append(compared.pure_loss(0.0))
+    return max(alike)
+
+
+SHUFFLE = BlockShuffle(epsilon=0.7, block=4)
+WHOLE = slice(0, 4)
+
+
+def test_exact_releases_of_the_same_readings_lose_the_sum():
+    unit = BlockSwap(4)
+    assert told_apart([(SHUFFLE, WHOLE)], unit) == pytest.approx(0.7)
+    assert told_apart([(SHUFFLE, WHOLE)] * 2, unit) == pytest.approx(1.4)
+    other = BlockShuffle(epsilon=0.2, block=4)
+    assert told_apart([(SHUFFLE, WHOLE), (other, WHOLE)], unit) == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (slice(0, 2), slice(2, 4)),
+        (slice(0, 3), slice(1, 4)),
+        (slice(0, 3), slice(0, 4)),
+        (slice(1, 3), slice(0, 4)),
+        (slice(0, 4, 2), slice(1, 4, 2)),
+    ],
+    ids=["touching", "overlapping", "longer", "within", "interleaved"],
+)
+def test_exact_releases_of_unlike_readings_hide_no_swap_between_them(parts):
+    """A swap across the border shows for certain, although each release is within its epsilon."""
+    releases = [(SHUFFLE, part) for part in parts]
+    assert told_apart(releases, BlockSwap(4)) == math.inf
+    assert told_apart(releases, Swap(2)) == math.inf
+    series = (0, 1, 2, 3)
+    certain = [
+        other
+        for other in Swap(4).neighbours(series, ())
+        if not joint(releases, series).keys() & joint(releases, other).keys()
+    ]
+    assert certain
+
+
+def test_releases_of_whole_blocks_are_apart():
+    halves = [(BlockShuffle(epsilon=0.7, block=2), part) for part in (slice(0, 2), slice(2, 4))]
+    assert told_apart(halves, BlockSwap(2)) == pytest.approx(0.7)
+    # as one piece beside the first of its blocks
+    longer = [halves[0], (BlockShuffle(epsilon=0.7, block=2), WHOLE)]
+    assert told_apart(longer, BlockSwap(2)) == pytest.approx(1.4)
+    # blocks that are counted from unlike starts
+    shifted = [halves[0], (BlockShuffle(epsilon=0.7, block=2), slice(1, 3))]
+    assert told_apart(shifted, BlockSwap(2)) == math.inf
+
+
+@pytest.mark.parametrize("window", [3, 4])
+def test_single_rows_of_two_releases_may_tell_an_origin_for_certain(window):
+    """So promises for single rows do not add up: from bounded odds to none by a second release."""
+    mechanism = Threshold(epsilon=4.0, window=window)
+    length, slot = 2 * window, window - 1
+    came = {}  # the probability that the row in a slot came from a step
+    for (sources, _), probability in slot_law(mechanism, length).items():
+        for place, source in enumerate(sources):
+            came[place, source] = came.get((place, source), 0.0) + probability
+
+    alone = [came[slot, origin] for origin in range(slot - window + 1, slot + 1)]
+    assert max(alone) / min(alone) <= math.exp(mechanism.guarantee.loss.epsilon) * (1 + 1e-9)
+    # the same reading in this slot of one output, and window - 1 slots later in the other
+    both = {
+        origin: came.get((slot, origin), 0.0) * came.get((slot + window - 1, origin), 0.0)
+        for origin in range(length)
+    }
+    assert [origin for origin, chance in both.items() if chance > 0] == [slot]
+    assert both[slot] > 0.01, "and that is no rare event"
+
+
 # conversions
 
 
@@ -231,7 +351,7 @@ def test_other_values_survive_json():
         assert guarantees.decode(json.loads(json.dumps(spec.encode(value)))) == value
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=str)
+@pytest.mark.parametrize("unit", [*UNITS, Swap(4), BlockSwap(3)], ids=str)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_sentences_name_unit_and_numbers(loss, unit):
     guarantee = Guarantee(loss, unit)
@@ -279,3 +399,10 @@ def test_impossible_losses_are_refused(make, said):
         make()
     assert said in str(refusal.value)
     assert any(word in str(refusal.value) for word in ("must", "needs"))
+
+
+def test_a_promise_about_one_row_says_that_it_is_about_one_row():
+    promise = Guarantee(loss=Pure(0.5), unit=units.SlotOrigin(10))
+    assert "a single row of the output and nothing else" in promise.sentence
+    assert "that row and no other" in promise.plain and "none about all" in promise.plain
+    assert "whatever else they know" not in promise.sentence

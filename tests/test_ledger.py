@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 from tempriv import guarantees, renyi, spec, units
+from tempriv.cli import main
 from tempriv.errors import BudgetRefusal, LedgerRefusal, UsageRefusal
 from tempriv.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, Pure
 from tempriv.ledger import Ledger, Output, Receipt, Scope, Total
-from tempriv.units import Event, Near, WholeSeries, Window
+from tempriv.ledger_sums import EXACT
+from tempriv.units import BlockSwap, Event, Near, SlotOrigin, Swap, WholeSeries, Window
 from tests.ledgers import EVERYONE, HALF, span
 
 
@@ -351,3 +353,184 @@ def test_one_person_may_be_counted_in_every_room(tmp_path):
         ledger.charge("rooms", promise, span(0, 1, "room A"), "one")
         with pytest.raises(BudgetRefusal, match="would bring"):
             ledger.charge("rooms", promise, span(0, 1, "room B"), "two")
+
+
+SORTED = Guarantee(loss=Pure(0.5), unit=Swap(10))
+GLIMPSED = Guarantee(loss=Pure(0.5), unit=SlotOrigin(10))
+
+
+class TestExactReadings:
+    """Values that are kept and moved in time: which releases of them add up is in test_scopes."""
+
+    def refusal(self, ledger: Ledger, promise: Guarantee, scope: Scope) -> str:
+        before = ledger.show("meters")
+        with pytest.raises(BudgetRefusal) as refused:
+            ledger.charge("meters", promise, scope, "refused")
+        assert ledger.show("meters") == before
+        return str(refused.value)
+
+    def test_another_stretch_of_a_series_is_refused_in_one_sentence(self, ledger):
+        ledger.create_dataset("meters", unit=Swap(10), epsilon=5.0)
+        ledger.charge("meters", SORTED, EVERYONE, "one")
+        assert self.refusal(ledger, SORTED, span(10, 19)) == (
+            "dataset 'meters': with this release nothing could be promised about whether any two "
+            "readings up to 9 time steps apart traded places: values are kept exact, and this "
+            "release and those before it are not known to be of the same readings, so what traded "
+            "places with a reading outside one of them shows; release the series in one piece, or "
+            "as one stream, with times at a regular step"
+        )
+        assert "release the series in one piece" in self.refusal(ledger, HALF, span(10, 19))
+        # the same readings again are only a matter of the sum
+        ledger.charge("meters", SORTED, EVERYONE, "two")
+        high = Guarantee(loss=Pure(4.5), unit=Swap(10))
+        assert "from epsilon = 1 to epsilon = 5.5" in self.refusal(ledger, high, EVERYONE)
+
+    def test_a_second_release_by_single_rows_is_refused_in_one_sentence(self, ledger):
+        ledger.create_dataset("meters", unit=SlotOrigin(10), epsilon=5.0)
+        ledger.charge("meters", GLIMPSED, EVERYONE, "one")
+        assert self.refusal(ledger, GLIMPSED, EVERYONE) == (
+            "dataset 'meters': with this release nothing could be promised about whether the "
+            "reading in any one output row, seen by itself, came from one or another of the last "
+            "10 time steps: some of these readings were released before with a promise about "
+            "single output rows only, and two such outputs side by side can show for certain "
+            "where a reading came from; release a series that way once"
+        )
+        assert "in one piece" in self.refusal(ledger, GLIMPSED, span(10, 19))
+
+    def test_a_limit_on_values_refuses_what_publishes_them(self, ledger):
+        ledger.create_dataset("meters", unit=Event(), epsilon=5.0)
+        for promise in (SORTED, GLIMPSED, Guarantee(Pure(0.0), BlockSwap(24))):
+            assert self.refusal(ledger, promise, EVERYONE) == (
+                "dataset 'meters' limits the loss of any single reading of a series, and this "
+                "release publishes the readings themselves and hides only when they were taken, "
+                "so nothing is promised about them; use a mechanism that changes values, or limit "
+                "the order of readings instead"
+            )
+
+    def test_a_limit_on_swaps_refuses_what_hides_no_swap(self, ledger):
+        ledger.create_dataset("meters", unit=Swap(2), epsilon=5.0)
+        for promise in (GLIMPSED, Guarantee(Pure(0.0), BlockSwap(24))):
+            assert "says nothing" in self.refusal(ledger, promise, EVERYONE)
+
+    def test_one_stream_is_charged_once_and_goes_with_nothing_else(self, ledger):
+        stream = Scope(clock="index")
+        ledger.create_dataset("meters", unit=Swap(10), epsilon=5.0)
+        receipt = ledger.charge("meters", SORTED, stream, "a stream")
+        assert ledger.charge("meters", SORTED, stream, "a stream") == receipt
+        for promise, scope in ((SORTED, stream), (SORTED, EVERYONE), (HALF, EVERYONE)):
+            assert "as one stream" in self.refusal(ledger, promise, scope)
+
+    def test_data_never_released_can_be_asked_for(self, ledger):
+        ledger.create_dataset("meters", unit=Swap(10), epsilon=0.5)
+        ledger.charge("meters", SORTED, EVERYONE, "one")
+        nobody = Scope(members=(), start=0, end=0, step=1, clock="index")
+        ledger.check("meters", SORTED, nobody)
+        with pytest.raises(BudgetRefusal, match="above the limit"):
+            ledger.check("meters", HALF, nobody)
+
+    def test_a_limit_that_comes_later_says_that_there_is_no_bound(self, ledger):
+        ledger.ensure_dataset("meters")
+        ledger.charge("meters", SORTED, span(0, 9, "a"), "one")
+        ledger.charge("meters", SORTED, span(5, 14, "a"), "two")
+        total = ledger.create_dataset("meters", unit=Swap(10), epsilon=5.0)
+        assert total.exceeded and total.spent is None and total.remaining == 0
+        assert ledger.show("meters").in_advance == (None,)
+        assert "in one piece" in self.refusal(ledger, HALF, span(0, 9, "a"))
+        # other series go on
+        ledger.charge("meters", SORTED, span(0, 9, "b"), "three")
+
+    def test_ledgers_without_such_limits_stay_as_they_were(self, ledger):
+        def indexes() -> list[str]:
+            query = "SELECT name FROM sqlite_schema WHERE name = 'exact_charges'"
+            return [name for (name,) in ledger._file.rows(query)]
+
+        ledger.create_dataset("meters", epsilon=5.0)
+        ledger.charge("meters", HALF, EVERYONE, "one")
+        ledger.ensure_dataset("others")
+        ledger.charge("others", SORTED, EVERYONE, "two")
+        assert indexes() == []
+        # and one that was filled before counts what is in it
+        assert ledger.create_dataset("others", unit=Swap(10), epsilon=5.0).spent == 0.5
+        assert indexes() == ["exact_charges"]
+        ledger.create_dataset("others", unit=SlotOrigin(10), epsilon=5.0)
+
+    def test_exact_charges_are_known_by_the_text_of_their_promise(self, ledger):
+        ledger.ensure_dataset("meters")
+        told = 'not {"is":"Swap"}'
+        promises = [HALF, SORTED, GLIMPSED, Guarantee(Pure(0.1), BlockSwap(3)), NoGuarantee(told)]
+        for number, promise in enumerate(promises):
+            ledger.charge("meters", promise, EVERYONE, str(number))
+        found = ledger._file.rows(f"SELECT release FROM charges WHERE {EXACT}")
+        assert [name for (name,) in found] == ["1", "2", "3"]
+
+    @pytest.mark.parametrize(
+        ("unit", "promise", "scope"),
+        [
+            (Swap(10), HALF, lambda number: EVERYONE),
+            (Swap(10), HALF, lambda number: span(24 * number, 24 * number + 23)),
+            (Swap(10), SORTED, lambda number: EVERYONE),
+            (Swap(10), SORTED, lambda number: span(40 * number, 40 * number + 23)),
+            (BlockSwap(24), BlockSwap(24), lambda number: span(24 * number, 24 * number + 23)),
+            (SlotOrigin(10), GLIMPSED, lambda number: span(0, 9, f"home {number}")),
+        ],
+    )
+    def test_a_charge_takes_no_more_work_after_many_than_after_few(
+        self, ledger, unit, promise, scope
+    ):
+        """In instructions of SQLite and rows read, as in test_ledger_sums."""
+        if isinstance(promise, BlockSwap):
+            promise = Guarantee(Pure(0.5), promise)
+        ledger._file.execute("PRAGMA synchronous = OFF")
+        ledger.create_dataset("meters", unit=unit, epsilon=1e6, delta=1e-6)
+        work = {}
+        for number in range(301):
+            counted: list[int] = []
+            handler = lambda counted=counted: counted.append(1)  # noqa: E731
+            if number in (50, 300):
+                ledger._file.connection.set_progress_handler(handler, 1)
+            ledger.charge("meters", promise, scope(number), str(number))
+            ledger._file.connection.set_progress_handler(None, 1)
+            work[number] = len(counted)
+        assert 0 < work[300] <= 1.3 * work[50] + 50
+
+
+@pytest.mark.parametrize(
+    ("words", "unit"),
+    [
+        (["swap", "--window", "10"], Swap(10)),
+        (["origin", "--window", "10"], SlotOrigin(10)),
+        (["block", "--block", "24"], BlockSwap(24)),
+        (["block", "--block", "24", "--offset", "5"], BlockSwap(24, 5)),
+        (["swap"], "--unit swap needs --window"),
+        (["origin"], "--unit origin needs --window"),
+        (["block"], "--unit block needs --block"),
+        (["block", "--block", "24", "--window", "3"], "--unit block needs --block, and no"),
+        (["swap", "--window", "3", "--block", "3"], "--block goes with --unit block"),
+        (["origin", "--window", "3", "--offset", "3"], "--offset goes with --unit block"),
+        (["swap", "--window", "3", "--length", "3"], "goes without --length"),
+        (["swap", "--window", "3", "--max-series-per-person", "3"], "goes without --length"),
+        (["swap", "--window", "1"], "window=1: must be"),
+        (["block", "--block", "3", "--offset", "3"], "offset=3: must be"),
+    ],
+)
+def test_limits_on_the_order_of_readings_are_set_and_shown(
+    tmp_path, monkeypatch, capfd, words, unit
+):
+    path = tmp_path / "ledger.sqlite"
+
+    def run(*command: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["tempriv", "budget", *command, "--ledger", str(path)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code or 0, *capfd.readouterr()
+
+    status, out, err = run("create", "trades", "--epsilon", "2", "--unit", *words)
+    if isinstance(unit, str):
+        assert status == 2 and unit in err
+        return
+    assert status == 0
+    assert f"epsilon 0 of 2 spent on {unit.sentence}, 2 left" in out
+    with Ledger.open(path) as book:
+        assert [(total.unit, total.limit) for total in book.show("trades").totals] == [(unit, 2.0)]
+    status, out, _ = run("show", "--json")
+    assert status == 0 and json.loads(out)[0]["totals"][0]["unit"] == spec.encode(unit)

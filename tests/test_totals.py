@@ -13,8 +13,28 @@ from tempriv import renyi
 from tempriv.accounting import AnyRelease, GaussianRelease
 from tempriv.accounting import renyi as composed
 from tempriv.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, Pure, rho_for
-from tempriv.totals import Cost, Total, by_sum, by_zcdp, cost_of, order_of, unlimited, worst
-from tempriv.units import Event, Near, WholeSeries, Window
+from tempriv.totals import (
+    NO_BOUND,
+    Cost,
+    Total,
+    by_sum,
+    by_zcdp,
+    cost_of,
+    order_of,
+    says_nothing,
+    unlimited,
+    worst,
+)
+from tempriv.units import (
+    BlockSwap,
+    Event,
+    Near,
+    Person,
+    SlotOrigin,
+    Swap,
+    WholeSeries,
+    Window,
+)
 
 DELTA = 1e-6
 
@@ -132,6 +152,23 @@ def test_charges_are_restated_for_the_unit_of_the_limit():
     assert cost_of(hourly, Window(3)) == Cost(math.inf, 0.0, 4.5)
     assert cost_of(Guarantee(loss=Pure(1.0), unit=Near(5.0)), Event()) == Cost(*[math.inf] * 3)
     assert cost_of(NoGuarantee("a test"), Event()) == Cost(*[math.inf] * 3)
+
+
+def test_values_count_twice_for_places_and_places_never_for_values():
+    laplace, gaussian = Guarantee(Pure(0.5), Event()), Guarantee(Concentrated(0.1), Event())
+    for unit in (Swap(5), BlockSwap(5), SlotOrigin(5)):
+        assert cost_of(laplace, unit)[:2] == (1.0, 0.0)
+        assert cost_of(gaussian, unit) == Cost(math.inf, 0.0, 0.4)
+        assert cost_of(Guarantee(Pure(0.5), Window(5)), unit).epsilon == 0.5
+        exact = Guarantee(Pure(0.5), unit)
+        assert cost_of(exact, unit).epsilon == 0.5
+        for limit in (Event(), Window(3), WholeSeries(9), Person(2, Event()), Near(5.0)):
+            assert cost_of(exact, limit) == NO_BOUND
+            assert "publishes the readings themselves" in says_nothing(limit, unit)
+    assert cost_of(Guarantee(Pure(0.5), Swap(3)), Swap(6)).epsilon == 2.5
+    assert cost_of(Guarantee(Pure(0.5), SlotOrigin(9)), Swap(2)) == NO_BOUND
+    assert cost_of(Guarantee(Pure(0.5), BlockSwap(9)), Swap(2)) == NO_BOUND
+    assert "of which a release that protects whether" in says_nothing(Swap(2), SlotOrigin(9))
 
 
 def test_a_huge_group_costs_all_of_delta_instead_of_failing():

@@ -14,10 +14,13 @@ from tempriv import guarantees, spec, units
 from tempriv.errors import Refusal
 from tempriv.units import (
     Answers,
+    BlockSwap,
     Contribution,
     Event,
     Near,
     Person,
+    SlotOrigin,
+    Swap,
     Unit,
     WholeSeries,
     Window,
@@ -41,6 +44,10 @@ CONTRIBUTIONS = [
     Contribution(WholeSeries(3), total=2, signed=True),
 ]
 ANSWERS = [Answers(), *map(Answers, (2, 3, 4))]
+SWAPS = [*map(Swap, (2, 3, 5))]
+BLOCKS = [BlockSwap(2), BlockSwap(3), BlockSwap(3, 1), BlockSwap(4, 3), BlockSwap(6, 1)]
+ORIGINS = [*map(SlotOrigin, (2, 3, 5))]
+ORDERS = [*SWAPS, *BLOCKS, *ORIGINS]
 POINTS = ((0.0, 0.0), (3.0, 4.0), (0.0, 1.0), (6.0, 8.0))
 
 
@@ -105,6 +112,44 @@ def test_neighbours_of_answers(unit):
     for one, other in itertools.product(examples, repeat=2):
         alike = len(one) == len(other) and changes(one) == changes(other)
         assert unit.are_neighbours(one, other) == (alike and len(set(one)) <= unit.distinct)
+
+
+def blocks(unit: BlockSwap, length: int) -> list[set[int]]:
+    """The first block ends before the offset, the last where the series does."""
+    edges = sorted({0, *range(unit.offset, length, unit.block), length})
+    return [set(range(first, end)) for first, end in itertools.pairwise(edges)]
+
+
+def covered_places(unit: Unit, length: int) -> set[tuple[int, int]]:
+    """The places that may be exchanged, from the words of the definitions."""
+    pairs = itertools.combinations(range(length), 2)
+    if isinstance(unit, BlockSwap):
+        return {p for p in pairs if any(set(p) <= block for block in blocks(unit, length))}
+    return {(i, j) for i, j in pairs if j - i < unit.window}
+
+
+@pytest.mark.parametrize("unit", ORDERS, ids=str)
+def test_neighbours_of_orders(unit):
+    assert_enumeration_agrees(unit, inputs((0, 1), range(6)), (0, 1))
+    assert_enumeration_agrees(unit, inputs("abc", range(5)), "abc")
+    for length in range(9):
+        example = tuple(range(length))
+        found = {
+            tuple(i for i in example if other[i] != i) for other in unit.neighbours(example, ())
+        }
+        assert found == covered_places(unit, length)
+        for other in unit.neighbours(example, ()):
+            assert sorted(other) == list(example), "nothing is replaced, only exchanged"
+
+
+@pytest.mark.parametrize("unit", ORIGINS, ids=str)
+def test_an_origin_is_asked_for_where_both_places_can_have_come_out(unit):
+    example = tuple(range(8))
+    for other in unit.neighbours(example, ()):
+        i, j = (k for k in example if other[k] != k)
+        late = [slot for slot in example if max(slot - i, slot - j) < unit.window]
+        assert unit.slots(example, other) == [slot for slot in late if slot >= max(i, j)]
+    assert unit.slots(example, example) == []
 
 
 @pytest.mark.parametrize("metres", [0.5, 1, 5.0, 6.0, 10.0])
@@ -267,6 +312,93 @@ def test_places_of_any_distance_are_reached_from_anywhere_by_short_moves():
         assert found == promised
 
 
+# orders
+
+
+def distinct(length: int) -> list[tuple]:
+    """Readings that all differ show the most: with equal ones fewer swaps will do."""
+    return [(tuple(range(length)),)]
+
+
+@pytest.mark.parametrize("far", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("near", [1, 2, 3, 4, 5])
+def test_a_far_swap_is_a_product_of_near_ones_and_of_no_fewer(near, far):
+    """By all permutations; room on either side of the two readings does not help."""
+    for length in {far + 1, min(far + 2, 6)}:
+        found = longest_chain(Swap(near + 1), Swap(far + 1), distinct(length), ())
+        assert found == steps(Swap(near + 1), Swap(far + 1)) == 2 * math.ceil(far / near) - 1
+
+
+@pytest.mark.parametrize(
+    "want", [*BLOCKS[:3], BlockSwap(5, 1), SlotOrigin(2), SlotOrigin(4)], ids=str
+)
+@pytest.mark.parametrize("have", SWAPS, ids=str)
+def test_swaps_cover_blocks_and_origins(have, want):
+    found = longest_chain(have, want, distinct(6), ())
+    assert found == steps(have, want)
+
+
+def test_a_swap_of_any_distance_needs_whole_numbers_only():
+    assert steps(Swap(2), Swap(10**17 + 2)) == 2 * (10**17 + 1) - 1
+
+
+@pytest.mark.parametrize("want", [Swap(2), Swap(4), BlockSwap(3, 1), SlotOrigin(3)], ids=str)
+@pytest.mark.parametrize(
+    "have", [Event(), *map(Window, (1, 2, 3, 4)), *map(WholeSeries, (2, 3, 4)), Person(2, Event())],
+    ids=str,
+)  # fmt: skip
+def test_what_covers_a_value_covers_its_place(have, want):
+    """Theorem 2.3 of Ye et al.: twice, or once if both places are within what is replaced."""
+    each = have.each if isinstance(have, Person) else have
+    lengths = range(2, each.length + 1) if isinstance(each, WholeSeries) else [4]
+    found = max(longest_chain(have, want, distinct(n), range(n)) for n in lengths)
+    assert found <= steps(have, want) <= 2
+    if not isinstance(each, WholeSeries):
+        assert found == steps(have, want), "fewer would do"
+
+
+@pytest.mark.parametrize("have", ORDERS, ids=str)
+def test_an_order_says_nothing_about_values(have):
+    """Readings are published as they are, so no loss whatever covers another value."""
+    for want in [*SINGLE, *PERSONS, *CONTRIBUTIONS, *ANSWERS, Near(5.0)]:
+        assert steps(have, want) is None
+    for want in (Event(), Window(3), WholeSeries(4), Person(1, Event())):
+        assert longest_chain(have, want, distinct(4), range(5)) == math.inf
+
+
+@pytest.mark.parametrize("want", ORDERS, ids=str)
+def test_what_moves_a_value_a_little_says_nothing_about_orders(want):
+    for have in (*CONTRIBUTIONS, *ANSWERS, Near(1e6)):
+        assert steps(have, want) is None
+
+
+def test_no_chain_of_swaps_leaves_a_block():
+    for have in BLOCKS:
+        for want in (*SWAPS, *ORIGINS):
+            assert steps(have, want) is None
+        assert longest_chain(have, Swap(2), distinct(6), ()) == math.inf
+    every = [BlockSwap(size, first) for size in (2, 3, 4, 6) for first in range(size)]
+    places = {unit: covered_places(unit, 20) for unit in every}
+    for have, want in itertools.product(every, repeat=2):
+        covered = places[want] <= places[have]
+        assert have.covers(want) == covered
+        assert steps(have, want) == (1 if covered else None)
+
+
+def test_one_row_by_itself_never_becomes_the_whole_output():
+    for have in ORIGINS:
+        assert all(steps(have, want) is None for want in (*SWAPS, *BLOCKS))
+        for want in ORIGINS:
+            assert steps(have, want) == (1 if want.window <= have.window else None)
+
+
+def test_steps_of_steps_of_orders():
+    for a, b, c in itertools.product([Event(), Window(2), Window(3), *ORDERS], repeat=3):
+        through = steps(a, b), steps(b, c)
+        if None not in through:
+            assert steps(a, c) <= math.prod(through)
+
+
 def test_what_is_never_reached_has_no_steps():
     far = ((0.0, 0.0), (0.0, 1.0), (50.0, 50.0))
     for want in (Event(), Window(2), WholeSeries(1), Person(1, Event()), Person(2, Window(2))):
@@ -319,7 +451,9 @@ def test_steps_of_steps(a):
 PARTS = ("readings", "sentence", "neighbours", "are_neighbours")
 
 
-@pytest.mark.parametrize("unit", [*SINGLE, *PERSONS, *CONTRIBUTIONS, *ANSWERS, Near(12.5)], ids=str)
+@pytest.mark.parametrize(
+    "unit", [*SINGLE, *PERSONS, *CONTRIBUTIONS, *ANSWERS, *ORDERS, Near(12.5)], ids=str
+)
 def test_units_survive_json(unit):
     assert guarantees.decode(spec.encode(unit)) == unit
     # by the class, as some have no number of readings to tell
@@ -346,8 +480,21 @@ def test_units_can_be_read(unit):
     assert "\n" not in unit.sentence and not unit.sentence.endswith(".")
 
 
+def test_orders_can_be_read():
+    """Unlike units in unlike words, which follow 'protects' and 'bets on'."""
+    texts = [unit.sentence for unit in ORDERS]
+    assert len(set(texts)) == len(texts)
+    for unit, text in zip(ORDERS, texts, strict=True):
+        assert isinstance(unit, Unit)
+        assert text.startswith("whether ") and "\n" not in text and not text.endswith(".")
+        assert "1 time steps" not in text
+        assert unit.readings == 2
+    assert "by itself" in SlotOrigin(4).sentence
+
+
 def test_every_kind_of_unit_is_listed():
-    kinds = {type(unit) for unit in [*SINGLE, *PERSONS, *CONTRIBUTIONS, *ANSWERS, Near(1.0)]}
+    samples = [*SINGLE, *PERSONS, *CONTRIBUTIONS, *ANSWERS, *ORDERS, Near(1.0)]
+    kinds = {type(unit) for unit in samples}
     assert kinds == set(units.ALL)
 
 
@@ -370,6 +517,17 @@ def test_every_kind_of_unit_is_listed():
         (lambda: Answers(-1), "distinct=-1: "),
         (lambda: Answers(1.5), "distinct=1.5: "),
         (lambda: Answers(None), "distinct=None: "),
+        (lambda: Swap(1), "window=1: "),
+        (lambda: Swap(2.0), "window=2.0: "),
+        (lambda: Swap(None), "window=None: "),
+        (lambda: SlotOrigin(1), "window=1: "),
+        (lambda: SlotOrigin(True), "window=True: "),
+        (lambda: BlockSwap(1), "block=1: "),
+        (lambda: BlockSwap(3, -1), "offset=-1: "),
+        (lambda: BlockSwap(3, 3), "offset=3: "),
+        (lambda: BlockSwap(3, 0.5), "offset=0.5: "),
+        (lambda: Person(2, Swap(3)), "each=Swap("),
+        (lambda: Contribution(SlotOrigin(3)), "each=SlotOrigin("),
         (lambda: WholeSeries(0), "length=0: "),
         (lambda: WholeSeries(math.inf), "length=inf: "),
         (lambda: Person(0, Event()), "max_series=0: "),

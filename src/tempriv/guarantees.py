@@ -166,7 +166,9 @@ class Guarantee:
     @property
     def sentence(self) -> str:
         against = (
-            "anyone who sees the output, whatever else they know"
+            "someone who sees a single row of the output and nothing else of it"
+            if isinstance(self.unit, units.SlotOrigin)
+            else "anyone who sees the output, whatever else they know"
             if self.model == "local"
             else "anyone but the data owner"
         )
@@ -193,9 +195,12 @@ class Guarantee:
         )
         about = self.unit.sentence
         bet = about if about.startswith("whether ") else f"what stands behind {about}"
+        seen = "this release"
+        if isinstance(self.unit, units.SlotOrigin):
+            seen, strength = "that row and no other", f"{strength} about one row, none about all"
         return (
-            f"Suppose someone bets on {bet}. Seeing this "
-            f"release multiplies the odds of their bet by at most {odds}{but}. That is {strength}."
+            f"Suppose someone bets on {bet}. Seeing {seen} "
+            f"multiplies the odds of their bet by at most {odds}{but}. That is {strength}."
         )
 
 

@@ -27,9 +27,11 @@ from tempriv.totals import (
     NOTHING,
     Cost,
     cost_of,
+    does_not_add_up,
     explain,
     in_advance,
     order_of,
+    says_nothing,
     unlimited,
     worst,
 )
@@ -208,6 +210,8 @@ class Ledger:
         with self._file.writing():
             # one text for equal units, so that each has one limit
             dataset, text = self._ensure(name), spec.canonical(unit).decode()
+            if isinstance(unit, units.ORDER):
+                self._sums.index_exact()
             find = "FROM limits WHERE dataset = ? AND unit = ?"
             held = self._file.value(f"SELECT epsilon {find}", dataset, text)
             require(
@@ -238,6 +242,7 @@ class Ledger:
         self, dataset: str, guarantee: Guarantee | NoGuarantee, scope: Scope
     ) -> tuple[Total, ...]:
         """The totals that a charge would lead to, or its refusal; records nothing."""
+        scope = scopes.as_charged(scope, guarantee)
         with self._file.reading():
             decided = self._decide(self._number(dataset), dataset, guarantee, scope)
         return tuple(total for _, _, total in decided)
@@ -258,6 +263,7 @@ class Ledger:
         """
         require(release_id != "", "release_id='': every release needs an id of its own")
         require(scope.members != (), "members=(): name those whose data it is, or None for anyone")
+        scope = scopes.as_charged(scope, guarantee)
         # a million ids are hashed here, before anyone has to wait
         content = spec.digest((dataset, guarantee, scope.digest.hex(), note, output))
         with self._file.writing():
@@ -399,15 +405,10 @@ class Ledger:
     ) -> tuple[_Limit, Cost, Total]:
         unit = limit.unit
         cost = cost_of(guarantee, unit, order_of(limit.epsilon, limit.delta))
-        require(
-            cost != NO_BOUND,
-            f"dataset {dataset!r} limits the loss of {unit.sentence}, of which a release that "
-            f"protects {guarantee.unit.sentence} says nothing; use another mechanism, or charge "
-            "it to another dataset",
-            BudgetRefusal,
-        )
+        sentence = says_nothing(unit, guarantee.unit)
+        require(cost != NO_BOUND, f"dataset {dataset!r} {sentence}", BudgetRefusal)
         scopes.require_length(dataset, unit, guarantee.unit, scope)
-        share = scope.share(cost)
+        share = scope.share(cost, guarantee)
         widths = scopes.widths(unit, steps)
         width = widths.get(scope.clock)
         # what a charge does not touch stays as it was, unless its step moves all boundaries
@@ -421,9 +422,9 @@ class Ledger:
         whose = scope if named else None
         held = [] if nobody else self._sums.touching(number, limit.id, unit, whose, near)
 
-        def total_with(one: Share) -> Total:
+        def total_with(one: Share, others: list[Share] = held) -> Total:
             costs = scopes.totals(
-                [*held, one],
+                [*others, one],
                 functools.partial(self._sums.ids, scope=scope),
                 unit,
                 widths,
@@ -432,6 +433,16 @@ class Ledger:
             return worst(costs, unit, limit.epsilon, limit.delta)
 
         total = total_with(share)
+        if total.spent is None and isinstance(unit, units.ORDER):
+            # is it because single rows, or releases of unlike readings, do not add up?
+            rows = [one._replace(single=0) for one in (*held, share)]
+            readings = [one._replace(exact=0) for one in rows]
+            for mended in (rows, readings):
+                require(
+                    total_with(mended[-1], mended[:-1]).spent is None,
+                    f"dataset {dataset!r}: {does_not_add_up(unit, mended is rows)}",
+                    BudgetRefusal,
+                )
         if total.exceeded:
             before = total_with(share._replace(cost=NOTHING))
             sentence = explain(before, cost, total)

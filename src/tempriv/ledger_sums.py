@@ -21,6 +21,17 @@ from tempriv.totals import Cost, Costs, cost_of
 # sets of at most so many members are found by the name of each
 SMALL = 64
 
+# of a scope's charges: all, those that published the readings themselves, and those of them that
+# promise something about single rows only (scopes.exactness); two stand for any more
+_NAMED = 'instr(guarantee, \'"is":"{}"\')'
+EXACT = " + ".join(_NAMED.format(kind.__name__) for kind in units.ORDER) + " > 0"
+SINGLE = f"({_NAMED.format(units.SlotOrigin.__name__)} > 0)"
+COUNTED = "".join(
+    ", (SELECT count(*) FROM (SELECT 1 FROM charges c WHERE c.dataset = s.dataset AND "
+    f"c.scope = s.id AND {which} LIMIT 2))"
+    for which in ("true", EXACT, f"{EXACT} AND {SINGLE} = 1")
+)
+
 
 class Near(NamedTuple):
     """A stretch of a clock, in ticks, both ends included."""
@@ -77,18 +88,21 @@ class Sums:
         self, dataset: int, unit: units.Unit, order: float = 1.0
     ) -> tuple[dict[int, Share], Costs]:
         """What the charges themselves add up to, for each place of a sum and for all."""
-        query = """SELECT c.guarantee, count(*), s.id, s.first, s.kind, s.members, s.clock, s.start,
-            s."end" FROM charges c JOIN scopes s ON s.id = c.scope WHERE c.dataset = ?
+        query = """SELECT c.guarantee, count(*), s.id, s.first, s.step, s.kind, s.members, s.clock,
+            s.start, s."end" FROM charges c JOIN scopes s ON s.id = c.scope WHERE c.dataset = ?
             GROUP BY s.id, c.guarantee"""
-        each: dict[str, Cost] = {}
+        each: dict[str, tuple[float, ...]] = {}
         shares: dict[int, Share] = {}
-        for text, count, number, first, *scope in self._file.rows(query, dataset):
+        for text, count, number, first, step, *scope in self._file.rows(query, dataset):
             if text not in each:
-                each[text] = cost_of(_promise(text), unit, order)
+                promise = _promise(text)
+                each[text] = (*cost_of(promise, unit, order), 1, *scopes.exactness(promise))
             place = Place(number, first).for_unit(unit)
-            before = shares[place].cost if place in shares else (0.0, 0.0, 0.0)
-            cost = Cost(*(b + count * one for b, one in zip(before, each[text], strict=True)))
-            shares[place] = scopes.share_of(scope, cost)
+            held = shares.get(place)
+            before = (0.0,) * 6 if held is None else (*held.cost, *held[7:])
+            after = [b + count * one for b, one in zip(before, each[text], strict=True)]
+            counts = [min(int(one), 2) for one in after[3:]]
+            shares[place] = scopes.share_of(scope, Cost(*after[:3]), step, *counts)
         widths = scopes.widths(unit, self.steps(dataset))
         return shares, scopes.totals(list(shares.values()), self.ids, unit, widths)
 
@@ -110,7 +124,9 @@ class Sums:
     ) -> list[Share]:
         """The sums that may meet a scope (None: any), and are near in time where that matters."""
         group = "id" if scopes.reach(unit) is None else "first"
-        query = f"""SELECT s.kind, s.members, s.clock, s.start, s."end", u.epsilon, u.delta, u.rho
+        also = f", s.step{COUNTED}" if isinstance(unit, scopes.Order) else ""
+        query = f"""SELECT s.kind, s.members, s.clock, s.start, s."end",
+            u.epsilon, u.delta, u.rho{also}
             FROM scopes s CROSS JOIN sums u ON u."limit" = ? AND u.scope = s.id
             WHERE s.{group} IN (SELECT value FROM json_each(?))"""
         given = [limit, json.dumps(self._groups(dataset, scope))]
@@ -119,7 +135,18 @@ class Sums:
             query += f""" AND s.clock = ? AND ifnull(s."end", {LATEST}) >= ?
                 AND ifnull(s.start, {EARLIEST}) <= ?"""
             given += near
-        return [scopes.share_of(row[:5], Cost(*row[5:])) for row in self._file.rows(query, *given)]
+        return [
+            scopes.share_of(row[:5], Cost(*row[5:8]), *row[8:])
+            for row in self._file.rows(query, *given)
+        ]
+
+    def index_exact(self) -> None:
+        """Have exact charges found without looking at the others.
+
+        Made when the first limit on the order of readings is set; no other needs it.
+        """
+        index = f"exact_charges ON charges (dataset, scope, {SINGLE}) WHERE {EXACT}"
+        self._file.execute(f"CREATE INDEX IF NOT EXISTS {index}")
 
     def _groups(self, dataset: int, scope: Scope | None) -> list[int]:
         """Groups that may share a member with a scope.

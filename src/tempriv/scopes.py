@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -14,10 +14,13 @@ import numpy.typing as npt
 
 from tempriv import spec, units
 from tempriv.errors import BudgetRefusal, require
+from tempriv.guarantees import Guarantee, NoGuarantee
 from tempriv.totals import NOTHING, Cost, Costs
 
 Ids = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Order = units.Swap | units.BlockSwap | units.SlotOrigin
 
 KINDS = ("series", "person")
 CLOCKS = ("integer", "date", "datetime", "index")
@@ -30,7 +33,11 @@ def reach(unit: units.Unit) -> int | None:
 
     >>> reach(units.Event()), reach(units.Window(24)), reach(units.WholeSeries(100))
     (0, 23, None)
+    >>> reach(units.Swap(24)), reach(units.BlockSwap(24)), reach(units.SlotOrigin(24))
+    (23, 23, 23)
     """
+    if isinstance(unit, Order):
+        return unit.span
     if isinstance(unit, (units.Person, units.Contribution)):
         return reach(unit.each)
     if isinstance(unit, (units.Event, units.Near)):
@@ -53,7 +60,12 @@ def tells_apart(kind: str, unit: units.Unit) -> bool:
 
 
 class Share(NamedTuple):
-    """What all charges of one scope cost together; ``members`` names a set, None is anyone."""
+    """What all charges of one scope cost together; ``members`` names a set, None is anyone.
+
+    The rest is for limits on the order of readings: the grid, how many charges there are, how many
+    of them published the readings themselves, and of these, how many promise something about
+    single rows only. Two stand for any more.
+    """
 
     kind: str
     members: bytes | None
@@ -61,13 +73,23 @@ class Share(NamedTuple):
     start: int
     end: int
     cost: Cost
+    step: int | None = None
+    charges: int = 1
+    exact: int = 0
+    single: int = 0
 
 
-def share_of(row: Sequence[Any], cost: Cost) -> Share:
+def share_of(row: Sequence[Any], cost: Cost, *order: Any) -> Share:
     """From a row (kind, members, clock, start, end), where None is an open end."""
     kind, members, clock, start, end = row
     first, last = EARLIEST if start is None else start, LATEST if end is None else end
-    return Share(kind, members, clock, first, last, cost)
+    return Share(kind, members, clock, first, last, cost, *order)
+
+
+def exactness(promise: Guarantee | NoGuarantee) -> tuple[int, int]:
+    """Whether a charge published the readings themselves, and promises only for single rows."""
+    unit = promise.unit if isinstance(promise, Guarantee) else None
+    return int(isinstance(unit, units.ORDER)), int(isinstance(unit, units.SlotOrigin))
 
 
 @dataclass(frozen=True)
@@ -75,7 +97,8 @@ class Scope:
     """Whose data a release touches, and from when to when.
 
     ``kind`` and ``clock`` may name the columns behind them ("series home", "datetime time"): ids or
-    times of unlike columns cannot be told apart. ``longest`` is the length of the longest series.
+    times of unlike columns cannot be told apart. ``longest`` is the length of the longest series,
+    ``even`` whether all are that long (one member, or anyone, is one series unless it is said).
     None stands for anyone (as a stream that will meet new series), an open end, an unknown step.
     Without members, ``check`` asks for data that was never released. Times are in ticks, both
     ends included.
@@ -91,6 +114,7 @@ class Scope:
     step: int | None = None
     clock: str = "integer"
     longest: int | None = field(default=None, repr=False)
+    even: bool | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name, allowed in (("kind", KINDS), ("clock", CLOCKS)):
@@ -127,6 +151,10 @@ class Scope:
             f"start={self.start}, end={self.end}: the start must not be after the end",
         )
         require(self.step is None or self.step >= 1, f"step={self.step}: must be >= 1, or None")
+        require(
+            self.even is None or isinstance(self.even, (bool, np.bool_)),
+            f"even={self.even!r}: must be True, False or None",
+        )
 
     @property
     def most_readings(self) -> int | None:
@@ -135,6 +163,19 @@ class Scope:
             assert self.start is not None and self.end is not None and self.step is not None
             return (self.end - self.start) // self.step + 1
         return self.longest
+
+    @property
+    def spanned(self) -> bool:
+        """Whether every series surely has a reading at each step from the start to the end."""
+        if self.start is None or self.end is None or self.step is None:
+            return False
+        alone = self.kind.startswith("series") and (self.members is None or len(self.members) == 1)
+        readings, rest = divmod(self.end - self.start, self.step)
+        return (
+            rest == 0
+            and (alone if self.even is None else self.even)
+            and self.longest in (None, readings + 1)
+        )
 
     @functools.cached_property
     def ids(self) -> Ids | None:
@@ -160,8 +201,18 @@ class Scope:
         parts = (self.kind, named, self.start, self.end, self.step, self.clock)
         return blake2b(spec.canonical(parts), digest_size=32).digest()
 
-    def share(self, cost: Cost) -> Share:
-        return share_of((self.kind, self.set_digest, self.clock, self.start, self.end), cost)
+    def share(self, cost: Cost, promise: Guarantee | NoGuarantee) -> Share:
+        row = (self.kind, self.set_digest, self.clock, self.start, self.end)
+        return share_of(row, cost, self.step, 1, *exactness(promise))
+
+
+def as_charged(scope: Scope, promise: Guarantee | NoGuarantee) -> Scope:
+    """The scope of a charge: which exact readings it is about is known if all series span it.
+
+    Otherwise the step counts as unknown, since no other release is surely about the same ones.
+    """
+    exact, _ = exactness(promise)
+    return replace(scope, step=None) if exact and scope.step and not scope.spanned else scope
 
 
 def ids_in(blob: bytes) -> Ids:
@@ -274,7 +325,7 @@ def totals(
     ``widths`` says for each clock how many ticks after its end a scope is still reached by the
     unit (None: time does not separate). With ``within``, which must be one of the shares, only
     what that share covers. Members of unlike kinds, and times of unlike clocks, cannot be told
-    apart and count as overlapping.
+    apart and count as overlapping. What ``betrayed`` finds has no bound.
     """
     if not shares:
         return np.zeros((1, 3))
@@ -288,24 +339,36 @@ def totals(
     ends = np.array([share.end for share in shares], dtype=np.int64)
     clocks = np.array([share.clock for share in shares])
     costs = np.array([share.cost for share in shares], dtype=np.float64)
+    exact = np.array([isinstance(unit, Order) and share.exact > 0 for share in shares])
+    own = None if within is None else shares.index(within)
+    near = ends.copy()
     for clock in np.unique(clocks):
         here, width = clocks == clock, widths.get(clock)
         if width is None:
-            starts[here], ends[here] = EARLIEST, LATEST
+            starts[here], ends[here], near[here] = EARLIEST, LATEST, LATEST
         else:
-            ends[here] = np.minimum(ends[here], LATEST - width) + width
+            near[here] = np.minimum(ends[here], LATEST - width) + width
+    # readings trade places within an exact share, or it is betrayed; no reach beyond it adds up
+    ends = np.where(exact, ends, near)
     separate = repeats == 1 and bool((clocks == clocks[0]).all())
-    touched = np.ones(len(shares), dtype=bool)
-    if within is not None and separate:
+    met = touched = np.ones(len(shares), dtype=bool)
+    if own is not None and separate:
         # ranges that meet it and each other all meet at one moment within it (Helly's theorem)
-        own = shares.index(within)
-        touched = (starts <= ends[own]) & (ends >= starts[own])
+        touched = (starts <= near[own]) & (near >= starts[own])
+        met = (starts <= ends[own]) & (ends >= starts[own])
 
     found = []
+    given = costs
     kinds = sorted({key[0] for key in holders if key is not None})
     for named in itertools.product(*(_classes(kind, holders, ids_of, within) for kind in kinds)):
         rows = np.array(holders[None] + list(itertools.chain(*named)), dtype=np.int64)
         rows = rows[touched[rows]]
+        if exact[rows].any():
+            assert isinstance(unit, Order)
+            lost = betrayed([shares[i] for i in rows], unit)
+            costs = given.copy()
+            costs[rows[lost]] = np.inf
+            rows = rows[met[rows] | lost]
         groups = [rows[clocks[rows] == clock] for clock in np.unique(clocks[rows])]
         blocks = [sums_over_time(starts[one], ends[one], costs[one]) for one in groups]
         if len(blocks) == 1 and repeats == 1:
@@ -337,3 +400,93 @@ def _classes(
         [share for one in combination for share in holders[kind, sets[one]]]
         for combination in member_classes([ids_of(one) for one in sets], inside)
     ]
+
+
+class _Ranges(NamedTuple):
+    """Shares in columns, or one of them; ``known`` where it is clear which readings these are."""
+
+    starts: Any
+    ends: Any
+    steps: Any
+    clocks: Any
+    charges: Any
+    exact: Any
+    single: Any
+    known: Any
+
+    def at(self, place: Any) -> _Ranges:
+        return _Ranges(*(column[place] for column in self))
+
+
+def _ranges(shares: Sequence[Share]) -> _Ranges:
+    clocks = {clock: number for number, clock in enumerate({share.clock for share in shares})}
+    rows = [
+        (
+            *(one.start, one.end, one.step or 0, clocks[one.clock]),
+            *(one.charges, one.exact, one.single),
+            # an order without times does not say which readings these are
+            not one.clock.startswith("index") and one.start > EARLIEST and one.end < LATEST,
+        )
+        for one in shares
+    ]
+    found = _Ranges(*np.array(rows, dtype=np.int64).T)
+    return found._replace(known=(found.known > 0) & (found.steps > 0))
+
+
+def betrayed(shares: Sequence[Share], unit: Order) -> Flags:
+    """Which exact shares of one series cannot hide the order of its readings, given the others.
+
+    An exact release hides that two of its readings traded places. If one of the two is outside, it
+    shows the other's value, whatever its epsilon. So exact releases of the same readings add up,
+    those without neighbouring readings are apart, and others hide nothing; nor does one beside any
+    other release that goes beyond it. What is not known to be the same readings counts as unlike.
+    Promises for single rows do not add up in any case.
+
+    >>> days = (0, 7, 99)
+    >>> weeks = [Share("series", None, "date", day, day + 6, NOTHING, 1, 1, 1) for day in days]
+    >>> betrayed(weeks, units.Swap(3)).tolist(), betrayed(weeks, units.BlockSwap(7)).tolist()
+    ([True, True, False], [False, False, False])
+    """
+    by_start = np.array(sorted(range(len(shares)), key=lambda i: shares[i].start))
+    ranges = _ranges([shares[i] for i in by_start])
+    lost = (ranges.single > 1) | (~ranges.known & (ranges.charges > 1))
+    # what can be near an exact share in time lies in one piece
+    timed = bool((ranges.steps > 0).all() and (ranges.clocks == ranges.clocks[0]).all())
+    far = min((unit.span + 1) * int(ranges.steps.max()), LATEST)
+    latest = np.maximum.accumulate(ranges.ends)
+    for i in np.flatnonzero((ranges.exact > 0) & ~lost).tolist():
+        first, last = _widened(int(ranges.starts[i]), int(ranges.ends[i]), far)
+        ends = np.searchsorted(latest, first), np.searchsorted(ranges.starts, last, side="right")
+        piece = slice(*ends) if timed else slice(len(shares))
+        broken = _breaks(ranges.at(piece), ranges.at(i), unit)
+        lost[i] = (broken & (np.arange(len(shares))[piece] != i)).any()
+    found = np.zeros(len(shares), dtype=bool)
+    found[by_start] = lost & (ranges.exact > 0)
+    return found
+
+
+def _breaks(others: _Ranges, exact: _Ranges, unit: Order) -> Flags:
+    """Which others have a reading that neighbours one of an exact share and is not in it."""
+    start, end, step = int(exact.starts), int(exact.ends), max(int(exact.steps), 1)
+    on_clock = (others.clocks == exact.clocks) & (others.steps > 0) & (exact.steps > 0)
+    offset = others.starts - start
+    on_grid = on_clock & others.known & exact.known & (others.steps == step) & (offset % step == 0)
+    far = np.minimum(np.maximum(others.steps, step), LATEST // unit.span) * unit.span
+    first, last = _widened(start, end, far)
+    if isinstance(unit, units.BlockSwap):
+        # blocks are counted from the start of a series; where releases overlap, they must agree
+        block = unit.block * step
+        begin = start - (unit.block - unit.offset) % unit.block * step
+        first = np.maximum(first, max(begin, EARLIEST))
+        last = np.minimum(last, min(end + block - 1 - (end - begin) % block, LATEST))
+        on_grid &= (others.exact == 0) | (offset % min(block, LATEST) == 0)
+    near = ~on_clock | ((others.starts <= last) & (others.ends >= first))
+    before = (others.starts < start) & (start - first >= step)
+    after = (others.ends > end) & (last - end >= step)
+    again = (others.single > 0) & (exact.single > 0)
+    return np.asarray(near & (~on_grid | before | after | again))
+
+
+def _widened(start: Any, end: Any, far: Any) -> tuple[Any, Any]:
+    """A range with so many more ticks on either side, as far as time goes."""
+    return np.maximum(start, EARLIEST + far) - far, np.minimum(end, LATEST - far) + far

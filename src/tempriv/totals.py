@@ -227,5 +227,33 @@ def explain(before: Total, cost: Cost, after: Total) -> str:
     )
 
 
+def says_nothing(limit: units.Unit, promised: units.Unit) -> str:
+    """Why a release cannot be charged to a limit for another unit, to follow a dataset's name."""
+    if isinstance(promised, units.ORDER) and not isinstance(limit, units.ORDER):
+        return (
+            f"limits the loss of {limit.sentence}, and this release publishes the readings "
+            "themselves and hides only when they were taken, so nothing is promised about them; "
+            "use a mechanism that changes values, or limit the order of readings instead"
+        )
+    return (
+        f"limits the loss of {limit.sentence}, of which a release that protects "
+        f"{promised.sentence} says nothing; use another mechanism, or charge it to another dataset"
+    )
+
+
+def does_not_add_up(unit: units.Unit, single_rows: bool) -> str:
+    """Why exact releases that are each within a limit have no bound together."""
+    why = (
+        "some of these readings were released before with a promise about single output rows "
+        "only, and two such outputs side by side can show for certain where a reading came from; "
+        "release a series that way once"
+        if single_rows
+        else "values are kept exact, and this release and those before it are not known to be of "
+        "the same readings, so what traded places with a reading outside one of them shows; "
+        "release the series in one piece, or as one stream, with times at a regular step"
+    )
+    return f"with this release nothing could be promised about {unit.sentence}: {why}"
+
+
 def _epsilon(value: float | None) -> str:
     return "an unbounded epsilon" if value is None else f"epsilon = {value:.6g}"

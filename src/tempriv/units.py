@@ -453,15 +453,19 @@ def _steps_to_contribution(have: Unit, want: Contribution) -> int | None:
 
 
 def _steps_to_order(have: Unit, want: Swap | BlockSwap | SlotOrigin) -> int | None:
-    """Two readings that trade places are two readings replaced."""
+    """Two readings that trade places are two readings replaced (Theorem 2.3 of Ye et al. 2021).
+
+    A promise for one output row by itself never becomes one for the whole output.
+    """
     if isinstance(have, SlotOrigin):
         covered = isinstance(want, SlotOrigin) and want.window <= have.window
         return 1 if covered else None
     if isinstance(have, BlockSwap):
+        # no chain of swaps leaves a block
         return 1 if isinstance(want, BlockSwap) and have.covers(want) else None
     if isinstance(have, Swap):
         # there by short swaps, and back again for what was carried along
-        return 2 * math.ceil(want.span / have.span) - 1
+        return 2 * -(-want.span // have.span) - 1
     if isinstance(have, (Event, Window, WholeSeries)):
         return 1 if have.readings > want.span else 2
     return None

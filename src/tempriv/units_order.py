@@ -63,6 +63,8 @@ class Swap:
 
     @property
     def sentence(self) -> str:
+        if self.span == 1:
+            return "whether any two readings next to each other traded places"
         return f"whether any two readings up to {self.span} time steps apart traded places"
 
     def neighbours(self, example: Example, alphabet: Sequence[Hashable]) -> Iterator[Example]:
@@ -103,7 +105,8 @@ class BlockSwap:
 
     @property
     def sentence(self) -> str:
-        return f"whether any two readings of one block of {self.block} time steps traded places"
+        steps = f"{self.block} time steps" + (f" (the first: {self.offset})" if self.offset else "")
+        return f"whether any two readings of one block of {steps} traded places"
 
     def _block(self, place: int) -> int:
         return (place - self.offset) // self.block

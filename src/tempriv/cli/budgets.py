@@ -24,6 +24,10 @@ CREATE = """
 [bold]Example[/bold]: counts of visits, at most 1 an hour and 10 in a week of 168 hours by a person
 
   tempriv budget create visits --epsilon 1 --unit person --length 168 --per-step 1 --total 10
+
+[bold]Example[/bold]: values kept exact, and which of two readings within 10 steps came first hidden
+
+  tempriv budget create trades --epsilon 2 --unit swap --window 10
 """
 
 
@@ -51,14 +55,23 @@ def create(
     unit: Annotated[
         str,
         typer.Option(
-            metavar="event|window|series|near|person",
+            metavar="event|window|series|near|person|swap|block|origin",
             help="What the limit is for: readings of a series, places, or what one person adds to "
-            "counts (tempriv count).",
+            "counts (tempriv count). For values that are moved in time and kept exact: that two "
+            "readings traded places (swap), that two of a block did (block), or where a single "
+            "output row came from (origin).",
         ),
     ] = "event",
     window: Annotated[
         int | None,
-        typer.Option(help="Steps in a row, for --unit window; or for any so many of a person."),
+        typer.Option(
+            help="Steps in a row, for --unit window, swap and origin; or for any so many of a "
+            "person."
+        ),
+    ] = None,
+    block: Annotated[int | None, typer.Option(help="Steps of a block, for --unit block.")] = None,
+    offset: Annotated[
+        int | None, typer.Option(help="For --unit block: steps before the first whole block.")
     ] = None,
     length: Annotated[
         int | None,
@@ -84,9 +97,16 @@ def create(
 ) -> None:
     """Set a limit for a dataset; the ledger is made if there is none."""
     from tempriv.ledger import Ledger, default_path
-    from tempriv.units import Near, Unit
+    from tempriv.units import BlockSwap, Near, SlotOrigin, Swap, Unit
 
     covered: Unit
+    require(block is None or unit == "block", "--block goes with --unit block")
+    require(offset is None or unit == "block", "--offset goes with --unit block")
+    if unit in ("swap", "block", "origin"):
+        require(
+            length is None and max_series_per_person is None,
+            f"--unit {unit}: goes without --length and --max-series-per-person",
+        )
     for name, given in (("--per-step", per_step), ("--total", total), ("--signed", signed or None)):
         require(given is None or unit == "person", f"{name}: goes with --unit person only")
     require(metres is None or unit == "near", "--metres goes with --unit near")
@@ -96,6 +116,12 @@ def create(
     elif unit == "near":
         require(metres is not None, "--unit near needs --metres")
         covered = Near(metres or 0)
+    elif unit in ("swap", "origin"):
+        require(window is not None, f"--unit {unit} needs --window: over how many steps")
+        covered = Swap(window or 0) if unit == "swap" else SlotOrigin(window or 0)
+    elif unit == "block":
+        require(block is not None and window is None, "--unit block needs --block, and no --window")
+        covered = BlockSwap(block or 0, offset or 0)
     else:
         covered = options.make_unit(unit, window, length, max_series_per_person)
     with Ledger.create(ledger or default_path()) as book:
