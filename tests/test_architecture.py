@@ -24,11 +24,11 @@ STAGES: tuple[tuple[tuple[str, ...], ...], ...] = (
     (
         (
             *("errors", "version", "files", "spec", "units_order", "units", "sensitivities"),
-            *("guarantees", "series", "columns"),
+            *("guarantees", "series", "columns", "csv_cells"),
         ),
     ),
     (
-        ("tables", "clock", "reading", "events"),
+        ("tables", "clock", "cargo", "reading", "events"),
         (
             *("kernels", "kernels_budgets", "kernels_counting", "kernels_order"),
             *("randomness", "thresholds", "geometric", "noise", "order_laws"),
@@ -39,12 +39,12 @@ STAGES: tuple[tuple[tuple[str, ...], ...], ...] = (
         ),
         ("correlation",),
     ),
-    (("releases", "after", "mechanisms", "lines", "streaming", "population"),),
+    (("releases", "after", "mechanisms", "lines", "stream_files", "streaming", "population"),),
     (
         (
             *("verify", "audit", "utility"),
-            *("plots", "plots_budget", "plots_population", "svg"),
-            *("report_samples", "report_trust", "report"),
+            *("plots", "plots_budget", "plots_population", "plots_advice", "svg"),
+            *("report_samples", "report_trust", "report_moved", "report"),
         ),
         ("adapters",),
     ),
@@ -189,6 +189,8 @@ OUTSIDERS: dict[str, dict[str, bool]] = {
         "tables": True,
         "clock": True,
         "columns": True,
+        "cargo": True,
+        "csv_cells": True,
         "series": True,
         "reading": True,
         "events": True,
@@ -209,6 +211,7 @@ OUTSIDERS: dict[str, dict[str, bool]] = {
         "plots": False,
         "plots_budget": False,
         "plots_population": False,
+        "plots_advice": False,
         "report": False,
         "studies": False,
     },

@@ -271,7 +271,7 @@ def test_a_full_disk_leaves_nothing_behind(run, monkeypatch):
 def test_an_interrupted_release_leaves_nothing_behind(run, monkeypatch):
     from tempriv.mechanisms import run as running
 
-    def interrupt(*_):
+    def interrupt(*_, **__):
         signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr(running, "perturb_block", interrupt)
@@ -283,7 +283,7 @@ def test_an_interrupted_release_leaves_nothing_behind(run, monkeypatch):
 def test_a_surprise_shows_its_kind_and_never_its_content(run, monkeypatch):
     from tempriv.mechanisms import run as running
 
-    def surprise(*_):
+    def surprise(*_, **__):
         raise RuntimeError("reading 42.17 of home-1")
 
     monkeypatch.setattr(running, "perturb_block", surprise)

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from tempriv.mechanisms.fast import Fast
     from tempriv.mechanisms.fourier import FourierPerturbation
     from tempriv.mechanisms.memoized import MemoizedResponse
+    from tempriv.mechanisms.order import Backward, Forward
+    from tempriv.mechanisms.order_swap import BlockShuffle, NoisyOrder
+    from tempriv.mechanisms.order_threshold import DualThreshold, Threshold
     from tempriv.mechanisms.run import release
     from tempriv.mechanisms.sparse import SparseVector
     from tempriv.mechanisms.stream import Stream, resume
@@ -38,7 +41,18 @@ if TYPE_CHECKING:
     from tempriv.releases import Release, read
     from tempriv.sensitivities import sensitivity
     from tempriv.series import Series
-    from tempriv.units import Answers, Contribution, Event, Near, Person, WholeSeries, Window
+    from tempriv.units import (
+        Answers,
+        BlockSwap,
+        Contribution,
+        Event,
+        Near,
+        Person,
+        SlotOrigin,
+        Swap,
+        WholeSeries,
+        Window,
+    )
 
 __version__ = _version.VERSION
 
@@ -65,6 +79,9 @@ _ROOMS = {
     "mechanisms.fast": ("Fast",),
     "mechanisms.fourier": ("FourierPerturbation",),
     "mechanisms.memoized": ("MemoizedResponse",),
+    "mechanisms.order": ("Backward", "Forward"),
+    "mechanisms.order_swap": ("BlockShuffle", "NoisyOrder"),
+    "mechanisms.order_threshold": ("DualThreshold", "Threshold"),
     "mechanisms.run": ("release",),
     "mechanisms.sparse": ("SparseVector",),
     "mechanisms.value": ("Gaussian", "Laplace", "PlanarLaplace", "RandomizedResponse"),
@@ -72,13 +89,19 @@ _ROOMS = {
     "releases": ("Release", "read"),
     "sensitivities": ("sensitivity",),
     "series": ("Series",),
-    "units": ("Answers", "Contribution", "Event", "Near", "Person", "WholeSeries", "Window"),
+    "units": (
+        *("Answers", "BlockSwap", "Contribution", "Event", "Near", "Person", "SlotOrigin", "Swap"),
+        *("WholeSeries", "Window"),
+    ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "Answers",
     "Approximate",
+    "Backward",
+    "BlockShuffle",
+    "BlockSwap",
     "BudgetAbsorption",
     "BudgetDistribution",
     "BudgetRefusal",
@@ -86,8 +109,10 @@ __all__ = [
     "Contribution",
     "Counted",
     "DataRefusal",
+    "DualThreshold",
     "Event",
     "Fast",
+    "Forward",
     "FourierPerturbation",
     "Gaussian",
     "Guarantee",
@@ -97,6 +122,7 @@ __all__ = [
     "MemoizedResponse",
     "Near",
     "NoGuarantee",
+    "NoisyOrder",
     "Person",
     "PlanarLaplace",
     "Published",
@@ -109,8 +135,11 @@ __all__ = [
     "SampleOnce",
     "Scope",
     "Series",
+    "SlotOrigin",
     "SparseVector",
     "Stream",
+    "Swap",
+    "Threshold",
     "UniformBudget",
     "WholeSeries",
     "Window",

@@ -18,7 +18,7 @@ from tempriv.errors import Refusal
 from tempriv.guarantees import Guarantee
 from tempriv.mechanisms.forms import EARTH_RADIUS
 from tempriv.releases import Release
-from tempriv.series import ONLY_SERIES
+from tempriv.series import ONLY_SERIES, STATUSES
 from tempriv.spec import KIND
 
 Floats = npt.NDArray[np.float64]
@@ -31,16 +31,22 @@ Span = tuple[float, float]
 BLUE, INK, GREY, RULE = "#0072B2", "#1f2430", "#5b6472", "#d5d9e0"
 METRES_PER_DEGREE = math.radians(EARTH_RADIUS)
 MADE_OF_READINGS = ("RunningCount", "SparseVector")
+MOVING = ("Backward", "Forward", "Threshold", "DualThreshold", "BlockShuffle", "NoisyOrder")
 FEW = 120  # so many readings are drawn as dots too
+MOST_NAMES = 25  # beside an axis
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Rows of one series to draw; categories are their numbers, missing values NaN."""
+    """Rows of one series to draw; categories are their numbers, missing values NaN.
+
+    Rows that were moved hold what they held, text too, with None for what is missing.
+    """
 
     name: str
     ticks: Integers
-    values: Floats
+    values: npt.NDArray[Any]
+    status: npt.NDArray[np.int8] | None = None
 
 
 def kind_of(about: About) -> Kind:
@@ -49,6 +55,24 @@ def kind_of(about: About) -> Kind:
     if made[KIND] == "SparseVector":
         return "alerts"
     return "categories" if "categories" in made else "places" if "origin" in made else "numbers"
+
+
+def moves(about: About) -> bool:
+    """Whether the values are exact, and only when they were is another."""
+    return about["mechanism"][KIND] in MOVING
+
+
+def numbers_of(values: npt.NDArray[Any]) -> Floats | None:
+    """A column as numbers, NaN where missing; None if it holds anything else.
+
+    >>> numbers_of(np.array([1, None], dtype=object)), numbers_of(np.array(["on"], dtype=object))
+    (array([ 1., nan]), None)
+    """
+    if values.dtype != object:
+        return np.asarray(values, np.float64)
+    if not all(one is None or type(one) in (int, float) for one in values):
+        return None
+    return np.array([math.nan if one is None else one for one in values], np.float64)
 
 
 def time_name(about: About) -> str:
@@ -66,6 +90,8 @@ def bounds_of(about: About, column: int) -> Span | None:
 
 def band(about: About, column: int, values: Floats) -> tuple[Floats, Floats]:
     """The expected error: about each of a few values, or else about the bounds."""
+    if moves(about):  # there is none about values
+        return np.full(len(values), math.nan), np.full(len(values), math.nan)
     error, bounds = about["expected_error"][column]["error"], bounds_of(about, column)
     if len(values) <= FEW or bounds is None:
         return values - error, values + error
@@ -152,6 +178,11 @@ def _plot_column(axes: Any, about: About, trace: Trace, column: int) -> None:
 
     dates: Any = matplotlib.dates  # without types
     clock, values = about["times"]["clock"], trace.values[:, column]
+    names: list[str] | None = about["mechanism"].get("categories", {column: None})[column]
+    if moves(about) and numbers_of(values) is None:
+        names, values = _named(values)
+    elif moves(about):
+        values = np.asarray(numbers_of(values))
     times: Any = trace.ticks
     if clock in ("date", "datetime"):
         times = trace.ticks.astype("datetime64[D]" if clock == "date" else "datetime64[us]")
@@ -159,11 +190,11 @@ def _plot_column(axes: Any, about: About, trace: Trace, column: int) -> None:
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
     few = len(values) <= FEW
-    if kind_of(about) == "categories":
-        names = about["mechanism"]["categories"][column]
+    if names is not None:
         axes.step(times, values, where="mid", color=RULE, linewidth=1)
         axes.plot(times, values, "o", color=BLUE, markersize=5 if few else 3, alpha=0.8)
-        axes.set_yticks(range(len(names)), [_plain(name) for name in names])
+        some = range(0, len(names), len(names) // MOST_NAMES + 1)
+        axes.set_yticks(some, [_plain(names[i]) for i in some])
         axes.set_ylim(-0.6, len(names) - 0.4)
         return
     if kind_of(about) == "alerts":
@@ -175,15 +206,23 @@ def _plot_column(axes: Any, about: About, trace: Trace, column: int) -> None:
         axes.set_ylim(-0.3, 1.3)
         axes.margins(x=0.01)
         return
-    error = f"expected error: ± {shown(about['expected_error'][column]['error'])}"
-    low, high = band(about, column, values)
-    axes.fill_between(times, low, high, color=BLUE, alpha=0.15, linewidth=0, label=error)
+    if not moves(about):
+        error = f"expected error: ± {shown(about['expected_error'][column]['error'])}"
+        low, high = band(about, column, values)
+        axes.fill_between(times, low, high, color=BLUE, alpha=0.15, linewidth=0, label=error)
     axes.plot(times, values, color=BLUE, linewidth=1.2, marker="o" if few else None, markersize=4,
-              label="released")  # fmt: skip
+              label="exact values, moved in time" if moves(about) else "released")  # fmt: skip
     for edge, label in zip(bounds_of(about, column) or (), ("bounds", None), strict=False):
         axes.axhline(edge, color=GREY, linewidth=1, linestyle=(0, (4, 3)), label=label)
     axes.margins(x=0.01, y=0.08)
     _legend(axes)
+
+
+def _named(values: npt.NDArray[Any]) -> tuple[list[str], Floats]:
+    """Anything by its text: the different ones in order, and the number of each in that order."""
+    names = sorted({str(one) for one in values if one is not None})
+    places = {name: float(i) for i, name in enumerate(names)}
+    return names, np.array([math.nan if one is None else places[str(one)] for one in values])
 
 
 def _plot_places(axes: Any, about: About, trace: Trace) -> None:
@@ -225,8 +264,27 @@ def trace_of(release: Release, series: str | None) -> Trace:
             some = [repr(known) for known in pc.unique(ids).slice(0, 5).to_pylist()]
             there = ", ".join([*some, "..."] if about["series"] > 5 else some)
             raise Refusal(f"series={series!r}: not in this release; there are {there}")
-    columns = [_numbers(about, table, i) for i in range(len(about["columns"]["values"]))]
-    return Trace(series, _ticks(about, table), np.stack(columns, axis=1))
+    wanted = range(len(about["columns"]["values"]))
+    if not moves(about):
+        numbers = [_numbers(about, table, i) for i in wanted]
+        return Trace(series, _ticks(about, table), np.stack(numbers, axis=1))
+    columns = [_as_they_are(table.column(about["columns"]["values"][i])) for i in wanted]
+    if any(column.dtype == object for column in columns):
+        columns = [column.astype(object) for column in columns]
+    rows = np.stack(columns, axis=1)
+    words = pc.cast(table.column(about["columns"]["status"]), pa.string())
+    status = pc.index_in(words, value_set=pa.array(STATUSES, pa.string())).to_numpy()
+    return Trace(series, _ticks(about, table), rows, np.asarray(status, np.int8))
+
+
+def _as_they_are(column: Any) -> npt.NDArray[Any]:
+    """Numbers, or objects with None for what is missing."""
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return np.asarray(pc.cast(column, pa.float64()).to_numpy(), np.float64)
+    found = np.empty(len(column), dtype=object)
+    found[:] = column.to_pylist()
+    return found
 
 
 def _numbers(about: About, table: pa.Table, column: int) -> Floats:

@@ -13,21 +13,20 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from tempriv import guarantees
+from tempriv import guarantees, report_moved
 from tempriv.clock import describe_step, describe_tick
 from tempriv.errors import Refusal, require
 from tempriv.files import follow_umask, write_durably
 from tempriv.guarantees import Guarantee, NoGuarantee, Pure
-from tempriv.plots import About, bounds_of, kind_of, shown
+from tempriv.plots import About, bounds_of, kind_of, moves, shown
 from tempriv.releases import ledger_sentence
 from tempriv.report_samples import PrivateSample, PublicSample
-from tempriv.report_trust import BAND, average, done, items, lasts, percent, trust
+from tempriv.report_trust import BAND, MOST_PICTURED, average, done, items, lasts, percent, trust
 from tempriv.spec import KIND
 from tempriv.svg import pictures
-from tempriv.units import Event, Near, Person, Window
+from tempriv.units import Event, Near, Person, SlotOrigin, Window
 
 PRIVATE = "Contains private data: do not hand out"
-MOST_PICTURED = 6  # columns
 
 
 def write_report(
@@ -58,8 +57,8 @@ def page(about: About, sample: PublicSample | PrivateSample) -> str:
         secret + alarm,
         f"<h1>{escape(headline)}</h1>{_lead(about, guarantee)}{promise}",
         _not_protected(about, guarantee),
-        trust(about, sample),
-        _pictures(about, sample),
+        report_moved.trust(about, sample) if moves(about) else trust(about, sample),
+        report_moved.rows(about, sample) if moves(about) else _pictures(about, sample),
         _made(about, guarantee),
         _check(about),
         f"<footer>This page loads nothing and runs nothing.</footer>{secret}",
@@ -99,16 +98,19 @@ def _lead(about: About, guarantee: Guarantee | NoGuarantee) -> str:
     if times["clock"] != "index" and times["step"] is not None:
         facts.append(("Time step", describe_step(times["clock"], times["step"])))
     goes = f"This page goes with the file <code>{escape(file)}</code>. " if file else ""
-    return (
-        f'<p class="lead">{goes}The values in it are not the originals: {done(about)}{purpose}</p>'
-        + _facts(facts, "facts")
-    )
+    said = f"The values in it are not the originals: {done(about)}{purpose}"
+    if moves(about):
+        said = escape(report_moved.lead(about, guarantee))
+    return f'<p class="lead">{goes}{said}</p>' + _facts(facts, "facts")
 
 
 def _promise(guarantee: Guarantee | NoGuarantee) -> str:
-    said = f"<p>{escape(guarantee.sentence)}</p><p>{escape(guarantee.plain)}</p>"
+    sentence, plain = report_moved.promised(guarantee)
+    said = f"<p>{escape(sentence)}</p><p>{escape(plain)}</p>"
     if isinstance(guarantee, NoGuarantee):
         return f'<div class="alarm" role="alert"><h2>No privacy promise</h2>{said}</div>'
+    alone = isinstance(guarantee.unit, SlotOrigin)
+    after = "after that row, at most" if alone else "after seeing it, at most"
     loss, delta = guarantee.loss, getattr(guarantee.loss, "delta", 1e-6)
     epsilon = loss.epsilon_at(delta)
     but = "" if isinstance(loss, Pure) else f", but for a probability of {delta:.3g}"
@@ -119,7 +121,7 @@ def _promise(guarantee: Guarantee | NoGuarantee) -> str:
         f'<span style="width:{100 * share:.2f}%"></span></span><b>{percent(share)}</b></div>'
         for label, share, style in (
             ("before seeing this copy", 0.5, ""),
-            ("after seeing it, at most", right[epsilon], "after"),
+            (after, right[epsilon], "after"),
             ("if they saw the original", 1.0, ""),
         )
     )
@@ -143,12 +145,17 @@ def _not_protected(about: About, guarantee: Guarantee | NoGuarantee) -> str:
             if about["pseudonyms"]
             else f"Ids: those in “{name}” are shown as they are."
         )
-    first = "Nothing in this copy is protected. These things are not even changed:"
+    first, more = "Nothing in this copy is protected. These things are not even changed:", ""
+    if moves(about):
+        first = "Nothing in this copy is protected. What others can learn:"
+        points += report_moved.beyond(guarantee)
+        more = report_moved.together(about)
     if isinstance(guarantee, Guarantee):
         points += _beyond(about, guarantee)
         first = "The promise does not cover everything. What others can still learn:"
     points.append("Other columns of the original table were left out of this copy.")
-    return f"<section><h2>What is not protected</h2><p>{first}</p>{items(points)}</section>"
+    listed = f"<h2>What is not protected</h2><p>{first}</p>{items(points)}{more}"
+    return f"<section>{listed}</section>"
 
 
 def _beyond(about: About, guarantee: Guarantee) -> list[str]:
@@ -225,7 +232,7 @@ def _made(about: About, guarantee: Guarantee | NoGuarantee) -> str:
         ("Made", about["created"].replace("T", " ").replace("+00:00", " UTC")),
         ("Version", f"tempriv {about['tempriv']}"),
         ("Ledger", ledger[:1].upper() + ledger[1:] + "."),
-        ("Promise of this copy", guarantee.sentence),
+        ("Promise of this copy", report_moved.promised(guarantee)[0]),
         ("Claim in the literature", guarantees.decode(about["published"]).sentence),
     ]
     return (

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tempriv.mechanisms.counting import RunningCount
-from tempriv.mechanisms.forms import Choices, Places
+from tempriv.mechanisms.forms import Choices, Places, Rows
+from tempriv.mechanisms.moving import together
 from tempriv.mechanisms.protocol import Mechanism
 from tempriv.mechanisms.sparse import SparseVector
-from tempriv.plots import Floats, Trace, trace_of
+from tempriv.plots import Floats, Trace, numbers_of, trace_of
 from tempriv.releases import Release
-from tempriv.series import Block
+from tempriv.series import STATUSES, Block, Flags
 
 MOST_SERIES, MOST_ROWS = 4, 600
+RARE = 0.05  # changes for a step without one
 
 
 class Excerpt:
@@ -29,15 +33,32 @@ class Excerpt:
         for i, name in enumerate(block.ids):
             if name not in self.traces and len(self.traces) == MOST_SERIES:
                 return  # series come one after the other: no more rows of those kept
-            kept = self.traces.get(name, Trace(name, np.zeros(0, np.int64), block.values[:0]))
+            kept = self.traces.get(name) or _nothing(name, block)
             count = min(MOST_ROWS - len(kept.ticks), int(block.counts[i]))
             rows = slice(int(ends[i] - block.counts[i]), int(ends[i] - block.counts[i]) + count)
             steps = block.starts[i] + np.arange(count)
             ticks = steps if block.times is None else block.times[rows]
-            # what stands in the place of a missing value has no meaning
-            values = np.where(block.missing[rows], np.nan, block.values[rows])
+            values = _with_gaps(block.values[rows], block.missing[rows])
+            status = None
+            if kept.status is not None and block.status is not None:
+                status = np.append(kept.status, block.status[rows])
             self.traces[name] = Trace(name, np.append(kept.ticks, ticks),
-                                      np.append(kept.values, values, axis=0))  # fmt: skip
+                                      together([kept.values, values]), status)  # fmt: skip
+
+
+def _with_gaps(values: npt.NDArray[Any], missing: Flags) -> npt.NDArray[Any]:
+    """What stands in the place of a missing value has no meaning: NaN, or None among objects."""
+    if values.dtype != object:
+        return np.where(missing, np.nan, values)
+    found = values.copy()
+    found[missing] = None
+    return found
+
+
+def _nothing(name: str, block: Block) -> Trace:
+    status = None if block.status is None else block.status[:0]
+    values = _with_gaps(block.values[:0], block.missing[:0])
+    return Trace(name, np.zeros(0, np.int64), values, status)
 
 
 class PublicSample:
@@ -57,7 +78,8 @@ class PublicSample:
         ids = [None] if names is None else release.table.column(names).unique().to_pylist()
         for name in ids[:MOST_SERIES]:
             trace = trace_of(release, None if name is None else str(name))
-            first = Trace(trace.name, trace.ticks[:MOST_ROWS], trace.values[:MOST_ROWS])
+            status = None if trace.status is None else trace.status[:MOST_ROWS]
+            first = Trace(trace.name, trace.ticks[:MOST_ROWS], trace.values[:MOST_ROWS], status)
             sample.released.traces[trace.name] = first
         return sample
 
@@ -65,18 +87,26 @@ class PublicSample:
 class PrivateSample:
     """Some readings beside what was released for them, and how far apart all of them are.
 
-    For the data owner only. It holds a few rows and sums, however long the table.
+    For the data owner only. It holds a few rows and sums, however long the table. Of rows that are
+    moved whole no value is compared with another: it counts what they are, and how many numbers
+    rise or fall from one row to the next.
     """
 
     def __init__(self, mechanism: Mechanism) -> None:
         self.mechanism, self.form = mechanism, mechanism.form
-        self.sums = np.zeros((1, self.form.columns))  # so far, of the series at hand
+        columns = self.form.columns or 0
+        self.sums = np.zeros((1, columns))  # so far, of the series at hand
         self.private, self.released = Excerpt(), Excerpt()
         self.rows = 0
-        self.compared, self.moved = np.zeros((2, self.form.columns), np.int64)
-        self.magnitude, self.shift, self.square = np.zeros((3, self.form.columns))
+        self.compared, self.moved = np.zeros((2, columns), np.int64)
+        self.magnitude, self.shift, self.square = np.zeros((3, columns))
+        self.statuses = np.zeros(len(STATUSES), np.int64)
+        self.steps = np.zeros((0, 3), np.int64)  # that rise, fall or stay, in each column
 
     def watch(self, private: Block, released: Block) -> None:
+        if isinstance(self.form, Rows):
+            self._watch_moved(private, released)
+            return
         there = ~(private.missing | released.missing)
         reading, after = (np.where(there, block.values, 0.0) for block in (private, released))
         before = reading
@@ -102,6 +132,28 @@ class PrivateSample:
         self.magnitude += size.sum(axis=0, where=there)
         self.shift += apart.sum(axis=0, where=there)
         self.square += (apart**2).sum(axis=0, where=there)
+
+    def _watch_moved(self, private: Block, released: Block) -> None:
+        self.private.add(private)
+        self.released.add(released)
+        self.rows += len(private)
+        if released.status is not None:
+            self.statuses += np.bincount(released.status, minlength=len(STATUSES))
+        first = np.zeros(len(private), dtype=np.bool_)
+        first[(np.cumsum(private.counts) - private.counts)[private.counts > 0]] = True
+        found = np.zeros((private.values.shape[1], 3), np.int64)
+        for i, column in enumerate(private.values.T):
+            numbers = numbers_of(_with_gaps(column, private.missing[:, i]))
+            if numbers is not None and len(numbers):
+                within = ~first[1:]
+                apart = np.diff(numbers)[within]
+                found[i] = (apart > 0).sum(), (apart < 0).sum(), (apart == 0).sum()
+        self.steps = found if not len(self.steps) else self.steps + found
+
+    def rising(self, column: int) -> float:
+        """The part of a column's changes that go the way of most; 0 if it hardly ever changes."""
+        rise, fall, stay = self.steps[column].tolist() if len(self.steps) else (0, 0, 0)
+        return max(rise, fall) / (rise + fall) if rise + fall > RARE * stay else 0.0
 
     def _running(self, private: Block) -> Floats:
         """What running sums are compared with: the exact ones; missing readings add nothing."""

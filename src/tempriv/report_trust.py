@@ -18,6 +18,7 @@ from tempriv.report_samples import PrivateSample, PublicSample
 from tempriv.spec import KIND
 
 PERCENT = "\N{NO-BREAK SPACE}%"
+MOST_PICTURED = 6  # columns
 NOT_SINCE = (
     "These are the errors of the noise alone. Since then the values were worked on (see “How it "
     "was made”), which changes their errors in ways that depend on the data."
@@ -161,7 +162,7 @@ def _errors(about: About) -> str:
         one = ONE.get(about["mechanism"][KIND], one)
     return (
         f"<p>{explained}</p>"
-        + _table(["Column", one, *over], [cells for cells, _ in judged])
+        + table(["Column", one, *over], [cells for cells, _ in judged])
         + items([sentence for _, sentence in judged])
     )
 
@@ -197,7 +198,7 @@ def _explained(about: About) -> str:
     return f"{said} {BESIDES[name]}" if name in BESIDES else said
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Cells are HTML already."""
     top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
     body = "".join(
@@ -296,7 +297,7 @@ def _alerts(about: About) -> str:
             f"with {_chance(alarm.alert_rate(high))}.</p></div>"
         )
     rows = [[where, rate] for where, rate in rates.items()]
-    return warning + items(said) + _table(["Where the reading lies", "chance of an alert"], rows)
+    return warning + items(said) + table(["Where the reading lies", "chance of an alert"], rows)
 
 
 def _chance(share: float) -> str:
@@ -335,6 +336,6 @@ def _measured(about: About, sample: PrivateSample) -> str:
         shift += (
             " Readings outside the bounds were moved to the nearest one before noise was added."
         )
-    return f"<h3>Measured against the private readings</h3><p>{compared}{shift}</p>" + _table(
+    return f"<h3>Measured against the private readings</h3><p>{compared}{shift}</p>" + table(
         head, rows
     )

@@ -24,6 +24,8 @@ from tempriv.errors import require
 ASKED_OTHERWISE = (
     *("value", "time", "series", "bounds", "categories", "resolution", "unit", "length"),
     *("per_column", "origin", "metres", "epsilon_instant"),
+    # what is moved in time is not counted
+    *("free_slots", "block", "offset", "latency", "order_noise"),
 )
 
 HELP = (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields
@@ -15,6 +14,10 @@ import typer
 
 from tempriv.cli import recipes
 from tempriv.cli.recipes import RECIPES, Recipe
+from tempriv.cli.words import for_columns
+from tempriv.cli.words import join_pairs as join_pairs
+from tempriv.cli.words import names as names
+from tempriv.cli.words import pair as pair
 from tempriv.errors import Refusal, require
 
 if TYPE_CHECKING:
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
 
 MECHANISMS = tuple(RECIPES)
 PLACES = ("planar-laplace",)
-PAIRS = ("--bounds", "--origin")
 
 LedgerOption = Annotated[
     Path | None, typer.Option("--ledger", metavar="FILE", help="Ledger; yours by default.")
@@ -40,72 +42,12 @@ KeySeed = Annotated[
     typer.Option(metavar="N", help="Noise that anyone can make again, for experiments."),
 ]
 NotPrivate = Annotated[
-    bool, typer.Option("--not-private", help="You know that a seeded release protects nothing.")
+    bool,
+    typer.Option(
+        "--not-private", help="You know that a seeded release, or one by forward, protects nothing."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-
-
-def join_pairs(arguments: list[str]) -> list[str]:
-    """Options that take two words, written as one: ``--bounds 0 5`` becomes ``--bounds=0,5``.
-
-    >>> join_pairs(["--bounds", "-1", "5", "--grid", "calendar", "days.csv"])
-    ['--bounds=-1,5', '--grid=calendar', '--calendar=days.csv']
-    """
-    joined: list[str] = []
-    rest = list(arguments)
-    while rest:
-        word = rest.pop(0)
-        if word in PAIRS and len(rest) >= 2 and _is_number(rest[0]) and _is_number(rest[1]):
-            joined.append(f"{word}={rest.pop(0)},{rest.pop(0)}")
-        elif word == "--grid" and rest[:1] == ["calendar"] and "--calendar" not in arguments:
-            rest.pop(0)
-            joined.append("--grid=calendar")
-            if rest and not rest[0].startswith("-"):
-                joined.append(f"--calendar={rest.pop(0)}")
-        else:
-            joined.append(word)
-    return joined
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True
-
-
-def pair(name: str, text: str) -> tuple[float, float]:
-    parts = text.split(",")
-    require(
-        len(parts) == 2 and all(_is_number(part) for part in parts),
-        f"{name} {text}: must be two numbers, such as {name} 0 5",
-    )
-    return float(parts[0]), float(parts[1])
-
-
-def names(text: str) -> tuple[str, ...]:
-    """Names with commas between them, or a JSON list where a name has a comma itself."""
-    if not text.startswith("["):
-        return tuple(text.split(","))
-    try:
-        listed = json.loads(text)
-    except ValueError:
-        listed = None
-    require(
-        isinstance(listed, list) and all(isinstance(name, str) for name in listed),
-        f"--categories {text}: must be names with commas between them, or a JSON list of names",
-    )
-    return tuple(listed)
-
-
-def for_columns(name: str, given: list[Any], columns: int) -> list[Any]:
-    """One setting for each value column; a single one serves all."""
-    require(
-        len(given) in (1, columns),
-        f"{name}: {len(given)} given for {columns} value columns; give one, or one for each",
-    )
-    return given * columns if len(given) == 1 else given
 
 
 def make_unit(
@@ -171,8 +113,8 @@ class Choice:
     delta: Annotated[
         float | None,
         typer.Option(
-            help="For Gaussian noise with --epsilon (gaussian, running-count, fourier): a tiny "
-            "chance, such as 1e-6."
+            help="For Gaussian noise with --epsilon (gaussian, running-count, fourier), and for "
+            "noisy-order with --latency: a tiny chance, such as 1e-6."
         ),
     ] = None
     rho: Annotated[
@@ -241,6 +183,34 @@ class Choice:
         int | None,
         typer.Option(help="For fourier: how many cosine waves are kept; fewer are smoother."),
     ] = None
+    free_slots: Annotated[
+        int | None,
+        typer.Option(
+            help="For threshold: how many free slots a reading has to choose from (dual-threshold: "
+            "a slot, readings); the least delay within --epsilon by default."
+        ),
+    ] = None
+    block: Annotated[
+        int | None,
+        typer.Option(help="For block-shuffle: time steps in a block, shuffled with each other."),
+    ] = None
+    offset: Annotated[
+        int | None,
+        typer.Option(help="For block-shuffle: the step, from 0, at which blocks begin."),
+    ] = None
+    latency: Annotated[
+        int | None,
+        typer.Option(
+            help="For noisy-order as a stream: rows come out so many steps late; costs a --delta."
+        ),
+    ] = None
+    order_noise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="staircase|laplace",
+            help="For noisy-order: the noise on times; staircase (default) moves readings least.",
+        ),
+    ] = None
     unit: Annotated[
         str | None,
         typer.Option(
@@ -249,7 +219,13 @@ class Choice:
             "readings in a row, or whole series of up to --length readings.",
         ),
     ] = None
-    window: Annotated[int | None, typer.Option(help="Steps, for --unit window.")] = None
+    window: Annotated[
+        int | None,
+        typer.Option(
+            help="Time steps: of --unit window; or within which backward, forward, threshold, "
+            "dual-threshold and noisy-order hide when a reading was."
+        ),
+    ] = None
     length: Annotated[int | None, typer.Option(help="Readings at most, for --unit series.")] = None
     per_column: Annotated[
         bool,
@@ -280,8 +256,13 @@ class Choice:
         recipe = recipes.require_fits(self.mechanism, given)
         if counted is None:
             recipes.require_unit(self.mechanism, self.unit)
+        require(
+            max_series is None or not recipe.moves,
+            f"--max-series-per-person: not for --mechanism {self.mechanism}, which hides the times "
+            "of each series by itself",
+        )
         settings = self._settings(recipe, counted)
-        unit = self._unit(max_series) if counted is None else counted.unit
+        unit = self._unit(recipe, max_series) if counted is None else counted.unit
         make = recipes.maker(recipe, settings, unit, self.rho is not None, self.delta)
         budget = recipes.require_budget(
             self.mechanism, recipe, self.epsilon, self.rho, self.delta, target_error
@@ -300,7 +281,7 @@ class Choice:
             name: getattr(self, name)
             for name in (*recipe.needs, *recipe.takes)
             if name not in ("bounds", "categories", "origin", "metres")
-            and getattr(self, name) not in (None, False)
+            and recipes.is_given(getattr(self, name))
         }
         if counted is not None:
             known |= {"bounds": counted.bounds, "grid": counted.grid}
@@ -322,7 +303,7 @@ class Choice:
             known["origin"] = pair("--origin", self.origin)
         return known
 
-    def _unit(self, max_series: int | None) -> Unit | None:
+    def _unit(self, recipe: Recipe, max_series: int | None) -> Unit | None:
         """What is protected; None leaves it to the mechanism."""
         if self.metres is not None:
             from tempriv.units import Near
@@ -331,7 +312,7 @@ class Choice:
             return Near(self.metres)
         if self.unit is None and max_series is None:
             # refuses what goes with another unit
-            make_unit("event", self.window, self.length)
+            make_unit("event", None if recipe.moves else self.window, self.length)
             return None
         return make_unit(self.unit or "event", self.window, self.length, max_series)
 
@@ -427,6 +408,21 @@ def refuse_pages(pages: list[Path | None], force: bool) -> None:
     require(
         len({page.resolve() for page in given}) == len(given),
         "the public and the private report must be two files",
+    )
+
+
+def refuse_unprotected(mechanism: Mechanism, seed: int | None, not_private: bool) -> None:
+    """What promises nothing has to be asked for, whether the seed or the mechanism is why."""
+    from tempriv.guarantees import NoGuarantee
+
+    promise = mechanism.guarantee
+    if seed is not None or not isinstance(promise, NoGuarantee):
+        refuse_seed(seed, not_private)
+        return
+    require(
+        not_private,
+        f"{type(mechanism).__name__} promises nothing: {promise.reason}; take another mechanism, "
+        "or for an experiment say so with --not-private",
     )
 
 

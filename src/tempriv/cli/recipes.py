@@ -28,7 +28,8 @@ class Recipe:
     """How options become a mechanism.
 
     ``kind`` is its class and ``budget`` the field that the budget goes to, where that is not rho.
-    Gaussian noise is bought by rho, or by epsilon with delta.
+    Gaussian noise is bought by rho, or by epsilon with delta. What ``moves`` readings in time looks
+    at no value, and its own parameters say what is protected.
     """
 
     kind: str
@@ -38,6 +39,11 @@ class Recipe:
     noise: Noise = "laplace"
     budget: str = "epsilon"
     counts: bool = True  # whether counts of people can go through it
+    moves: bool = False
+
+
+def _moves(kind: str, needs: tuple[str, ...], takes: tuple[str, ...] = ()) -> Recipe:
+    return Recipe(kind, needs, takes, (), counts=False, moves=True)
 
 
 def _stream(kind: str) -> Recipe:
@@ -77,8 +83,19 @@ RECIPES: dict[str, Recipe] = {
         ("horizon", "resolution"),
         noise="either",
     ),
+    "backward": _moves("Backward", ("window",)),
+    "forward": _moves("Forward", ("window",)),
+    "threshold": _moves("Threshold", ("window",), ("free_slots",)),
+    "dual-threshold": _moves("DualThreshold", ("window",), ("free_slots",)),
+    "block-shuffle": _moves("BlockShuffle", ("block",), ("offset",)),
+    "noisy-order": _moves("NoisyOrder", ("window",), ("latency", "order_noise")),
 }
-FIELDS = {"alerts": "most", "resolution": "grid"}
+FIELDS = {
+    "alerts": "most",
+    "resolution": "grid",
+    "free_slots": "threshold",
+    "order_noise": "noise",
+}
 """The fields that options fill, where they have another name."""
 
 OPTIONS = sorted({name for one in RECIPES.values() for name in (*one.needs, *one.takes)})
@@ -93,16 +110,38 @@ def require_fits(name: str, given: dict[str, Any]) -> Recipe:
     require(name in RECIPES, f"--mechanism {name}: must be one of {', '.join(RECIPES)}")
     recipe = RECIPES[name]
     for one in OPTIONS:
-        there = given.get(one) not in (None, False)
+        there = is_given(given.get(one))
         require(there or one not in recipe.needs, f"--mechanism {name} needs {option(one)}")
-        known = one in (*recipe.needs, *recipe.takes)
-        require(known or not there, f"{option(one)}: not for --mechanism {name}")
+        # a window is also the unit of some
+        known = one in (*recipe.needs, *recipe.takes) or (one == "window" and not recipe.moves)
+        require(
+            known or not there, f"{option(one)}: not for --mechanism {name}{_why_not(one, recipe)}"
+        )
     return recipe
+
+
+def is_given(value: Any) -> bool:
+    """Whether an option was given; zero is a value like others."""
+    return value is not None and value is not False
+
+
+def _why_not(one: str, recipe: Recipe) -> str:
+    """What else to do, where an option looks as if it fitted."""
+    in_time = {name for each in RECIPES.values() if each.moves for name in each.needs + each.takes}
+    if not recipe.moves or one in in_time:
+        return ""
+    if one == "threshold" and "free_slots" in recipe.takes:
+        return ": it is a value to alert at; the number of slots to choose from is --free-slots"
+    return ", which moves readings in time and keeps their values as they are"
 
 
 def require_unit(name: str, unit: str | None) -> None:
     """Refuse a unit that is not for this mechanism; if none is named, it has to have its own."""
     allowed = RECIPES[name].units
+    require(
+        unit is None or not RECIPES[name].moves,
+        f"--unit {unit}: not for --mechanism {name}, whose own options say what is protected",
+    )
     unit = "event" if unit is None and not _has_own_unit(RECIPES[name]) else unit
     require(unit is None or unit in UNITS, f"--unit {unit}: must be event, window or series")
     require(
@@ -115,7 +154,7 @@ def _has_own_unit(recipe: Recipe) -> bool:
     from tempriv import mechanisms
 
     own = [one for one in fields(getattr(mechanisms, recipe.kind)) if one.name == "unit"]
-    return own[0].default_factory is not MISSING
+    return not own or own[0].default_factory is not MISSING
 
 
 def require_counts(name: str, unit: str) -> None:
@@ -149,8 +188,19 @@ def require_budget(
         len(given) == 1, "give one of --epsilon, --target-error" + (" or --rho" if gaussian else "")
     )
     for one, value in (("--rho", rho), ("--delta", delta)):
-        others = [name for name, recipe in RECIPES.items() if recipe.noise != "laplace"]
-        require(value is None or gaussian, f"{one}: for --mechanism {' or '.join(others)} only")
+        # delta also pays for what a stream of noisy times cannot wait for
+        late = one == "--delta" and "latency" in recipe.takes
+        others = [
+            name
+            for name, each in RECIPES.items()
+            if each.noise != "laplace" or (one == "--delta" and "latency" in each.takes)
+        ]
+        known = gaussian or late
+        require(value is None or known, f"{one}: for --mechanism {' or '.join(others)} only")
+    require(
+        target_error is None or not recipe.moves,
+        f"--target-error: not for --mechanism {name}, which leaves values exact; give --epsilon",
+    )
     require(rho is None or delta is None, "--delta goes with --epsilon, not with --rho")
     require(
         recipe.noise != "gaussian" or epsilon is None or delta is not None,
@@ -176,6 +226,9 @@ def maker(
     filled = {FIELDS.get(name, name): value for name, value in settings.items()}
     if unit is not None or not _has_own_unit(recipe):
         filled["unit"] = unit or Event()
+    if "latency" in recipe.takes and delta is not None:
+        require("latency" in filled, f"--delta {delta:g}: goes with --latency, which needs one")
+        filled["delta"] = delta
     by_rho = recipe.noise == "gaussian" or (recipe.noise == "either" and (rho or delta is not None))
 
     def make(budget: float) -> Mechanism:

@@ -18,6 +18,7 @@ from tempriv.cli.handing_out import (
     TargetError,
 )
 from tempriv.cli.options import Choice, Dataset, Json, KeySeed, LedgerOption, NoLedger, NotPrivate
+from tempriv.errors import require
 
 EXAMPLE = """
 [bold]Example[/bold]: hourly meter readings, each protected by itself
@@ -88,6 +89,11 @@ def release(
     from tempriv.tables import header
 
     chosen = choice.make(max_series_per_person, target_error)
+    options.refuse_unprotected(chosen, key_seed, not_private)
+    require(
+        not clip or chosen.form.bounds is not None,
+        f"--clip: --mechanism {choice.mechanism} has no bounds to move values to",
+    )
     table = Series(
         source,
         values=tuple(choice.value),
@@ -112,14 +118,15 @@ def release(
         private_report=private_report,
         force=force,
         key_seed=key_seed,
-        not_private=not_private,
+        not_private=key_seed is not None,  # of what was asked for above, this is left
         as_json=as_json,
     )
     if dry_run:
         times = [] if table.time is None else table.time.split("+")
         named = [*table.values, *times, table.series, table.person]
         require_columns(header(source), [name for name in named if name is not None], str(source))
-        hand_out.dry_run(table.values, chosen)
+        # rows that are moved whole have one error for all columns
+        hand_out.dry_run(table.values[: len(chosen.errors)], chosen)
         return
     settings: dict[str, Any] = {k: str(v) for k, v in vars(table).items() if k != "source"}
     hand_out.run(

@@ -87,6 +87,36 @@ GUIDE: dict[str, tuple[str, str, str | None]] = {
         "--epsilon 1 --bounds 0 5 --coefficients 15 --value kwh --unit series --length 168",
         f"--epsilon 1 --coefficients 15 {PERSON}",
     ),
+    "threshold": (
+        "exact rows of any kind, each once, in a later slot; hides when, of one row by itself",
+        "--epsilon 5 --window 20 --value pulse",
+        None,
+    ),
+    "dual-threshold": (
+        "the same with other delays, less of them in long windows at small budgets",
+        "--epsilon 5 --window 20 --value pulse",
+        None,
+    ),
+    "block-shuffle": (
+        "exact rows, shuffled within hours or days; hides any exchange inside a block",
+        "--epsilon 1 --block 24 --value pulse",
+        None,
+    ),
+    "noisy-order": (
+        "exact rows in the order of noisy times; hides any exchange within a window",
+        "--epsilon 4 --window 10 --value pulse",
+        None,
+    ),
+    "backward": (
+        "exact rows, at each step one of the last few; some twice, some never (a baseline)",
+        "--epsilon 5 --window 20 --value pulse",
+        None,
+    ),
+    "forward": (
+        "exact rows, each sent to one of the next steps; promises nothing (a baseline)",
+        "--epsilon 5 --window 20 --value pulse",
+        None,
+    ),
 }
 OF_EVENTS = "--person WHO --time WHEN --every 1h --from TIME --to TIME"
 
@@ -98,6 +128,7 @@ def mechanisms(
 ) -> None:
     """What can be done to values, and what each promises."""
     from tempriv import spec
+    from tempriv.guarantees import NoGuarantee
 
     require(name is None or name in GUIDE, f"{name}: must be one of {', '.join(GUIDE)}")
     chosen = [one for one in GUIDE if name in (None, one)]
@@ -111,6 +142,7 @@ def mechanisms(
                 "usage": usage,
                 "guarantee": spec.encode(example.guarantee),
                 "published": spec.encode(example.published),
+                **({"losses": _losses(example)} if hasattr(example, "loss_at") else {}),
             }
         print(json.dumps(told))
         return
@@ -121,14 +153,50 @@ def mechanisms(
         return
     _, usage, counting = GUIDE[name]
     example = _example(name, usage)
-    print(f"  {(type(example).__doc__ or '').strip().splitlines()[0]}")
+    first = (type(example).__doc__ or "").strip().splitlines()[0]
+    print(f"  {first.replace('``', '')}")
     print(f"  promise    {example.guarantee.sentence}")
     print(f"  published  {example.published.sentence}")
     print(f"  error      {example.errors[0]:.4g} ({example.error_name}) in the example")
-    print(f"  example    tempriv release IN.csv OUT.csv --mechanism {name} {usage} --time time")
+    asked = " --not-private" if isinstance(example.guarantee, NoGuarantee) else ""
+    command = f"tempriv release IN.csv OUT.csv --mechanism {name} {usage} --time time{asked}"
+    print(f"  example    {command}")
     if counting is not None:
         command = f"tempriv count EVENTS.csv OUT.csv --mechanism {name} {counting} {OF_EVENTS}"
         print(f"  of people  {command}")
+    if hasattr(example, "loss_at"):
+        _print_losses(example)
+
+
+def _print_losses(mechanism: Any) -> None:
+    print("\nWhat all rows together tell of two readings that trade places, in the example:")
+    print(f"  {'steps apart':<24}  {'epsilon':>8}  {'delta':>8}")
+    for row in _losses(mechanism):
+        print(f"  {row['distance']:<24}  {row['epsilon']:>8.4g}  {row['delta']:>8.3g}")
+    print("With probability delta an output shows for certain which it was.")
+    if hasattr(mechanism, "anywhere"):
+        print(
+            f"Draw --offset at random from 0 to {mechanism.block - 1} and publish it: then delta "
+            f"is the steps apart / {mechanism.block}, wherever the two stand."
+        )
+
+
+def _losses(mechanism: Any) -> list[dict[str, Any]]:
+    """The true loss of a swap at a few distances, up to what is no longer covered."""
+    from tempriv.guarantees import Approximate
+
+    span = mechanism.unit.span
+    found: dict[Any, Any] = {}
+    if hasattr(mechanism, "anywhere"):
+        found[f"1 to {span}, in one block"] = Approximate(mechanism.epsilon, 0.0)
+        found["any, in two blocks"] = mechanism.loss_at(1)
+    else:
+        distances = sorted({1, 2, max(1, span // 2), span, span + 1})
+        found = {distance: mechanism.loss_at(distance) for distance in distances}
+    return [
+        {"distance": distance, "epsilon": loss.epsilon, "delta": loss.delta}
+        for distance, loss in found.items()
+    ]
 
 
 def _example(name: str, usage: str) -> Any:

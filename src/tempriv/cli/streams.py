@@ -55,9 +55,9 @@ def stream(
     from tempriv.lines import Lines
     from tempriv.mechanisms.protocol import promise
     from tempriv.randomness import Key
-    from tempriv.streaming import LineStream, Sink
+    from tempriv.stream_files import Sink
+    from tempriv.streaming import LineStream
 
-    options.refuse_seed(key_seed, not_private)
     require(form in ("csv", "jsonl"), f"--format {form}: must be csv or jsonl")
     require(
         state is None or choice.time is not None,
@@ -65,6 +65,7 @@ def stream(
     )
     require(state is None or state.parent.is_dir(), f"{state}: no such directory")
     chosen = choice.make()
+    options.refuse_unprotected(chosen, key_seed, not_private)
     name = dataset or ("standard input" if state is None else state.name)
     lines = Lines(
         cast(Any, form),
@@ -96,6 +97,7 @@ def stream(
         (counts.passed_over, "were not later than their series and were passed over"),
         (counts.beyond, "were past the length that is promised and were passed over"),
         (counts.unreadable, "could not be read as a reading and were passed over"),
+        (counts.waiting, "are held back in the state, and come out as more come in"),
     ]
     for count, what in notes:
         if count:
