@@ -14,6 +14,7 @@ import pytest
 
 from tempriv.errors import DataRefusal, UsageRefusal
 from tempriv.mechanisms import order_theory
+from tempriv.mechanisms.order_swap import least_latency
 from tempriv.studies import tldp, tldp_costs, tldp_data, tldp_tasks
 from tempriv.studies.tldp_pictures import PICTURES
 from tempriv.studies.tldp_runs import (
@@ -23,7 +24,6 @@ from tempriv.studies.tldp_runs import (
     as_it_comes,
     in_slots,
     latency_of,
-    least_latency,
     mechanisms,
     release,
     sources,
@@ -84,7 +84,7 @@ def test_what_is_held_back_comes_later():
     assert moved.tolist() == [None, None, 7.0, 5.0]
     delays = {name: latency_of(one) for name, one in mechanisms(4.0, 5).items()}
     assert [delays[name] for name in THEIRS] == [0, 0, 0]
-    assert delays["BlockShuffle"] == 4 and delays["NoisyOrder"] == least_latency(4.0, 5) > 4
+    assert delays["BlockShuffle"] == 4 and delays["NoisyOrder"] == least_latency(4.0, 5, 1e-6) > 4
     assert latency_of(mechanisms(4.0, 5, whole=True)["NoisyOrder"]) == 0
 
 
@@ -148,7 +148,7 @@ def test_known_costs_stand_in_the_tables(made):
     found = {name: table.of("theory", window=20, mechanism=name)[0] for name in (*THEIRS, *OURS)}
     assert found["Threshold"] == 10 and found["DualThreshold"] == 7 and found["BlockShuffle"] == 19
     assert found["Backward"] == found["Forward"] == pytest.approx(15.66, abs=5e-3)
-    assert found["NoisyOrder"] == least_latency(5.0, 20)
+    assert found["NoisyOrder"] == least_latency(5.0, 20, 1e-6)
     ranges = made.tables["figure-6c"].where(window=10)[0]
     assert ranges["least_derivable"] == pytest.approx(3.0381, abs=5e-5)
     assert ranges["better_to"] == pytest.approx(10.2)

@@ -115,7 +115,8 @@ class Restored:
     """Of the slots that hold a value, the share whose step of origin was named exactly.
 
     ``before``: the slot's own step is taken for it. ``sorted``: values are sorted, by somebody who
-    does not know the parameters. ``informed``: by somebody who does.
+    does not know the parameters. ``informed``: by somebody who does, and who takes the better of
+    sorting and of the likeliest origins (which reckon with noise up to 500 steps).
     """
 
     slots: int
@@ -158,11 +159,12 @@ def restore_order(
     def share(guessed: Integers) -> float:
         return float(np.mean(guessed[slots] == origins[slots]))
 
+    by_sorting = share(guess_by_sorting(released, known, status=status))
     return Restored(
         slots=len(slots),
         before=share(np.arange(len(numbers))),
-        sorted=share(guess_by_sorting(released, known, status=status)),
-        informed=share(guess_origins(released, known, status=status)),
+        sorted=by_sorting,
+        informed=max(by_sorting, share(guess_origins(released, known, status=status))),
     )
 
 

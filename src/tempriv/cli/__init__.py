@@ -52,6 +52,7 @@ def main() -> None:
     """Run a command; every refusal is a sentence and a status, never a stack trace."""
     # they add commands
     from tempriv.cli import (  # noqa: F401
+        advising,
         afterwards,
         auditing,
         budgets,

@@ -66,7 +66,7 @@ def plan(
         "give one of --epsilon (what all may cost together) and --each (what each costs)",
     )
     count = planning.count_within(releases, per, within)
-    _refuse_plot(plot, force)
+    refuse_plot(plot, force)
 
     def answer(number: int, quick: bool = True) -> tuple[Way, ...]:
         if epsilon is not None:
@@ -96,7 +96,7 @@ def plan(
             print(f"Picture: {plot}")
 
 
-def _refuse_plot(plot: Path | None, force: bool) -> None:
+def refuse_plot(plot: Path | None, force: bool) -> None:
     if plot is None:
         return
     require(

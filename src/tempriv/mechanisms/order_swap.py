@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tempriv import noise
-from tempriv.errors import require
+from tempriv.errors import UsageRefusal, require
 from tempriv.guarantees import Approximate, Guarantee, Published, Pure
 from tempriv.kernels_order import by_key, shuffle
 from tempriv.mechanisms import order_losses, order_theory
@@ -177,6 +177,34 @@ def masses(law: Any, reach: int) -> Floats:
     return np.asarray(weights / (2 * weights.sum() - weights[0]))
 
 
+def delta_at(epsilon: float, window: int, kind: str, latency: int) -> float:
+    """For the widest swap: both keys' noise may give away on which side it was cut."""
+    mass = masses(key_law(epsilon, window, kind), latency // 2)
+    return order_losses.cut_noise(mass, window - 1) + SAME_TIE
+
+
+@functools.lru_cache(maxsize=512)
+def least_latency(epsilon: float, window: int, delta: float, kind: str = "staircase") -> int:
+    """The least latency with which NoisyOrder keeps delta.
+
+    >>> least_latency(1.0, 10, 1e-6)
+    482
+    """
+    low, high = 2, 2
+    while delta_at(epsilon, window, kind, high) > delta:
+        low, high = high, 2 * high
+        require(
+            high <= MOST_LATENCY,
+            f"epsilon={epsilon:g}: no latency keeps delta at {delta:g} with a window of {window}; "
+            "give a greater delta or epsilon, or a smaller window",
+        )
+    while high - low > 2:
+        middle = (low + high) // 4 * 2
+        reached = delta_at(epsilon, window, kind, middle) <= delta
+        low, high = (low, middle) if reached else (middle, high)
+    return high
+
+
 @dataclass(frozen=True, kw_only=True)
 class NoisyOrder:
     """Puts the rows of a series into the order of their times with noise on them.
@@ -237,30 +265,14 @@ class NoisyOrder:
             isinstance(self.delta, (int, float)) and 0 < self.delta < 1,
             f"delta={self.delta}: must be between 0 and 1, such as 1e-6",
         )
-        found = self._delta_at(self.latency)
-        require(
-            found <= self.delta,
-            f"latency={self.latency}: cuts off so much noise that delta would be {found:.3g}, "
-            f"above {self.delta:g}; {self._remedy()}",
-        )
-
-    def _delta_at(self, latency: int) -> float:
-        """For the widest swap: both keys' noise may give away on which side it was cut."""
-        reach = latency // 2
-        mass = masses(key_law(self.epsilon, self.window, self.noise), reach)
-        return order_losses.cut_noise(mass, self.window - 1) + SAME_TIE
-
-    def _remedy(self) -> str:
-        low, high = 2, 2
-        assert self.delta is not None
-        while self._delta_at(high) > self.delta:
-            low, high = high, 2 * high
-            if high > MOST_LATENCY:
-                return "no latency would do: give a greater delta or epsilon, or a smaller window"
-        while high - low > 2:
-            middle = (low + high) // 4 * 2
-            low, high = (middle, high) if self._delta_at(middle) > self.delta else (low, middle)
-        return f"latency={high} would do at epsilon={self.epsilon:g} and window={self.window}"
+        found = delta_at(self.epsilon, self.window, self.noise, self.latency)
+        if found > self.delta:
+            least = least_latency(self.epsilon, self.window, self.delta, self.noise)
+            raise UsageRefusal(
+                f"latency={self.latency}: cuts off so much noise that delta would be {found:.3g}, "
+                f"above {self.delta:g}; latency={least} would do at epsilon={self.epsilon:g} and "
+                f"window={self.window}"
+            )
 
     @property
     def takes_whole(self) -> bool:
@@ -299,7 +311,8 @@ class NoisyOrder:
     def guarantee(self) -> Guarantee:
         if self.latency is None:
             return Guarantee(Pure(self.epsilon), self.unit)
-        return Guarantee(Approximate(self.epsilon, self._delta_at(self.latency)), self.unit)
+        delta = delta_at(self.epsilon, self.window, self.noise, self.latency)
+        return Guarantee(Approximate(self.epsilon, delta), self.unit)
 
     @property
     def published(self) -> Published:

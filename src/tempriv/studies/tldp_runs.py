@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import functools
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv import spec
-from tempriv.errors import Refusal
 from tempriv.mechanisms.order import Backward, Forward
-from tempriv.mechanisms.order_swap import BlockShuffle, NoisyOrder
+from tempriv.mechanisms.order_swap import BlockShuffle, NoisyOrder, least_latency
 from tempriv.mechanisms.order_threshold import DualThreshold, Threshold
 from tempriv.mechanisms.protocol import Mechanism, perturb_block
 from tempriv.randomness import EPOCH, Key, Run
@@ -26,7 +24,6 @@ Integers = npt.NDArray[np.int64]
 THEIRS = ("Backward", "Forward", "Threshold")
 OURS = ("DualThreshold", "BlockShuffle", "NoisyOrder")
 DELTA = 1e-6  # of NoisyOrder as a stream
-MOST_LATENCY = 1 << 15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,41 +90,13 @@ class Table:
         return text.getvalue().encode()
 
 
-@functools.lru_cache(maxsize=256)
-def least_latency(epsilon: float, window: int, delta: float = DELTA) -> int:
-    """The least latency with which NoisyOrder keeps delta, found by asking it.
-
-    >>> latency = least_latency(8.0, 4)
-    >>> NoisyOrder(epsilon=8.0, window=4, latency=latency, delta=1e-6).guarantee.loss.delta <= 1e-6
-    True
-    """
-
-    def keeps(latency: int) -> bool:
-        try:
-            NoisyOrder(epsilon=epsilon, window=window, latency=latency, delta=delta)
-        except Refusal:
-            return False
-        return True
-
-    high = 2
-    while not keeps(high):
-        high *= 2
-        if high > MOST_LATENCY:
-            raise Refusal(f"epsilon={epsilon:g}: no latency up to {MOST_LATENCY} would do")
-    low = high // 2
-    while high - low > 2:
-        middle = (low + high) // 4 * 2
-        low, high = (low, middle) if keeps(middle) else (middle, high)
-    return high
-
-
 def mechanisms(epsilon: float, window: int, *, whole: bool = False) -> dict[str, Any]:
     """The paper's three and ours for the same epsilon; ``whole`` if series are released at the end.
 
     The same epsilon is not the same promise: the paper's three and DualThreshold keep it (halved)
     for the odds of one slot alone, BlockShuffle for swaps inside its blocks, NoisyOrder for all.
     """
-    latency = None if whole else least_latency(epsilon, window)
+    latency = None if whole else least_latency(epsilon, window, DELTA)
     return {
         "Backward": Backward(epsilon=epsilon, window=window),
         "Forward": Forward(epsilon=epsilon, window=window),
