@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from pictures import BLUE, GREY, HOURS, ORANGE, RULE, Panel, homes, save
 
-from tempriv.errors import UsageRefusal
 from tempriv.mechanisms import (
     Backward,
     BlockShuffle,
@@ -22,6 +21,7 @@ from tempriv.mechanisms import (
     NoisyOrder,
     Threshold,
 )
+from tempriv.mechanisms.order_swap import least_latency
 from tempriv.randomness import Key
 from tempriv.utility.costs import expected
 
@@ -162,15 +162,6 @@ def late(mechanism: Any) -> str:
     return f"{mechanism.errors[0]:.1f}" + (f", {100 * lost:.0f} % lost" if lost else "")
 
 
-def least_latency(epsilon: float, window: int) -> int:
-    """By the sentence that refuses a shorter one."""
-    try:
-        NoisyOrder(epsilon=epsilon, window=window, latency=2)
-    except UsageRefusal as refusal:
-        return int(str(refusal).partition("; latency=")[2].split()[0])
-    return 2
-
-
 def tables() -> None:
     """What the pages say in numbers."""
     kinds = (Backward, Forward, Threshold, DualThreshold)
@@ -188,7 +179,7 @@ def tables() -> None:
     for window, epsilon in ((4, 4.0), (10, 1.0), (10, 4.0), (10, 8.0), (20, 4.0), (20, 8.0)):
         pair = [NoisyOrder(epsilon=epsilon, window=window, noise=one) for one in KINDS]
         errors = [f"{one.errors[0]:.1f}" for one in pair]
-        row(f"{window}, {epsilon:g}", *errors, least_latency(epsilon, window))
+        row(f"{window}, {epsilon:g}", *errors, least_latency(epsilon, window, 1e-6))
     for block in (4, 12, 24, 168):
         made = [BlockShuffle(epsilon=epsilon, block=block) for epsilon in (0.5, 1.0, 2.0, 4.0)]
         row(block, *(f"{100 * one.stays:.0f} %, {one.errors[0]:.1f}" for one in made))
