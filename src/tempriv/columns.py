@@ -5,12 +5,14 @@ Arrow's own conversions load pandas where it is installed, a third of a second f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute
 
 Flags = npt.NDArray[np.bool_]
 
@@ -61,3 +63,94 @@ def from_text(texts: Sequence[str]) -> Any:
 def take_text(texts: Sequence[str], which: npt.NDArray[Any], missing: Flags | None = None) -> Any:
     """Text by number, null where missing."""
     return from_text(texts).take(from_numpy(which.astype(np.int64), pa.int64(), missing))
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Text, however it is laid out."""
+    kinds = pa.types
+    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
+
+
+def plain(kind: pa.DataType) -> pa.DataType:
+    """The kind of the values alone, without the way that they are laid out in memory."""
+    if pa.types.is_dictionary(kind):
+        return plain(kind.value_type)
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
+    return pa.string() if is_text(kind) else kind
+
+
+def kind_name(kind: pa.DataType) -> str:
+    """What the kind of the values is called, the same in every file; "other" if it has no name.
+
+    >>> kind_name(pa.large_string()), kind_name(pa.list_(pa.int8()))
+    ('string', 'other')
+    """
+    name = str(plain(kind))
+    return "other" if kind_named(name) is None else name
+
+
+def kind_named(name: str) -> pa.DataType | None:
+    """The kind that Arrow writes so; None where it is made of others, or is no kind at all.
+
+    >>> kind_named("int64"), kind_named("timestamp[us, tz=UTC]"), kind_named("decimal128(5, 2)")
+    (DataType(int64), TimestampType(timestamp[us, tz=UTC]), Decimal128Type(decimal128(5, 2)))
+    """
+    zoned = re.fullmatch(r"timestamp\[(s|ms|us|ns), tz=([^\]]+)\]", name)
+    if zoned:
+        return pa.timestamp(zoned[1], zoned[2])
+    decimal = re.fullmatch(r"decimal(32|64|128|256)\((\d{1,2}), (-?\d{1,2})\)", name)
+    try:
+        if decimal:
+            return getattr(pa, f"decimal{decimal[1]}")(int(decimal[2]), int(decimal[3]))
+        return pa.type_for_alias(name)
+    except ValueError:
+        return None
+
+
+def as_floats(column: Any) -> npt.NDArray[np.float64] | None:
+    """Numbers as floats, NaN for nulls; None for a column of anything else."""
+    kind = plain(column.type)
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        return None
+    floats = column.cast(kind).cast(pa.float64(), safe=False)
+    return np.array(pa.compute.fill_null(floats, np.nan).to_numpy(zero_copy_only=False))
+
+
+def to_array(column: Any) -> npt.NDArray[Any]:
+    """A column as an array, no value changed: whole numbers past what floats tell are objects."""
+    kind = plain(column.type)
+    if pa.types.is_integer(kind) and column.null_count:
+        ends = pa.compute.min_max(column).as_py()
+        if ends["max"] is not None and max(-ends["min"], ends["max"]) > 2**53:
+            return np.array(column.to_pylist(), dtype=object)
+    return np.asarray(column.cast(kind).to_numpy())
+
+
+def compacted(column: Any) -> Any:
+    """A column without words in its dictionary that stand in none of its rows.
+
+    >>> rows = pa.array(["a", "b", "a"]).dictionary_encode()[::2]
+    >>> compacted(pa.chunked_array([rows])).chunk(0).dictionary.to_pylist()
+    ['a']
+    """
+    if not pa.types.is_dictionary(column.type):
+        return column
+    whole = column.unify_dictionaries()
+    codes = pa.chunked_array([one.indices for one in whole.chunks])
+    used = codes.unique().drop_null().sort()
+    if not len(used):
+        return column
+    kind = column.type
+    words = whole.chunk(0).dictionary.cast(plain(kind))  # from views Arrow cannot take
+    fewer = words.take(used).cast(kind.value_type)
+    return pa.chunked_array(
+        [
+            pa.DictionaryArray.from_arrays(
+                pa.compute.index_in(one, value_set=used).cast(kind.index_type),
+                fewer,
+                ordered=kind.ordered,
+            )
+            for one in codes.chunks
+        ]
+    )

@@ -1,7 +1,8 @@
 """Readings as text lines, CSV or JSON: parsed one way and written back the same way.
 
 Times and ids go out as they came in. A value that is no number counts as missing, so that a stream
-never stops over a value: stopping would tell.
+never stops over a value: stopping would tell. Where values are only moved in time they are not even
+read: whatever stands in a cell, or is written as JSON, goes out as it came.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import csv
 import datetime
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -17,8 +19,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from tempriv.csv_cells import csv_cell, csv_line
 from tempriv.errors import require
-from tempriv.releases import csv_line
 from tempriv.series import ONLY_SERIES, STATUS, STATUSES, Categories, require_columns
 
 
@@ -35,14 +37,11 @@ class Reading:
     series: str
     tick: int
     shown: tuple[Any, ...]
-    values: tuple[float, ...]
+    values: tuple[Any, ...]
     missing: tuple[bool, ...]
 
     def __repr__(self) -> str:
         return f"Reading(series={self.series!r})"
-
-    def masked(self) -> Any:
-        return np.ma.array([self.values], mask=[self.missing])
 
 
 def tick_of(parts: Sequence[Any]) -> int:
@@ -77,8 +76,54 @@ def _microseconds(moment: datetime.datetime) -> int:
     )
 
 
+CELL = re.compile(r'("(?:[^"]|"")*"|[^,"][^,]*|),')
+SPACE = re.compile(r"[ \t\n\r]*")
+DECODER = json.JSONDecoder()
+
+
+def cells_of(line: str) -> list[str | None]:
+    """The cells of a line of CSV; one without anything, not even quotes, is None.
+
+    >>> cells_of('a,,"","b ""c"", d"')
+    ['a', None, '', 'b "c", d']
+    """
+    cells = next(csv.reader([line], strict=True))
+    if "" not in cells:
+        return [*cells]
+    written = CELL.findall(line + ",")
+    return [cell or (cell if raw else None) for cell, raw in zip(cells, written, strict=True)]
+
+
+def members_of(line: str) -> dict[str, tuple[Any, str]]:
+    """The members of a JSON object, each with the letters that it is written with.
+
+    >>> members_of('{"t": 1, "v": 1.50, "w": [ 1,"\\\\u00e9"]}')
+    {'t': (1, '1'), 'v': (1.5, '1.50'), 'w': ([1, 'é'], '[ 1,"\\\\u00e9"]')}
+    """
+    if not isinstance(json.loads(line), dict):
+        raise ValueError
+
+    def past_space(at: int) -> int:
+        found = SPACE.match(line, at)
+        return at if found is None else found.end()
+
+    members: dict[str, tuple[Any, str]] = {}
+    at = past_space(past_space(0) + 1)  # after the brace
+    while line[at] != "}":
+        name, at = DECODER.raw_decode(line, at)
+        at = past_space(past_space(at) + 1)  # after the colon
+        value, end = DECODER.raw_decode(line, at)
+        members[name] = (value, line[at:end])
+        at = past_space(end)
+        at = past_space(at + 1) if line[at] == "," else at
+    return members
+
+
 class Lines:
-    """The columns of a stream and how its lines are written."""
+    """The columns of a stream and how its lines are written.
+
+    With ``exact`` values are carried as they are written.
+    """
 
     def __init__(
         self,
@@ -99,6 +144,7 @@ class Lines:
         )
         self.categories = categories
         self.has_status = has_status
+        self.exact = False
         self._columns: list[str] | None = None
         self._arrivals: dict[str, int] = {}
 
@@ -121,38 +167,61 @@ class Lines:
 
     def parse(self, text: bytes, tally: Tally) -> Iterator[Reading]:
         """The readings of some whole lines; lines that are none are counted."""
-        for record in self._records(text.decode("utf-8", errors="replace"), tally):
+        for record in self._records(text, tally):
             try:
                 yield self._reading(record)
             except (ValueError, TypeError, KeyError, OverflowError):
                 tally.unreadable += 1
 
-    def _records(self, text: str, tally: Tally) -> Iterator[dict[str, Any]]:
-        if self.form == "jsonl":
-            for line in filter(str.strip, text.split("\n")):
-                try:
-                    record = json.loads(line)
-                except (ValueError, RecursionError):
-                    record = None
-                if isinstance(record, dict):
-                    yield record
-                else:
-                    tally.unreadable += 1
+    def _texts(self, text: bytes, tally: Tally) -> Iterator[str]:
+        """Lines that hold something."""
+        if not self.exact:
+            whole = text.decode("utf-8", errors="replace")
+            whole = whole.replace("\r", "") if self.form == "csv" else whole
+            yield from filter(str.strip, whole.split("\n"))
             return
-        for line in filter(str.strip, text.replace("\r", "").split("\n")):
-            # each line by itself: a quote left open must not swallow the lines after it
+        for line in text.split(b"\n"):
             try:
-                row = next(csv.reader([line], strict=True))
-            except csv.Error:
+                found = line.decode().removesuffix("\r")
+            except UnicodeDecodeError:  # nothing that could go out as it came
                 tally.unreadable += 1
                 continue
-            if self._columns is None:
-                self._columns = [name.strip().lstrip("\ufeff") for name in row]
+            if found.strip():
+                yield found
+
+    def _records(self, text: bytes, tally: Tally) -> Iterator[dict[str, Any]]:
+        for line in self._texts(text, tally):
+            # each line by itself: a quote left open must not swallow the lines after it
+            try:
+                record = self._members(line) if self.form == "jsonl" else self._cells(line)
+            except (ValueError, RecursionError, csv.Error):
+                tally.unreadable += 1
+                continue
+            if self.form == "csv" and self._columns is None:
+                self._columns = [str(name).strip().lstrip("\ufeff") for name in record]
                 require_columns(self._columns, [*self.shown, *self.values], "standard input")
-            elif len(row) == len(self._columns):
-                yield dict(zip(self._columns, row, strict=True))
+            elif self.form == "jsonl":
+                yield record
+            elif len(record) == len(self._columns or ()):
+                yield dict(zip(self._columns or (), record, strict=True))
             else:
                 tally.unreadable += 1
+
+    def _members(self, line: str) -> Any:
+        """A JSON object; values that are carried by how they are written."""
+        if not self.exact:
+            record = json.loads(line)
+            if not isinstance(record, dict):
+                raise ValueError
+            return record
+        members = members_of(line)
+        values = {name: raw for name, (value, raw) in members.items() if value is not None}
+        return {name: value for name, (value, _) in members.items()} | {
+            name: values.get(name) for name in self.values
+        }
+
+    def _cells(self, line: str) -> Any:
+        return cells_of(line) if self.exact else next(csv.reader([line], strict=True))
 
     def _reading(self, record: dict[str, Any]) -> Reading:
         series = ONLY_SERIES if self.series is None else str(record[self.series])
@@ -162,11 +231,15 @@ class Lines:
             tick = tick_of([record[name] for name in self.time])
         else:
             tick = self._arrivals[series] = self._arrivals.get(series, -1) + 1
+        shown = tuple(record[name] for name in self.shown)
+        if self.exact:
+            values = tuple(record.get(name) for name in self.values)
+            return Reading(series, tick, shown, values, tuple(value is None for value in values))
         numbers = [self._number(i, record.get(name)) for i, name in enumerate(self.values)]
         return Reading(
             series,
             tick,
-            tuple(record[name] for name in self.shown),
+            shown,
             tuple(0.0 if math.isnan(number) else number for number in numbers),
             tuple(math.isnan(number) for number in numbers),
         )
@@ -188,17 +261,22 @@ class Lines:
 
     def format(
         self,
-        readings: Sequence[Reading],
-        values: npt.NDArray[np.float64],
+        slots: Sequence[tuple[Any, ...]],
+        values: npt.NDArray[Any],
         missing: npt.NDArray[np.bool_],
         status: npt.NDArray[np.int8] | None,
     ) -> bytes:
+        """Lines from ids and times, and the values that stand there."""
         lines = []
-        statuses: list[tuple[str, ...]] = [()] * len(readings)
+        statuses: list[tuple[str, ...]] = [()] * len(slots)
         if status is not None:
             statuses = [(STATUSES[one],) for one in status.tolist()]
-        rows = zip(readings, values.tolist(), missing.tolist(), statuses, strict=True)
-        for reading, row, gone, said in rows:
+        rows = zip(slots, values.tolist(), missing.tolist(), statuses, strict=True)
+        for slot, row, gone, said in rows:
+            if self.exact:
+                held = [None if m else v for v, m in zip(row, gone, strict=True)]
+                lines.append(self._as_written(slot, held, said))
+                continue
             shown = [
                 None if m else self._show(i, v)
                 for i, (v, m) in enumerate(zip(row, gone, strict=True))
@@ -206,11 +284,24 @@ class Lines:
             shown += said
             if self.form == "jsonl":
                 names = [*self.shown, *self.written]
-                record = dict(zip(names, [*reading.shown, *shown], strict=True))
+                record = dict(zip(names, [*slot, *shown], strict=True))
                 lines.append(json.dumps(record).encode() + b"\n")
             else:
-                lines.append(csv_line([*reading.shown, *shown]))
+                lines.append(csv_line([*slot, *shown]))
         return b"".join(lines)
+
+    def _as_written(
+        self, slot: tuple[Any, ...], values: list[str | None], said: tuple[str, ...]
+    ) -> bytes:
+        """A line whose values are letters already."""
+        if self.form == "csv":
+            return (",".join(map(csv_cell, [*slot, *values, *said])) + "\n").encode()
+        told = [json.dumps(one) for one in slot]
+        told += ["null" if one is None else one for one in values]
+        told += [json.dumps(one) for one in said]
+        names = map(json.dumps, [*self.shown, *self.written])
+        pairs = ", ".join(f"{name}: {one}" for name, one in zip(names, told, strict=True))
+        return f"{{{pairs}}}\n".encode()
 
     def _show(self, column: int, value: float) -> Any:
         return value if self.categories is None else self.categories[column][int(value)]

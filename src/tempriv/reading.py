@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from tempriv.cargo import NUMBER, Cargo, as_table
 from tempriv.clock import Clock, describe_step
-from tempriv.columns import from_text, nulls, to_numpy
+from tempriv.columns import from_numpy, from_text, nulls, to_numpy
 from tempriv.errors import DataRefusal, require
 from tempriv.series import ONLY_SERIES, Block, Bounds, Categories, Flags, Integers, Series
 from tempriv.tables import INTEGERS, NUMBERS, ROW_NUMBER, Table, literal, open_table, quoted
@@ -62,6 +63,12 @@ class Problems:
         """Values that are none of the categories came as -1."""
         self.add("categories", np.count_nonzero(~block.missing & (block.values < 0)))
 
+    def look_at_rows(self, block: Block, cargo: Cargo) -> None:
+        """NaN and infinities among values that are set aside."""
+        nan, infinite = cargo.not_finite(block.values[~block.missing])
+        self.add("nan", nan)
+        self.add("infinite", infinite)
+
     def refuse(self) -> None:
         if self.counts:
             raise DataRefusal("\n".join(self._sentence(kind, n) for kind, n in self.counts.items()))
@@ -93,36 +100,50 @@ class Reading:
     """An iterator of checked blocks; ``facts`` and ``clock`` are complete once it is exhausted.
 
     Raises DataRefusal at its end if anything was wrong, so that all problems are counted. No block
-    follows the first problem.
+    follows the first problem. With a ``cargo`` values may be of any kind: they are set aside there,
+    and blocks have their row numbers in one column instead.
     """
 
     series: Series
     bounds: Bounds | None = None
     categories: Categories | None = None
     rename: Callable[[str], str] | None = None
+    cargo: Cargo | None = None
     facts: Facts = field(default_factory=Facts)
     clock: Clock | None = None
     whole_number_ids: bool = False
     problems: Problems = field(default_factory=Problems)
+    _width: int = 0
 
     def __iter__(self) -> Iterator[Block]:
-        if isinstance(self.series.source, np.ndarray):
+        source, cargo = self.series.source, self.cargo
+        if isinstance(source, np.ndarray):
             yield from self._array()
         else:
-            texts = () if self.categories is None else self.series.values
-            with open_table(self.series.source, texts) as table:
+            texts = () if self.categories is None and cargo is None else self.series.values
+            if cargo is not None and isinstance(source, pa.Table):
+                cargo.hold(source)
+                numbers = from_numpy(np.arange(source.num_rows), pa.int64())
+                source = source.drop_columns(cargo.names).append_column(NUMBER, numbers)
+            with open_table(source, texts, empty_texts=cargo is not None) as table:
                 yield from self._table(table)
         self.problems.refuse()
 
     def _look_at(self, block: Block) -> None:
-        if self.categories is not None:
+        if self.cargo is not None:
+            self.problems.look_at_rows(block, self.cargo)
+        elif self.categories is not None:
             self.problems.look_at_categories(block)
         else:
             self.problems.look_at_numbers(block, None if self.series.clip else self.bounds)
 
     def _array(self) -> Iterator[Block]:
         """A numpy array is one series, in the order given."""
-        block = Block.of(self.series.source, ONLY_SERIES, 0)
+        array = self.series.source
+        if self.cargo is not None:
+            self.cargo.hold(as_table(array, self.series.values))
+            array = np.arange(len(array))
+        block = Block.of(array, ONLY_SERIES, 0)
         require(len(block) > 0, "the array is empty: there is nothing to release", DataRefusal)
         self._look_at(block)
         self.facts.ids, self.facts.rows, self.facts.step = [ONLY_SERIES], len(block), 1
@@ -134,7 +155,8 @@ class Reading:
     def _table(self, table: Table) -> Iterator[Block]:
         series = self.series
         table.require_columns([name for name in (series.series, series.person) if name])
-        table.require_columns(series.values)
+        if self.cargo is None or not self.cargo.in_memory:
+            table.require_columns(series.values)
         if series.time is not None:
             self.clock = Clock.of(series.time.split("+"), table)
             self.facts.clock = self.clock.kind
@@ -143,7 +165,10 @@ class Reading:
         for batch in table.batches(self._query(table)):
             block = spacing.lay_out(*self._columns(batch))
             self._look_at(block)
-            if not self.problems.counts and len(block):
+            if self.problems.counts:
+                if self.cargo is not None:
+                    self.cargo.forget(self.cargo.next)
+            elif len(block):
                 self.facts.rows += len(block)
                 yield block
         self.facts.step = spacing.step
@@ -167,11 +192,13 @@ class Reading:
             if self.clock is None
             else self.clock.ticks(batch.column(1))
         )
-        width = len(self.series.values)
-        values = np.empty((batch.num_rows, width))
-        missing = np.zeros((batch.num_rows, width), dtype=np.bool_)
-        for i in range(width):
-            column = batch.column(2 + i)
+        columns = batch.columns[2 : 2 + self._width]
+        if self.cargo is not None and not self.cargo.in_memory:
+            numbers = self.cargo.load(columns)
+            return keys, ticks, numbers[:, None], np.zeros((len(numbers), 1), dtype=np.bool_)
+        values = np.empty((batch.num_rows, self._width))
+        missing = np.zeros(values.shape, dtype=np.bool_)
+        for i, column in enumerate(columns):
             values[:, i] = to_numpy(column, np.float64)
             if column.null_count:
                 missing[:, i] = nulls(column)
@@ -184,7 +211,9 @@ class Reading:
             f"{identity} AS s",
             "0 AS t" if self.clock is None else f"{self.clock.expression} AS t",
         ]
-        columns += [f"{self._value(table, i)} AS v{i}" for i in range(len(self.series.values))]
+        values = self._values(table)
+        self._width = len(values)
+        columns += [f"{value} AS v{i}" for i, value in enumerate(values)]
         order = ["s", "t"]
         if self.clock is None or self.series.duplicates == "first":
             # which of two rows came first must not depend on the sorting
@@ -192,6 +221,14 @@ class Reading:
             columns.append(f"{row} AS r")
             order.append("r")
         return f"SELECT {', '.join(columns)} FROM {relation} ORDER BY {', '.join(order)}"
+
+    def _values(self, table: Table) -> list[str]:
+        """The SQL of each value column, or of the number of the row that they are in."""
+        if self.cargo is None:
+            return [self._value(table, i) for i in range(len(self.series.values))]
+        if self.cargo.in_memory:
+            return [f"CAST({quoted(NUMBER)} AS DOUBLE)"]
+        return self.cargo.opened(table, self.series.source, self.problems)
 
     def _value(self, table: Table, number: int) -> str:
         name = self.series.values[number]

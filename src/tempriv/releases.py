@@ -6,10 +6,8 @@ row counts and the missing pattern are published as they are.
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import html
-import io
 import json
 import os
 from collections.abc import Sequence
@@ -25,6 +23,8 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from tempriv import guarantees, spec
+from tempriv.columns import kind_named, to_array
+from tempriv.csv_cells import csv_line, csv_rows, in_csv
 from tempriv.errors import DataRefusal, Refusal, UsageRefusal, require
 from tempriv.files import follow_umask, is_dead, private_file, sync_directory, write_durably
 from tempriv.guarantees import Guarantee, NoGuarantee, Published
@@ -38,6 +38,13 @@ NOT_PROTECTED = (
     "which series there are (their ids, or as many pseudonyms), and how many",
     "the times of readings, and how many there are in each series",
     "which readings are missing",
+)
+NOT_PROTECTED_OF_MOVED = (
+    "all values: they are published exactly as they are, and at most when each was read is hidden",
+    "the order of values that give it away themselves, such as those of a meter that only rises",
+    "which series there are (their ids, or as many pseudonyms), and how many",
+    "the time steps of each series",
+    "how many readings are missing, but not which: they are moved like all others",
 )
 NOT_PROTECTED_OF_COUNTS = (
     "the time steps and the columns: they were declared, not taken from the data",
@@ -70,8 +77,9 @@ class Release:
     @property
     def values(self) -> npt.NDArray[Any]:
         """One column as an array, several as a matrix; missing numbers are NaN."""
-        names = self.about["columns"]["values"]
-        arrays = [self.table.column(name).to_numpy() for name in names]
+        arrays = [to_array(self.table.column(name)) for name in self.about["columns"]["values"]]
+        if len({array.dtype.kind for array in arrays}) > 1:
+            arrays = [array.astype(object) for array in arrays]  # a number must not become another
         return arrays[0] if len(arrays) == 1 else np.stack(arrays, axis=1)
 
     @property
@@ -81,7 +89,7 @@ class Release:
             import polars
 
             return polars.from_arrow(self.table)
-        return self.table.to_pandas() if self.kind == "pandas" else self.table
+        return _pandas(self.table) if self.kind == "pandas" else self.table
 
     def write(self, path: str | Path, force: bool = False) -> Path:
         """Write the values as .csv or .parquet, and what is promised beside them."""
@@ -122,9 +130,54 @@ class Release:
         return f"<table>{cells}</table>"
 
 
+def _pandas(table: pa.Table) -> Any:
+    """As a pandas frame in which whole numbers and truth values stay such beside missing ones."""
+    import pandas
+
+    frame = table.to_pandas()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        whole = pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
+        if whole and column.null_count:
+            kind = "boolean" if pa.types.is_boolean(column.type) else _nullable(column.type)
+            frame[name] = pandas.array(column.to_pylist(), dtype=kind)
+    return frame
+
+
+def _nullable(kind: pa.DataType) -> str:
+    """What pandas calls whole numbers that may be missing.
+
+    >>> _nullable(pa.int64()), _nullable(pa.uint8())
+    ('Int64', 'UInt8')
+    """
+    name = str(kind)
+    return f"UI{name[2:]}" if name.startswith("ui") else f"I{name[1:]}"
+
+
 def not_protected(about: dict[str, Any]) -> list[str]:
     """What a release says that it does not protect."""
+    if "types" in about["columns"]:
+        return [NOT_PROTECTED_OF_MOVED[0], *_reach(about), *NOT_PROTECTED_OF_MOVED[1:]]
     return list(NOT_PROTECTED_OF_COUNTS if about.get("counted") else NOT_PROTECTED)
+
+
+def _reach(about: dict[str, Any]) -> list[str]:
+    """What remains known of when a value was read, as far as that is certain."""
+    made, unit = about["mechanism"], about["guarantee"].get("unit")
+    promised = unit.get(spec.KIND) if isinstance(unit, dict) else None
+    if "block" in made:
+        return [f"in which block of {made['block']} time steps each value was read"]
+    window = made.get("window")
+    said = []
+    if "noise" not in made and isinstance(window, int):
+        said.append(f"that each value was read where it stands or up to {window - 1} steps before")
+    elif made.get("latency") is not None:
+        steps = made["latency"]
+        said.append(f"that each value was read at most {steps} time steps from where it is shown")
+    if promised == "SlotOrigin":
+        said.append("what several rows together tell of the order: each by itself is protected")
+    elif promised == "Swap":
+        said.append(f"the order of values read {window} or more time steps apart")
+    return said
 
 
 def ledger_sentence(about: dict[str, Any]) -> str:
@@ -183,32 +236,6 @@ class _Hashed:
         self.closed = True
 
 
-def csv_line(cells: Sequence[Any]) -> bytes:
-    """One line of CSV; None is an empty cell."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(["" if c is None else c for c in cells])
-    return text.getvalue().encode()
-
-
-def _csv(batch: pa.RecordBatch) -> Any:
-    """Rows as CSV, with quotes and fractions of a second only where there is need."""
-    columns, plain = [], True
-    for column in batch.columns:
-        if pa.types.is_timestamp(column.type) or pa.types.is_time(column.type):
-            column = pa.compute.replace_substring_regex(
-                column.cast(pa.string()), r"\.0+(Z?)$", r"\1"
-            )
-        elif pa.types.is_string(column.type):
-            special = pa.compute.match_substring_regex(column, '[",\\r\\n]')
-            plain = plain and not pa.compute.any(special).as_py()
-        columns.append(column)
-    rows = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-    style = pa.csv.WriteOptions(include_header=False, quoting_style="none" if plain else "needed")
-    sink = pa.BufferOutputStream()
-    pa.csv.write_csv(rows, sink, style)
-    return sink.getvalue()
-
-
 def checksum(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
@@ -247,7 +274,7 @@ class Writing:
         if self.path.suffix.lower() == ".csv":
             if first:
                 self._hashed.write(csv_line(batch.schema.names))
-            self._hashed.write(_csv(batch))
+            self._hashed.write(csv_rows(batch))
             return
         if self._parquet is None:
             named = [f.name for f in batch.schema if pa.types.is_string(f.type)]
@@ -328,26 +355,47 @@ def read(path: str | Path) -> Release:
     return Release(about, read_table(path, about))
 
 
+def value_kinds(about: dict[str, Any]) -> dict[str, pa.DataType]:
+    """The types of value columns that were moved as they are, as far as they have simple names."""
+    columns = about["columns"]
+    if "types" not in columns or "after" in about:
+        return {}
+    names, types = columns["values"], columns["types"]
+    sound = isinstance(types, list) and len(types) == len(names)
+    require(sound, "types: not one for each value column", Refusal)
+    kinds = {name: kind_named(str(kind)) for name, kind in zip(names, types, strict=True)}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
 def read_table(path: Path, about: dict[str, Any]) -> pa.Table:
     """The values of a released file, with ids of the kind that they were."""
     columns = about["columns"]
+    kinds = value_kinds(about)
     try:
         if path.suffix.lower() == ".parquet":
             table = pa.parquet.read_table(path).replace_schema_metadata(None)
         else:
             # a column without any value would have no type
-            value = pa.string() if "categories" in about["mechanism"] else pa.float64()
+            moved = "types" in columns and "after" not in about
+            texts = moved or "categories" in about["mechanism"]
+            value = pa.string() if texts else pa.float64()
             types = dict.fromkeys(columns["values"], value)
-            texts = [columns["series"]] if columns["ids"] == "text" else []
-            texts.append(columns.get("status"))
-            types |= {name: pa.string() for name in texts if name is not None}
+            types |= {name: in_csv(kind) for name, kind in kinds.items()}
+            words = [columns["series"]] if columns["ids"] == "text" else []
+            words.append(columns.get("status"))
+            types |= {name: pa.string() for name in words if name is not None}
             how = pa.csv.ConvertOptions(
                 column_types=types,
                 null_values=[""],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
             )
-            table = pa.csv.read_csv(path, convert_options=how)
+            parse = pa.csv.ParseOptions(newlines_in_values=moved)
+            table = pa.csv.read_csv(path, convert_options=how, parse_options=parse)
+        for i, name in enumerate(table.column_names):
+            # what a file does not know comes back as something else
+            if name in kinds and kinds[name] != table.column(i).type:
+                table = table.set_column(i, name, table.column(i).cast(kinds[name]))
     except pa.ArrowException:
         raise Refusal(
             f"{path}: cannot be read as the table that its description tells of"

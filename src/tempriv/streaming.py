@@ -14,7 +14,6 @@ import fcntl
 import hashlib
 import json
 import os
-import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,13 +25,15 @@ from tempriv import spec
 from tempriv.errors import LedgerRefusal, StateRefusal, UsageRefusal, require
 from tempriv.files import write_durably
 from tempriv.lines import Lines, Reading
-from tempriv.mechanisms.forms import Integers
+from tempriv.mechanisms.forms import Integers, Rows
+from tempriv.mechanisms.moving import from_state, kept, to_state
 from tempriv.mechanisms.protocol import Mechanism, limit_of, perturb_block
 from tempriv.mechanisms.stream import Seen, packed, unpacked
-from tempriv.randomness import EPOCH, Key, Run, SeriesKey, fresh_series_key, new_id
+from tempriv.randomness import EPOCH, Run, SeriesKey, new_id
 from tempriv.series import Block
+from tempriv.stream_files import Keyring, Recent, Sink
 
-MAGIC = b"tempriv stream 2\n"
+MAGIC = b"tempriv stream 3\n"
 
 # what a state file must hold
 SHAPE: dict[str, type] = {
@@ -59,6 +60,9 @@ class Place:
     last: int | None = None
     taken: int = 0  # steps, with those of the block at hand
     memory: Integers | None = None
+    # where rows are moved: those that can still come out, and ids and times of slots still to come
+    held: Block | None = None
+    shown: list[tuple[Any, ...]] = field(default_factory=list)
     # while readings are sent again after a restart: how many so far, and their fingerprint
     again: int = 0
     again_last: int = 0
@@ -72,6 +76,8 @@ class Place:
             "last": self.last,
             "key_check": self.key.at_epoch(self.step // EPOCH).check(),
             "memory": None if self.memory is None else packed(self.memory),
+            "held": to_state(self.held),
+            "shown": self.shown,
         }
 
 
@@ -83,116 +89,7 @@ class Counts:
     passed_over: int = 0
     beyond: int = 0
     unreadable: int = 0
-
-
-class Keyring:
-    """The key chain of each series, in a file of its own that only the owner can read."""
-
-    def __init__(self, path: Path | None, seed: int | None, digest: str):
-        self.path, self.digest = path, digest
-        self.seeded = None if seed is None else Key.from_seed(seed)
-        self.chains: dict[str, SeriesKey] = {}
-        self.marks: dict[str, bytes] = {}  # secrets of the fingerprints, from each first link
-        self._unsaved = False
-
-    def chain(self, series: str) -> SeriesKey:
-        """The chain of a series, a fresh one if it is new."""
-        if series not in self.chains:
-            if self.seeded is not None:
-                self.chains[series] = self.seeded.again(self.digest, series)
-            else:
-                self.chains[series] = fresh_series_key()
-            self.marks[series] = Seen.by(self.chains[series]).mark
-            self._unsaved = True
-        return self.chains[series]
-
-    def keep_from(self, series: str, step: int) -> None:
-        """Erase what came before the epoch of this step (a seed can be remade anyway)."""
-        chain = self.chains[series]
-        if step // EPOCH > chain.epoch:
-            self.chains[series] = chain.at_epoch(step // EPOCH)
-            self._unsaved = True
-
-    def save(self, always: bool = False) -> None:
-        if self.path is not None and (self._unsaved or always):
-            links = {
-                name: [key.epoch, key.secret.hex(), self.marks[name].hex()]
-                for name, key in self.chains.items()
-            }
-            write_durably(self.path, json.dumps(links).encode())
-        self._unsaved = False
-
-    def load(self) -> None:
-        assert self.path is not None
-        try:
-            links = json.loads(self.path.read_bytes())
-            for name, (epoch, secret, mark) in links.items():
-                self.chains[name] = SeriesKey(bytes.fromhex(secret), epoch)
-                self.marks[name] = bytes.fromhex(mark)
-            sound = all(len(c.secret) == 32 and c.epoch >= 0 for c in self.chains.values())
-            sound = sound and all(len(mark) == 32 for mark in self.marks.values())
-        except FileNotFoundError:
-            raise StateRefusal(f"{self.path}: the key file of this stream is missing") from None
-        except (ValueError, TypeError, AttributeError):
-            sound = False
-        require(sound, f"{self.path}: the key file of this stream is damaged", StateRefusal)
-
-
-@dataclass(frozen=True)
-class Recent:
-    """The last bytes that were written, to recognise the output by."""
-
-    data: bytes = b""
-
-    MOST = 4096
-
-    @property
-    def size(self) -> int:
-        return len(self.data)
-
-    def after(self, more: bytes) -> Recent:
-        return Recent((self.data + more)[-self.MOST :])
-
-
-class Sink:
-    """Where released lines go; a regular file can be put back to where it was."""
-
-    def __init__(self, descriptor: int):
-        self.descriptor = descriptor
-        self.regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-
-    def size(self) -> int:
-        return os.fstat(self.descriptor).st_size if self.regular else 0
-
-    def write(self, data: bytes) -> None:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(self.descriptor, view) :]
-
-    def sync(self) -> None:
-        if self.regular:
-            os.fsync(self.descriptor)
-
-    def put_back(self, offset: int, recent: Recent, pending: bytes) -> None:
-        """Cut off what was written after the last commit, if it is this stream's own output."""
-        require(
-            self.size() >= offset,
-            "the output is shorter than what this stream has written before: append to it (>>), "
-            "do not replace it (>)",
-            StateRefusal,
-        )
-        # standard output may be open for writing only; its name in /proc opens it again
-        with Path(f"/proc/self/fd/{self.descriptor}").open("rb") as file:
-            file.seek(offset - recent.size)
-            before, after = file.read(recent.size), file.read(len(pending) + 1)
-        require(
-            Recent().after(before) == recent and pending.startswith(after),
-            "the output does not end with what this stream has written: it is another file, or "
-            "something else was written to it. Give every stream an output of its own",
-            StateRefusal,
-        )
-        os.ftruncate(self.descriptor, offset)
-        os.lseek(self.descriptor, 0, os.SEEK_END)
+    waiting: int = 0
 
 
 @dataclass
@@ -227,10 +124,12 @@ class LineStream:
         self.ring = Keyring(key_path, self.seed, digest)
         self._offset = self.output.size()
         self._most = limit_of(self.mechanism)
+        form = self.mechanism.form
+        self._moves = self.lines.exact = isinstance(form, Rows)
         require(
             not self.mechanism.takes_whole,
             f"{type(self.mechanism).__name__}: needs a whole series before it can release any of "
-            "it; use tempriv release on a table",
+            f"it; use tempriv release on a table{', or give it a latency' * self._moves}",
             UsageRefusal,
         )
 
@@ -277,7 +176,7 @@ class LineStream:
             self.repeated = True
         if self._pending:
             self._write(self._pending)
-        self.finish()
+        self._commit(b"")
 
     def _write(self, data: bytes) -> None:
         """Hand out what has been committed, and note that it is out."""
@@ -297,7 +196,7 @@ class LineStream:
         header = b"" if self._started else self.lines.header()
         self._started = self._started or bool(header)
         data = header + (self._release(fresh) if fresh else b"")
-        if data:
+        if data or fresh:  # lines that bring out nothing yet are consumed all the same
             self._emit(data)
 
     def _is_next(self, reading: Reading) -> bool:
@@ -332,7 +231,7 @@ class LineStream:
             return
         place.again_last = reading.tick
         if place.again < place.step:
-            row = Block.of(reading.masked(), reading.series, place.again)
+            row = self._block([reading], [reading.series], [1], [place.again])
             place.again_seen = place.again_seen.with_block(row)
             place.again += 1
             require(
@@ -351,34 +250,56 @@ class LineStream:
         order = np.argsort(which, kind="stable")
         counts = np.bincount(which, minlength=len(ids))
         places = [self.places[name] for name in ids]
-        block = Block(
-            values=np.array([readings[i].values for i in order]),
-            missing=np.array([readings[i].missing for i in order]),
-            ids=tuple(ids),
-            counts=counts,
-            starts=np.array([place.step for place in places]),
-        )
+        starts = [place.step for place in places]
+        block = self._block([readings[i] for i in order], ids, counts.tolist(), starts)
         runs = [Run(place.key, place.step, int(n)) for place, n in zip(places, counts, strict=True)]
         memory = self._memory_of(places)
-        released = perturb_block(self.mechanism, block, runs, memory)
-        low = 0
-        for i, (name, place, count) in enumerate(zip(ids, places, counts.tolist(), strict=True)):
+        held = [place.held for place in places]
+        released = perturb_block(self.mechanism, block, runs, memory, held=held)
+        slots = []
+        for i, (place, out) in enumerate(zip(places, released.counts.tolist(), strict=True)):
+            part = block.part(i, i + 1)
             place.memory = memory[i : i + 1].copy()
-            part = Block(
-                block.values[low : low + count],
-                block.missing[low : low + count],
-                (name,),
-                np.array([count]),
-                np.array([place.step]),
-            )
+            place.held = kept(self.mechanism, place.held, part)
             place.seen = place.seen.with_block(part)
-            place.step += count
-            low += count
-        back = np.empty(len(order), dtype=np.intp)
-        back[order] = np.arange(len(order))
-        self.counts.released += len(readings)
-        status = None if released.status is None else released.status[back]
-        return self.lines.format(readings, released.values[back], released.missing[back], status)
+            place.step += len(part)
+            first = int(counts[:i].sum())
+            place.shown += [readings[j].shown for j in order[first : first + len(part)]]
+            slots += place.shown[:out]
+            del place.shown[:out]
+        return self._format(slots, released, _in_turn(order, which, counts, released.counts))
+
+    def _block(
+        self, readings: list[Reading], ids: list[str], counts: list[int], starts: list[int]
+    ) -> Block:
+        kind = object if self._moves else np.float64
+        shape = (len(readings), len(self.lines.values))
+        return Block(
+            values=np.array([reading.values for reading in readings], dtype=kind).reshape(shape),
+            missing=np.array([r.missing for r in readings], dtype=np.bool_).reshape(shape),
+            ids=tuple(ids),
+            counts=np.array(counts, dtype=np.int64),
+            starts=np.array(starts, dtype=np.int64),
+        )
+
+    def _format(self, slots: list[tuple[Any, ...]], block: Block, rows: Integers) -> bytes:
+        """Some rows of a released block as lines."""
+        self.counts.released += len(rows)
+        status = None if block.status is None else block.status[rows]
+        shown = [slots[row] for row in rows.tolist()]
+        return self.lines.format(shown, block.values[rows], block.missing[rows], status)
+
+    def _rest(self) -> bytes:
+        """What is held back of all series, one after the other."""
+        places = {name: place for name, place in self.places.items() if place.shown}
+        steps = [place.step for place in places.values()]
+        block = self._block([], list(places), [0] * len(places), steps)
+        runs = [Run(place.key, place.step, 0) for place in places.values()]
+        memory = self._memory_of(list(places.values()))
+        held = [place.held for place in places.values()]
+        rest = perturb_block(self.mechanism, block, runs, memory, held=held, ending=True)
+        slots = [slot for place in places.values() for slot in place.shown]
+        return self._format(slots, rest, np.arange(len(rest)))
 
     def _memory_of(self, places: list[Place]) -> Integers:
         fresh = np.zeros((1, self.mechanism.slots), dtype=np.int64)
@@ -395,9 +316,12 @@ class LineStream:
         self.ring.save()
 
     def finish(self) -> None:
-        """Note that everything committed is out."""
+        """The end of the input: rows held back come out, or wait in the state for those to come."""
         if self.state_path is not None:
+            self.counts.waiting = sum(len(place.shown) for place in self.places.values())
             self._commit(b"")
+        elif any(place.shown for place in self.places.values()):
+            self._emit(self._rest())
 
     def _commit(self, pending: bytes) -> None:
         assert self.state_path is not None
@@ -462,7 +386,7 @@ class LineStream:
         )
         assert chain is not None
         seen = Seen(self.ring.marks[name], saved["seen"])
-        memory = saved["memory"]
+        memory, form = saved["memory"], self.mechanism.form
         return Place(
             chain,
             seen,
@@ -473,7 +397,23 @@ class LineStream:
             memory=None
             if memory is None
             else unpacked(memory, (1, self.mechanism.slots), np.int64),
+            held=from_state(saved["held"], name, form.reach) if isinstance(form, Rows) else None,
+            shown=[tuple(slot) for slot in saved["shown"]],
         )
+
+
+def _in_turn(order: Any, which: Any, before: Integers, after: Integers) -> Integers:
+    """Released rows as their lines came in: with each line of a series comes its next slot.
+
+    ``order`` sorts lines by the series that ``which`` says, with so many lines ``before`` and so
+    many rows ``after``; the first lines of a series may bring none.
+    """
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    late = before - after
+    nth = place - (np.cumsum(before) - before)[which] - late[which]
+    rows = (np.cumsum(after) - after)[which] + nth
+    return np.asarray(rows[nth >= 0], dtype=np.int64)
 
 
 def read_stream_state(data: bytes, name: str) -> dict[str, Any]:

@@ -116,7 +116,12 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
             yield con
 
 
-def _scan(path: Path, texts: Sequence[str] = ()) -> str:
+def is_csv(source: Any) -> bool:
+    """Whether it is a file of cells without types, by its ending."""
+    return isinstance(source, Path) and source.suffix.lower() in (".csv", ".tsv", ".txt", ".gz")
+
+
+def _scan(path: Path, texts: Sequence[str] = (), empty_texts: bool = False) -> str:
     """The SQL that reads a file, by its ending; some columns of a CSV file as text."""
     require(path.exists(), f"{path}: no such file", DataRefusal)
     require(path.is_file(), f"{path}: not a file", DataRefusal)
@@ -124,9 +129,10 @@ def _scan(path: Path, texts: Sequence[str] = ()) -> str:
     kind = path.suffix.lower()
     if kind in (".parquet", ".pq"):
         return f"read_parquet({literal(str(path))}, file_row_number = true)"
-    if kind in (".csv", ".tsv", ".txt", ".gz"):
+    if is_csv(path):
         types = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in texts)
         as_text = f", types = {{{types}}}" if types else ""
+        as_text += ", allow_quoted_nulls = false" if empty_texts else ""
         given = f"header = true, skip = 0, sample_size = 100000{as_text}"
         return f"read_csv({literal(str(path))}, {given})"
     raise DataRefusal(f"{path}: tables are read from .csv or .parquet files")
@@ -151,12 +157,16 @@ def header(path: Path) -> list[str]:
 
 @dataclass
 class Table:
-    """A table open for reading: where DuckDB finds it and what types its columns have."""
+    """A table open for reading: where DuckDB finds it and what types its columns have.
+
+    ``guessed`` are the types that they would have if none were taken as text.
+    """
 
     con: duckdb.DuckDBPyConnection
     name: str
     scan: str
     types: Mapping[str, str]
+    guessed: Mapping[str, str]
 
     def require_columns(self, names: Sequence[str]) -> None:
         """Say which columns exist when one does not."""
@@ -183,11 +193,15 @@ class Table:
 
 
 @contextlib.contextmanager
-def open_table(source: Path | pa.Table, texts: Sequence[str] = ()) -> Iterator[Table]:
+def open_table(
+    source: Path | pa.Table, texts: Sequence[str] = (), empty_texts: bool = False
+) -> Iterator[Table]:
     """Open a file or an Arrow table.
 
     Columns of ``texts`` are taken as they stand in a CSV file, which has no types: what looks like
-    truth values, numbers or dates to DuckDB would come back in another spelling.
+    truth values, numbers or dates to DuckDB would come back in another spelling. With
+    ``empty_texts`` an empty cell in quotes is a text without letters, and only one without quotes
+    is missing.
     """
     with connection() as con:
         if isinstance(source, Path):
@@ -197,10 +211,11 @@ def open_table(source: Path | pa.Table, texts: Sequence[str] = ()) -> Iterator[T
             con.register("private_table", source)
         with _reading(name):
             found = con.sql(f"DESCRIBE SELECT * FROM {scan}").fetchall()
+        guessed = _types(found)
         if scan.startswith("read_csv") and isinstance(source, Path):
-            guessed = [row[0] for row in found if row[0] in texts and row[1] != "VARCHAR"]
-            if guessed:
-                scan = _scan(source, guessed)
+            others = [name for name, kind in guessed.items() if name in texts and kind != "VARCHAR"]
+            if others or empty_texts:
+                scan = _scan(source, others, empty_texts)
                 with _reading(name):
                     found = con.sql(f"DESCRIBE SELECT * FROM {scan}").fetchall()
             # a guess that takes some other line for the header would show data as column names
@@ -211,4 +226,8 @@ def open_table(source: Path | pa.Table, texts: Sequence[str] = ()) -> Iterator[T
                 "it stands twice",
                 DataRefusal,
             )
-        yield Table(con, name, scan, {row[0]: str(row[1]).split("(")[0] for row in found})
+        yield Table(con, name, scan, _types(found), guessed)
+
+
+def _types(described: Sequence[tuple[Any, ...]]) -> dict[str, str]:
+    return {row[0]: str(row[1]).split("(")[0] for row in described}

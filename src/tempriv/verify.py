@@ -13,10 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from tempriv import after, guarantees, mechanisms, spec
+from tempriv.columns import kind_name
 from tempriv.errors import Refusal
 from tempriv.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.ledger import Ledger
-from tempriv.mechanisms.forms import Derived, Numbers, Places
+from tempriv.mechanisms.forms import Derived, Integers, Numbers, Places, Rows
+from tempriv.mechanisms.order import Backward
+from tempriv.mechanisms.order_swap import BlockShuffle, NoisyOrder
+from tempriv.mechanisms.order_threshold import DualThreshold, Threshold
+from tempriv.mechanisms.protocol import errors_of
 from tempriv.mechanisms.sparse import SparseVector
 from tempriv.releases import METADATA_KEY, checksum, not_protected, read_about, read_table
 from tempriv.series import EMPTY, RELEASED, REPEATED, STATUSES
@@ -78,7 +83,7 @@ def _told(about: dict[str, Any], mechanism: Any, stated: Any) -> Check:
     names = about["columns"]["values"]
     errors = [
         {"column": name, "error": error, "measure": mechanism.error_name}
-        for name, error in zip(names, mechanism.errors, strict=False)
+        for name, error in zip(names, errors_of(mechanism, len(names)), strict=False)
     ]
     same = (
         about["sentence"] == stated.sentence
@@ -118,8 +123,10 @@ def _table(path: Path, about: dict[str, Any], mechanism: Any) -> list[Check]:
         )
     )
     form = mechanism.form
-    if len(values) != form.columns:
+    if form.columns not in (None, len(values)):
         return [*checks, Check("the columns fit the mechanism", False, f"{len(values)} columns")]
+    if isinstance(form, Rows) or "types" in about["columns"]:
+        checks.append(_types(table, about, isinstance(form, Rows)))
     if form.categories is not None:
         known = all(
             set(column.unique().to_pylist()) <= {*names, None}
@@ -168,17 +175,104 @@ def _status(table: pa.Table, about: dict[str, Any], mechanism: Any) -> list[Chec
     found = ", ".join(f"{n:,} {word}" for n, word in zip(counts, STATUSES, strict=True))
     if "after" in about:  # values are others since then
         return [Check(what, True, found)]
+    if isinstance(mechanism.form, Rows):
+        return [Check(what, _moved(table, about, mechanism, known), found)]
     values = [np.asarray(table.column(one).to_numpy()) for one in about["columns"]["values"]]
     numbers = np.stack(values, axis=1).astype(np.float64)
-    series = about["columns"]["series"]
-    ids = ["all"] * table.num_rows if series is None else table.column(series).to_pylist()
-    new = np.array([i == 0 or ids[i] != ids[i - 1] for i in range(len(ids))], dtype=np.bool_)
+    new = np.diff(_series(table, about), prepend=-1) != 0
     if isinstance(mechanism, SparseVector):
         bits = numbers[:, 0]
         good = bool(np.isin(bits[~np.isnan(bits)], (0.0, 1.0)).all())
         checks = [Check("every alert is 0 or 1", good, f"{int(np.nansum(bits == 1)):,} alerts")]
         return [*checks, Check(what, _ends(bits, known, new, mechanism.most), found)]
     return [Check(what, _repeats(numbers, known, new), found)]
+
+
+def _series(table: pa.Table, about: dict[str, Any]) -> Integers:
+    """The series of each row, as numbers."""
+    name = about["columns"]["series"]
+    if name is None:
+        return np.zeros(table.num_rows, dtype=np.int64)
+    return _codes(table.column(name))
+
+
+def _codes(column: Any) -> Integers:
+    """A number for each value, the same for the same; nulls are one of them."""
+    whole = pa.chunked_array(column).combine_chunks()
+    try:
+        coded = whole.dictionary_encode(null_encoding="encode")
+    except pa.ArrowException:  # values made of others
+        return _codes(pa.array([None if one is None else repr(one) for one in whole.to_pylist()]))
+    return np.asarray(coded.indices, dtype=np.int64)
+
+
+def _types(table: pa.Table, about: dict[str, Any], moved: bool) -> Check:
+    """Columns that were moved as they are have the types that are told."""
+    names, told = about["columns"]["values"], about["columns"].get("types")
+    found = [kind_name(table.column(name).type) for name in names]
+    return Check(
+        "the values have the types that are described",
+        moved and (told == found or ("after" in about and isinstance(told, list))),
+        ", ".join(f"{name} {kind}" for name, kind in zip(names, found, strict=True)),
+    )
+
+
+def _moved(table: pa.Table, about: dict[str, Any], mechanism: Any, status: Integers) -> bool:
+    """Empty rows hold nothing and stand where there can be such; others repeat only if allowed."""
+    values = [table.column(name) for name in about["columns"]["values"]]
+    empty = status == EMPTY
+    if any(not np.asarray(column.is_null())[empty].all() for column in values):
+        return False
+    series = _series(table, about)
+    order = np.argsort(series, kind="stable")
+    counts = np.bincount(series)
+    step = np.empty(len(series), dtype=np.int64)  # within its series
+    step[order] = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts, counts)
+    places, exactly = empty_rows(mechanism)
+    if places is not None:
+        seen = np.bincount(series[empty], minlength=len(counts))
+        least, most = (0, places) if exactly is None else (exactly, exactly)
+        if (step[empty] >= places).any() or (seen > most).any():
+            return False
+        if (seen[counts >= places] < least).any():
+            return False
+    if not isinstance(mechanism, Backward):
+        return not (status == REPEATED).any()
+    return _were_there(values, series, step, status, mechanism.window)
+
+
+def empty_rows(mechanism: Any) -> tuple[int | None, int | None]:
+    """In how many rows at the start of a series empty ones can be, and how many there are then.
+
+    They are those of readings from before the series, as if it had begun long ago. None where that
+    is not certain: a reading that is dropped, or overwritten, leaves an empty row anywhere.
+
+    >>> empty_rows(mechanisms.Threshold(epsilon=5.0, window=10, threshold=7))
+    (9, 3)
+    """
+    if isinstance(mechanism, (BlockShuffle, NoisyOrder)):
+        return 0, 0
+    if isinstance(mechanism, Backward):
+        return mechanism.window - 1, None
+    if isinstance(mechanism, (Threshold, DualThreshold)) and not mechanism.extended:
+        window, free = mechanism.window, mechanism.free
+        return window - 1, window - free if isinstance(mechanism, Threshold) else free - 1
+    return None, None
+
+
+def _were_there(
+    values: list[Any], series: Integers, step: Integers, status: Integers, window: int
+) -> bool:
+    """A repeated row is like one that came out before, less than a window ago."""
+    alike = series
+    for column in values:
+        codes = _codes(column)
+        alike = np.unique(alike * (codes.max(initial=0) + 1) + codes, return_inverse=True)[1]
+    rows = np.flatnonzero(status != EMPTY)
+    rows = rows[np.lexsort((step[rows], alike[rows]))]
+    same = np.diff(alike[rows], prepend=-1) == 0
+    near = np.diff(step[rows], prepend=-window) < window
+    return bool((same & near)[status[rows] == REPEATED].all())
 
 
 def _ends(bits: npt.NDArray[Any], status: npt.NDArray[Any], new: Any, most: int) -> bool:

@@ -164,7 +164,7 @@ class Moves:
         form = self.mechanism.form
         values = self.pool.values
         plain = values.dtype != object and values.flags.c_contiguous and values.shape[1] == 1
-        one = len(self.newest) == 1 and len(self.pool) > 0
+        one = len(self.newest) == 1 and len(self.pool) > 0 and not self.mechanism.takes_whole
         return plain and one and isinstance(form, Rows) and form.latency == 0
 
     def cuts(self) -> Iterator[tuple[int, int]]:

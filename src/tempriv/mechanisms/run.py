@@ -10,7 +10,8 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,16 @@ import numpy as np
 import pyarrow as pa
 
 from tempriv import spec, units
-from tempriv.columns import from_numpy, take_text
+from tempriv.cargo import Cargo
+from tempriv.columns import compacted, from_numpy, take_text
 from tempriv.errors import UsageRefusal, require
 from tempriv.events import Counted
 from tempriv.guarantees import Guarantee, NoGuarantee
 from tempriv.ledger import Ledger, Output, Scope
+from tempriv.mechanisms.cutting import in_parts, whole_series, with_ends
 from tempriv.mechanisms.forms import Integers, Rows
 from tempriv.mechanisms.moving import kept
 from tempriv.mechanisms.protocol import Mechanism, errors_of, perturb_block, promise
-from tempriv.mechanisms.stream import joined
 from tempriv.randomness import Key, Run, SeriesKey
 from tempriv.reading import Facts, Reading
 from tempriv.releases import (
@@ -42,48 +44,12 @@ from tempriv.releases import (
     with_receipt,
 )
 from tempriv.series import STATUS, STATUSES, Block, Series
+from tempriv.tables import is_csv
 from tempriv.units import Contribution, Person
 from tempriv.version import VERSION
 
 Watch = Callable[[Block, Block], None]
 """Sees private blocks beside released ones: for reports that stay with the data owner."""
-
-
-MOST_MEMORY = 1 << 22
-"""How many numbers may be remembered at a time, of the series of a block together."""
-
-
-def whole_series(blocks: Iterable[Block]) -> Iterator[Block]:
-    """No series cut between two blocks, for mechanisms that need all of it."""
-    held: list[Block] = []
-    for block in blocks:
-        if not block.ids:
-            continue
-        name, width = block.ids[0], block.values.shape[1]
-        goes_on = bool(held) and held[0].ids[0] == name
-        if held and not goes_on:
-            yield joined(held, held[0].ids[0], width)
-            held = []
-        first, last = (1 if goes_on else 0), len(block.ids) - 1
-        if goes_on:
-            held.append(block.part(0, 1))
-            if last > 0:
-                yield joined(held, name, width)
-                held = []
-        if last > first:
-            yield block.part(first, last)
-        if last >= first:
-            held.append(block.part(last, last + 1))
-    if held:
-        yield joined(held, held[0].ids[0], held[0].values.shape[1])
-
-
-def in_parts(blocks: Iterable[Block], slots: int) -> Iterator[Block]:
-    """Blocks of so few series that what is remembered of them fits."""
-    most = max(1, MOST_MEMORY // max(1, slots))
-    for block in blocks:
-        for first in range(0, len(block.ids), most):
-            yield block.part(first, first + most)
 
 
 class Passage:
@@ -129,11 +95,12 @@ class Passage:
             f"{None if counted is None else counted.unit!r}",
         )
         self.digest = spec.digest(mechanism)
-        self.reading: Reading = series.read(
-            mechanism.form.bounds,
-            mechanism.form.categories,
-            key.pseudonym if pseudonyms else None,
-        )
+        moves = isinstance(mechanism.form, Rows)
+        require(not (moves and series.clip), "clip: there are no bounds; values are kept exact")
+        self.cargo = Cargo(series.values) if moves else None
+        rename = key.pseudonym if pseudonyms else None
+        form = mechanism.form
+        self.reading = Reading(series, form.bounds, form.categories, rename, self.cargo)
         # the series at hand, which may go on in the next block: its key and the memory of it
         self._open: tuple[str, SeriesKey] | None = None
         self._memory = np.zeros((1, mechanism.slots), dtype=np.int64)
@@ -151,23 +118,42 @@ class Passage:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Released rows; complete only if no refusal is raised at the end."""
         mechanism = self.mechanism
-        latency = mechanism.form.latency if isinstance(mechanism.form, Rows) else 0
-        whole = mechanism.takes_whole or latency > 0
-        for block in in_parts(
-            whole_series(self.reading) if whole else self.reading, mechanism.slots
-        ):
+        blocks = whole_series(self.reading) if mechanism.takes_whole else iter(self.reading)
+        parts = in_parts(blocks, mechanism.slots)
+        late = isinstance(mechanism.form, Rows) and mechanism.form.latency > 0
+        for block, ending in with_ends(parts) if late else ((part, False) for part in parts):
             memory = self._memory_of(block)
             held = [
                 self._held if i == 0 and start else None for i, start in enumerate(block.starts)
             ]
-            released = perturb_block(
-                mechanism, block, self._runs(block), memory, held=held, ending=whole
-            )
+            runs = self._runs(block)
+            released = perturb_block(mechanism, block, runs, memory, None, held, ending)
             self._memory = memory[-1:].copy()
             self._held = kept(mechanism, self._held, block)
             if self.watch is not None:
-                self.watch(block, released)
-            yield self._rows(released)
+                self.watch(self._shown(block), self._shown(released))
+            rows = self._rows(released)
+            self._forget(block)
+            if len(released):
+                yield rows
+
+    def _shown(self, block: Block) -> Block:
+        """The block with the numbers of its rows, where it has their places only."""
+        if self.cargo is None:
+            return block
+        values, missing = self.cargo.shown(block.values[:, 0], block.missing[:, 0])
+        return replace(block, values=values, missing=missing)
+
+    def _forget(self, block: Block) -> None:
+        """Keep of the values set aside those of rows that can still come out."""
+        if self.cargo is not None and self._held is not None:
+            waiting = self._held.values[~self._held.missing]
+            self.cargo.forget(waiting.min() if len(waiting) else block.values.max() + 1)
+
+    def spell(self, output: Path) -> None:
+        """From CSV to CSV, values that are only moved are not written anew."""
+        if self.cargo is not None and output.suffix.lower() == ".csv":
+            self.cargo.spelled = is_csv(self.series.source)
 
     def _runs(self, block: Block) -> list[Run]:
         runs = []
@@ -195,8 +181,11 @@ class Passage:
             columns.append((self.series.series, self._ids(block)))
         if self.reading.clock is not None and block.times is not None:
             columns += self.reading.clock.columns(block.times)
-        for i, name in enumerate(self.series.values):
-            columns.append((name, self._values(block, i)))
+        if self.cargo is not None:
+            moved = self.cargo.unload(block.values[:, 0], block.missing[:, 0])
+            columns += zip(self.series.values, moved, strict=True)
+        else:
+            columns += [(n, self._values(block, i)) for i, n in enumerate(self.series.values)]
         if block.status is not None:
             columns.append((STATUS, take_text(STATUSES, block.status.astype(np.int64))))
         return pa.RecordBatch.from_arrays([c for _, c in columns], names=[n for n, _ in columns])
@@ -234,6 +223,7 @@ class Passage:
             step=facts.step,
             clock=facts.clock if self.reading.clock is None else self.reading.clock.name,
             longest=facts.longest,
+            even=facts.rows == len(facts.ids) * facts.longest,
         )
 
     def _randomness(self) -> str:
@@ -269,6 +259,7 @@ class Passage:
                 "time": None if self.reading.clock is None else list(self.reading.clock.names),
                 "values": list(self.series.values),
                 **({"status": STATUS} if mechanism.has_status else {}),
+                **({} if self.cargo is None else {"types": self.cargo.told}),
             },
             "rows": facts.rows,
             "series": len(facts.ids),
@@ -344,7 +335,7 @@ def release(
     require((ledger is None) == (dataset is None), "a ledger goes with the name of a dataset in it")
     counted = data if isinstance(data, Counted) else None
     if counted is None:
-        source, kind, names = _source(data)
+        source, kind, names = _source(data, any_kind=isinstance(mechanism.form, Rows))
         series = Series(source, values=_value_names(values, names, layout), **layout)
     else:
         require(
@@ -355,6 +346,7 @@ def release(
     passage = Passage(series, mechanism, key, pseudonyms, counted=counted)
     check_early(ledger, dataset, passage.guarantee)
     table = pa.Table.from_batches(list(passage.batches()))
+    table = pa.table([compacted(column) for column in table.columns], names=table.column_names)
     receipt = None
     if ledger is not None and dataset is not None:
         receipt = ledger.charge(dataset, passage.guarantee, passage.scope, passage.key.release_id)
@@ -366,7 +358,7 @@ def series_of(counted: Counted) -> Series:
     return Series(counted.table, values=counted.columns, time=counted.time, step=counted.step)
 
 
-def _source(data: Any) -> tuple[Any, str, list[str]]:
+def _source(data: Any, any_kind: bool) -> tuple[Any, str, list[str]]:
     """What Series can read, the kind of frame it was, and its column names."""
     if isinstance(data, (str, Path)):
         from tempriv.tables import header
@@ -378,9 +370,11 @@ def _source(data: Any) -> tuple[Any, str, list[str]]:
         table = pa.table(data)
         kind = type(data).__module__.split(".")[0]
         return table, kind if kind in ("polars", "pandas") else "arrow", table.column_names
-    array = np.ma.asarray(data) if np.ma.isMaskedArray(data) else np.asarray(data)
+    # numpy would make text of a number that stands beside text
+    as_is = object if any_kind and not isinstance(data, np.ndarray) else None
+    array = np.ma.asarray(data) if np.ma.isMaskedArray(data) else np.asarray(data, dtype=as_is)
     require(
-        array.ndim in (1, 2) and array.dtype.kind in "iufb",
+        array.ndim in (1, 2) and (any_kind or array.dtype.kind in "iufb"),
         "data: must be an array of numbers, a polars, pandas or Arrow table, or the path of a CSV "
         "or Parquet file",
         UsageRefusal,
@@ -429,6 +423,7 @@ def release_file(
     refuse_existing(output, force)
     remove_stale_partials(output, keep=[] if ledger is None else ledger.partials(output.resolve()))
     check_early(ledger, dataset, passage.guarantee)
+    passage.spell(output)
     with Writing(output, passage.key.release_id) as writing:
         for batch in passage.batches():
             writing.add(batch)
