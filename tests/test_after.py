@@ -365,6 +365,14 @@ def test_only_numbers_are_worked_on(kind):
         after.smooth(release, window=3)
 
 
+@pytest.mark.parametrize("column", [["a", "b", "c"], [1, 2, 3]], ids=["text", "numbers"])
+def test_exact_values_have_no_noise_to_work_on(column):
+    mechanism = tp.BlockShuffle(epsilon=1.0, block=3)
+    release = tp.release(pl.DataFrame({"x": column}), mechanism, values="x")
+    with pytest.raises(DataRefusal, match="hold exact values"):
+        after.smooth(release, window=3)
+
+
 # files
 
 

@@ -37,6 +37,11 @@ class Values:
             "only releases of numbers can be worked on afterwards, not of categories or places",
             DataRefusal,
         )
+        require(
+            "types" not in about["columns"],
+            "rows that were moved in time hold exact values: there is no noise to work on",
+            DataRefusal,
+        )
         names = about["columns"]["values"]
         arrays = {name: floats_of(table.column(name)) for name in names}
         errors = {one["column"]: float(one["error"]) for one in about["expected_error"]}
