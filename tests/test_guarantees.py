@@ -403,6 +403,7 @@ def test_impossible_losses_are_refused(make, said):
 
 def test_a_promise_about_one_row_says_that_it_is_about_one_row():
     promise = Guarantee(loss=Pure(0.5), unit=SlotOrigin(10))
-    assert "a single row of the output and nothing else" in promise.sentence
-    assert "that row and no other" in promise.plain and "none about all" in promise.plain
+    assert "the values of a single row of the output and nothing else" in promise.sentence
+    assert "the values of that row and nothing else" in promise.plain
+    assert "far less than a promise about all rows" in promise.plain
     assert "whatever else they know" not in promise.sentence

@@ -390,8 +390,8 @@ class TestExactReadings:
         ledger.charge("meters", GLIMPSED, EVERYONE, "one")
         assert self.refusal(ledger, GLIMPSED, EVERYONE) == (
             "dataset 'meters': with this release nothing could be promised about whether the "
-            "reading in any one output row, seen by itself, came from one or another of the last "
-            "10 time steps: some of these readings were released before with a promise about "
+            "values in any one output row, seen by themselves, came from one or another of the "
+            "last 10 time steps: some of these readings were released before with a promise about "
             "single output rows only, and two such outputs side by side can show for certain "
             "where a reading came from; release a series that way once"
         )

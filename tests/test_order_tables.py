@@ -31,7 +31,7 @@ from tempriv.releases import read_about, sidecar_of
 from tempriv.series import Series
 from tempriv.verify import empty_rows, verify
 
-SHUFFLE = BlockShuffle(epsilon=1.0, block=4)
+SHUFFLE = BlockShuffle(epsilon=1.0, block=2)
 SORTED = NoisyOrder(epsilon=2.0, window=3)
 LATE = NoisyOrder(epsilon=4.0, window=3, latency=20, delta=0.1)
 ONCE = Threshold(epsilon=5.0, window=6)
@@ -348,13 +348,18 @@ def test_gaps_are_rows_too_and_duplicates_are_dropped_first():
 
 @pytest.mark.parametrize("window", [3, 6])
 def test_series_shorter_than_the_window_come_out_as_far_as_they_do(window):
-    table = pa.table({"s": ["a", "b"], "t": [0, 0], "v": ["x", "y"]})
+    """Beside one that is long enough; if none is, the table is refused."""
+    long = ["z"] * window
+    table = pa.table(
+        {"s": ["a", "b", *("c" for _ in long)], "t": [0, 0, *range(window)], "v": ["x", "y", *long]}
+    )
     for epsilon in (0.5, 9.0):
         released = tp.release(
             table, Threshold(epsilon=epsilon, window=window), series="s", time="t"
         )
         rows = released.table.to_pylist()
-        assert all(row["v"] in (None, "x" if row["s"] == "a" else "y") for row in rows)
+        own = {"a": "x", "b": "y", "c": "z"}
+        assert all(row["v"] in (None, own[row["s"]]) for row in rows)
 
 
 # frames and arrays
@@ -505,7 +510,7 @@ def test_a_release_of_moved_rows_verifies(mechanism, ending, tmp_path):
 
 def test_what_is_public_is_told():
     def told(mechanism):
-        return " | ".join(tp.release(["a", "b"], mechanism).about["not_protected"])
+        return " | ".join(tp.release(["a", "b"] * 20, mechanism).about["not_protected"])
 
     for mechanism in MECHANISMS:
         said = told(mechanism)
@@ -513,7 +518,7 @@ def test_what_is_public_is_told():
         assert "such as those of a meter that only rises" in said
         assert "which readings are missing" not in said
         assert ("several rows together" in said) == hasattr(mechanism.unit, "slots")
-    assert "in which block of 4 time steps" in told(SHUFFLE)
+    assert "in which block of 2 time steps" in told(SHUFFLE)
     assert "where it stands or up to 5 steps before" in told(ONCE)
     assert "at most 20 time steps from where" in told(LATE)
     assert "3 or more time steps apart" in told(SORTED)

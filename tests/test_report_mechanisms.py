@@ -214,7 +214,7 @@ def test_what_all_rows_together_tell_stands_beside_the_promise(mechanism: Any) -
     single = "The promise is about one row, seen by itself. All rows together tell more."
     weak = isinstance(mechanism, (Backward, Threshold, DualThreshold))
     assert (single in public) == weak
-    assert ("anyone who sees that row and no other." in public) == weak
+    assert ("the values of a single row of the output and nothing else of it." in public) == weak
     if weak:
         assert "whatever else they know" not in public and "strong promise" not in public
     assert ("Seeing this release multiplies" in public) == (

@@ -166,7 +166,7 @@ class Guarantee:
     @property
     def sentence(self) -> str:
         against = (
-            "someone who sees a single row of the output and nothing else of it"
+            "someone who sees the values of a single row of the output and nothing else of it"
             if isinstance(self.unit, units.SlotOrigin)
             else "anyone who sees the output, whatever else they know"
             if self.model == "local"
@@ -197,7 +197,8 @@ class Guarantee:
         bet = about if about.startswith("whether ") else f"what stands behind {about}"
         seen = "this release"
         if isinstance(self.unit, units.SlotOrigin):
-            seen, strength = "that row and no other", f"{strength} about one row, none about all"
+            seen = "the values of that row and nothing else"
+            strength = "far less than a promise about all rows"
         return (
             f"Suppose someone bets on {bet}. Seeing {seen} "
             f"multiplies the odds of their bet by at most {odds}{but}. That is {strength}."

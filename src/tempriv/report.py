@@ -105,7 +105,7 @@ def _lead(about: About, guarantee: Guarantee | NoGuarantee) -> str:
 
 
 def _promise(guarantee: Guarantee | NoGuarantee) -> str:
-    sentence, plain = report_moved.promised(guarantee)
+    sentence, plain = guarantee.sentence, guarantee.plain
     said = f"<p>{escape(sentence)}</p><p>{escape(plain)}</p>"
     if isinstance(guarantee, NoGuarantee):
         return f'<div class="alarm" role="alert"><h2>No privacy promise</h2>{said}</div>'
@@ -232,7 +232,7 @@ def _made(about: About, guarantee: Guarantee | NoGuarantee) -> str:
         ("Made", about["created"].replace("T", " ").replace("+00:00", " UTC")),
         ("Version", f"tempriv {about['tempriv']}"),
         ("Ledger", ledger[:1].upper() + ledger[1:] + "."),
-        ("Promise of this copy", report_moved.promised(guarantee)[0]),
+        ("Promise of this copy", guarantee.sentence),
         ("Claim in the literature", guarantees.decode(about["published"]).sentence),
     ]
     return (

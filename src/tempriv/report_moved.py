@@ -106,18 +106,6 @@ def _time(about: About, steps: float) -> str:
 # what is told and what not
 
 
-def promised(guarantee: Guarantee | NoGuarantee) -> tuple[str, str]:
-    """The promise and its plain words; for one row by itself nothing more than holds of that."""
-    if not isinstance(guarantee, Guarantee) or not isinstance(guarantee.unit, SlotOrigin):
-        return guarantee.sentence, guarantee.plain
-    bet = guarantee.plain.replace("Seeing this release", "Seeing that row, and nothing else,")
-    return (
-        guarantee.sentence.partition(" It holds against")[0]
-        + " It holds against anyone who sees that row and no other.",
-        bet.partition(" That is ")[0] + " That is far less than a promise about all rows.",
-    )
-
-
 def beyond(guarantee: Guarantee | NoGuarantee) -> list[str]:
     """What can still be told of times, besides what every such copy says that it does not hide."""
     said = [BY_VALUE]
@@ -224,7 +212,9 @@ def _shares(mechanism: Any) -> costs.Shares:
 def _expected(about: About) -> str:
     mechanism = _made(about)
     shares = _shares(mechanism)
-    way = "moved by" if about["mechanism"][KIND] in BOTH_WAYS else "late by"
+    kind = about["mechanism"][KIND]
+    way = "moved by" if kind in BOTH_WAYS else "late by"
+    way = "noise on a time" if kind == "NoisyOrder" else way
     row = ["Expected", _time(about, mechanism.errors[0])]
     row += [_part(one) for one in (shares.missing, shares.repeated, shares.empty)]
     head = ["", f"{way}, on average", "readings lost", "rows that repeat", "rows left empty"]
@@ -245,7 +235,9 @@ def law_of(mechanism: Any) -> tuple[Integers, Floats]:
         return far, np.where(far == 0, mechanism.stays, each * (size - np.abs(far)) / size)
     if name == "NoisyOrder":
         law = key_law(mechanism.epsilon, mechanism.window, mechanism.noise)
-        half = masses(law, 1 << 16 if mechanism.latency is None else mechanism.latency // 2)
+        # far more than the share of the noise that is shown
+        reach = int(min(12 * mechanism.errors[0] + mechanism.window, 1 << 22))
+        half = masses(law, reach if mechanism.latency is None else mechanism.latency // 2)
         inside = half[0] + 2 * np.cumsum(half[1:])
         reach = int(np.searchsorted(inside, 0.995)) + 1
         return np.arange(-reach, reach + 1), np.append(half[reach:0:-1], half[: reach + 1])

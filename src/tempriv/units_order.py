@@ -132,8 +132,9 @@ class BlockSwap:
 class SlotOrigin:
     """From which of the last ``window`` steps the row in one output slot came.
 
-    Far weaker than ``Swap``: it compares two origins as someone does who looks at a single row of
-    the output and at nothing else. Several rows together may tell the origin for certain.
+    Far weaker than ``Swap``: it compares two origins as someone does who looks at the values in a
+    single row of the output and at nothing else, not even whether it is said to be repeated.
+    Several rows together may tell the origin for certain.
 
     >>> unit = SlotOrigin(3)
     >>> [unit.slots((1, 2, 3), other) for other in unit.neighbours((1, 2, 3), alphabet=())]
@@ -156,8 +157,8 @@ class SlotOrigin:
     @property
     def sentence(self) -> str:
         return (
-            "whether the reading in any one output row, seen by itself, came from one or another "
-            f"of the last {self.window} time steps"
+            "whether the values in any one output row, seen by themselves, came from one or "
+            f"another of the last {self.window} time steps"
         )
 
     def neighbours(self, example: Example, alphabet: Sequence[Hashable]) -> Iterator[Example]:

@@ -326,7 +326,10 @@ class Comparison:
 
 
 def _glimpses(one: Distribution, other: Distribution, slots: Sequence[int]) -> Comparison:
-    """Two laws as someone sees them who looks at a single slot, whichever tells the most."""
+    """Two laws as someone sees them who looks at the values in a single slot, the worst one.
+
+    The promise is about values: of Backward, a status that says "repeated" tells more.
+    """
     both = []
     for slot in slots:
         seen: list[Distribution] = []

@@ -40,6 +40,11 @@ SAME_EPSILON = (
     "was first."
 )
 
+PUBLISHES = (
+    "a release by this choice publishes the choice, which was made by looking at the data; where "
+    "that must not be, choose by --public-sample or by unit costs"
+)
+
 
 @app.command(epilog=EXAMPLE)
 def advise(
@@ -249,6 +254,7 @@ def told(answer: Answer) -> dict[str, Any]:
     swaps, any_swap = advice.cheapest("Swap", "BlockSwap"), advice.cheapest("Swap")
     return {
         "private": answer.private,
+        **({"mind": PUBLISHES} if answer.private else {}),
         "hide": "when",
         "epsilon": advice.epsilon,
         "window": advice.window,
@@ -317,6 +323,8 @@ def _print(answer: Answer) -> None:
     if chosen is not advice.first:
         print(f"  so take   {chosen.title}, the cheapest that promises anything: {chosen.promise} "
               f"(cost {shown(chosen.cost)})")  # fmt: skip
+    if answer.private:
+        print(f"  mind      {PUBLISHES}")
     print(f"  release   {release_command(chosen.mechanism, question)}")
 
 

@@ -7,6 +7,7 @@ the step of the row that goes there, or none; the rows are then moved whole.
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,8 @@ PART = 1 << 16
 """Rows of one series decided at a time, so that what is worked on stays in the cache."""
 
 PLAIN = (str, bool, int, float)
+KINDS: dict[type, str] = {int: "i", float: "f", bool: "b"}
+ONE_ROW = "readings: give one value, or one row of values, per time step"
 Held = Sequence[Block | None]
 """The last rows of each series before the block at hand, where it goes on."""
 
@@ -39,14 +42,10 @@ def rows_of(values: Any, series: str, start: int) -> Block:
     >>> rows_of(["on", None, "off"], "door", 0).missing[:, 0].tolist()
     [False, True, False]
     """
-    array = np.ma.asarray(values)
+    array = np.ma.asarray(values if isinstance(values, np.ndarray) else _as_they_are(values))
     if array.dtype.kind not in "iufb":
         array = np.ma.asarray(array.astype(object))
-    require(
-        1 <= array.ndim <= 2,
-        "readings: give one value, or one row of values, per time step",
-        DataRefusal,
-    )
+    require(1 <= array.ndim <= 2, ONE_ROW, DataRefusal)
     array = array[:, None] if array.ndim == 1 else array
     missing = np.array(np.ma.getmaskarray(array))
     plain = array.data
@@ -61,6 +60,48 @@ def rows_of(values: Any, series: str, start: int) -> Block:
         )
     counts, starts = np.array([len(plain)]), np.array([start])
     return Block(plain, missing, (series,), counts, starts)
+
+
+def is_flat(values: Any) -> bool:
+    """Whether there is one value a step, or one value alone, and not a row of values."""
+    if isinstance(values, np.ndarray):
+        return values.ndim < 2
+    return is_single(values) or not any(map(_is_row, values))
+
+
+def is_single(values: Any) -> bool:
+    return (
+        values is None
+        or np.isscalar(values)
+        or (isinstance(values, np.ndarray) and values.ndim == 0)
+    )
+
+
+def _as_they_are(values: Any) -> npt.NDArray[Any]:
+    """A list as an array that keeps 1 apart from 1.0 and "1": numbers of one kind, or objects."""
+    rows = list(values)
+    wide = bool(rows) and _is_row(rows[0])
+    width = len(rows[0]) if wide else 1
+    even = all(_is_row(row) == wide and (not wide or len(row) == width) for row in rows)
+    require(even, ONE_ROW, DataRefusal)
+    plain = np.empty((len(rows), width), dtype=object)
+    for i, row in enumerate(rows):
+        plain[i] = [_plain(one) for one in (row if wide else [row])]
+    kinds = {type(one) for one in plain.flat}
+    if len(kinds) == 1 and kinds <= KINDS.keys():
+        numbers = np.array(plain.tolist())  # what fits no number of 64 bits stays an object
+        plain = numbers if numbers.dtype.kind == KINDS[kinds.pop()] else plain
+    return plain if wide else plain[:, 0]
+
+
+def _is_row(one: Any) -> bool:
+    return isinstance(one, (list, tuple)) or (isinstance(one, np.ndarray) and one.ndim > 0)
+
+
+def _plain(one: Any) -> Any:
+    if one is np.ma.masked:
+        return None
+    return one.item() if isinstance(one, (np.generic, np.ndarray)) else one
 
 
 def finite(block: Block) -> bool:
@@ -297,12 +338,13 @@ def bits(values: npt.NDArray[Any], missing: Flags) -> npt.NDArray[np.uint64]:
 
     Numbers of one value are one reading, whatever their kind.
     """
-    import hashlib
 
     def digest(one: Any) -> int:
-        text = f"{type(one).__name__} {one!r}" if isinstance(one, str) else repr(float(one))
-        exact = text if isinstance(one, str) or float(one) == one else repr(int(one))
-        return int.from_bytes(hashlib.blake2b(exact.encode(), digest_size=8).digest(), "big")
+        number = not isinstance(one, str)
+        if number and abs(one) < 2**53:
+            one = float(one)  # exact, so that 1 and 1.0 are one reading
+        text = f"{'number' if number else 'text'} {one!r}"
+        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
     flat = [0 if gone else digest(one) for one, gone in zip(values.flat, missing.flat, strict=True)]
     return np.array(flat, dtype=np.uint64).reshape(values.shape)

@@ -57,8 +57,9 @@ class Backward:
 
     Guarantees:
         - a released row is an input row, unchanged, at most ``window`` - 1 steps late;
-        - one output row by itself tells two origins apart by e^(epsilon/2) at most. Several rows
-          together may tell more: see ``loss_at``.
+        - the values of one output row by themselves tell two origins apart by e^(epsilon/2) at
+          most. Its status tells more (what is repeated is not new), and so do several rows
+          together: see ``loss_at``.
 
     Some readings come out twice and some never.
 
@@ -117,7 +118,7 @@ class Backward:
             source=f"{TLDP}, Section III-A",
             holds=False,
             remark=f"{NOT_YET} What holds is that a single output row tells two possible origins "
-            "apart by e^(epsilon/2) at most.",
+            "apart by e^(epsilon/2) at most, its status aside.",
         )
 
     def loss_at(self, distance: int) -> Approximate:

@@ -21,16 +21,19 @@ from tempriv.mechanisms.stream import start
 from tempriv.order_laws import Ties, Within
 from tempriv.units import BlockSwap, Swap
 
-MOST_LATENCY = 1 << 20
+MOST_BLOCK = 1 << 16
+MOST_LATENCY = 1 << 17
+LEAST_MASS = 0.01  # of the noise, that its cutting must leave: what is outside is drawn again
 SAME_TIE = 2.0**-50
 """Far above the chance that rows near a swapped one get the same 63 random bits."""
 
 
-def whole(name: str, value: Any, least: int) -> None:
+def whole(name: str, value: Any, least: int, most: int) -> None:
     require(
         isinstance(value, int) and not isinstance(value, bool) and value >= least,
         f"{name}={value}: must be a whole number of time steps >= {least}",
     )
+    require(value <= most, f"{name}={value}: must be at most {most} time steps")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,11 +70,8 @@ class BlockShuffle:
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
-        whole("block", self.block, 2)
-        require(
-            isinstance(self.offset, int) and 0 <= self.offset < self.block,
-            f"offset={self.offset}: must be a whole number from 0 to {self.block - 1}",
-        )
+        whole("block", self.block, 2, MOST_BLOCK)
+        whole("offset", self.offset, 0, self.block - 1)
 
     @property
     def slots(self) -> int:
@@ -145,25 +145,25 @@ class BlockShuffle:
 
 
 @functools.lru_cache(maxsize=64)
-def staircase(epsilon: float, window: int) -> noise.Staircase:
-    """Odds of e^(epsilon/2) over shifts of up to window - 1, with the least mean magnitude."""
+def staircase(epsilon: float, window: int) -> tuple[noise.Staircase, float]:
+    """Odds of e^(epsilon/2) over shifts of up to window - 1, and its mean magnitude, the least."""
     rate, width = Fraction(epsilon) / 2, window - 1
-    ratio = math.exp(-rate)
+    ratio, fall = math.exp(-rate), -math.expm1(-rate)
     inner = np.arange(1, width + 1)
     # per step of the staircase: its weight, and the sum of weight times place
     weight = inner + (width - inner) * ratio
     first = inner * (inner - 1) / 2
     place = first + ratio * (width * (width - 1) / 2 - first)
-    spread = 1 / (1 - ratio) if ratio < 1 else math.inf
-    magnitude = spread * (place + width * weight * ratio * spread) / (2 * weight * spread - 1)
-    return noise.Staircase(rate, width, int(inner[np.argmin(magnitude)]))
+    magnitude = 2 * (place + width * weight * ratio / fall) / (2 * weight - fall)
+    best = int(np.argmin(magnitude))
+    return noise.Staircase(rate, width, int(inner[best])), float(magnitude[best])
 
 
 def key_law(epsilon: float, window: int, kind: str) -> Any:
     """The noise of one key: at most e^(epsilon/2) between two times less than a window apart."""
     if kind == "laplace":
         return noise.DiscreteLaplace(2 * (window - 1) / Fraction(epsilon))
-    return staircase(epsilon, window)
+    return staircase(epsilon, window)[0]
 
 
 def masses(law: Any, reach: int) -> Floats:
@@ -245,7 +245,7 @@ class NoisyOrder:
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
-        order_theory.require_window(self.window, 2)
+        order_theory.require_window(self.window, 2, MOST_LATENCY)
         require(
             self.noise in ("staircase", "laplace"),
             f"noise={self.noise!r}: must be 'staircase' or 'laplace'",
@@ -257,13 +257,19 @@ class NoisyOrder:
                 "needs none",
             )
             return
-        whole("latency", self.latency, 2)
+        whole("latency", self.latency, 2, MOST_LATENCY)
         if self.delta is None:
             object.__setattr__(self, "delta", 1e-6)
         assert self.delta is not None
         require(
             isinstance(self.delta, (int, float)) and 0 < self.delta < 1,
             f"delta={self.delta}: must be between 0 and 1, such as 1e-6",
+        )
+        law, reach = key_law(self.epsilon, self.window, self.noise), self.latency // 2
+        require(
+            law.pmf(0) / masses(law, reach)[0] >= LEAST_MASS,
+            f"latency={self.latency}: leaves next to nothing of the noise at "
+            f"epsilon={self.epsilon:g}; give a greater latency or epsilon, or a smaller window",
         )
         found = delta_at(self.epsilon, self.window, self.noise, self.latency)
         if found > self.delta:
@@ -303,9 +309,13 @@ class NoisyOrder:
 
     @property
     def errors(self) -> tuple[float, ...]:
-        reach = 1 << 16 if self.latency is None else self.latency // 2
-        mass = masses(key_law(self.epsilon, self.window, self.noise), reach)
-        return (float(2 * (mass * np.arange(reach + 1)).sum()),)
+        law = key_law(self.epsilon, self.window, self.noise)
+        if self.latency is not None:
+            mass = masses(law, self.latency // 2)
+            return (float(2 * (mass * np.arange(len(mass))).sum()),)
+        if isinstance(law, noise.DiscreteLaplace):
+            return (law.mean_magnitude,)
+        return (staircase(self.epsilon, self.window)[1],)
 
     @property
     def guarantee(self) -> Guarantee:

@@ -31,12 +31,13 @@ KEEP_BITS = 32
 FLOAT_ERROR = 1e-12  # a bound on the relative error of everything computed here
 
 
-def require_window(window: int, least: int = 3) -> None:
-    """Refuse a window that a mechanism cannot have."""
+def require_window(window: int, least: int = 3, most: int = 1 << 16) -> None:
+    """Refuse a window that a mechanism cannot have, or that its memory would not hold."""
     require(
-        isinstance(window, int) and window >= least,
+        isinstance(window, int) and not isinstance(window, bool) and window >= least,
         f"window={window}: must be a whole number of time steps >= {least}",
     )
+    require(window <= most, f"window={window}: must be at most {most} time steps")
 
 
 def require_threshold(window: int, threshold: int) -> None:

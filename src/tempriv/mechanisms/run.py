@@ -21,7 +21,7 @@ import pyarrow as pa
 from tempriv import spec, units
 from tempriv.cargo import Cargo
 from tempriv.columns import compacted, from_numpy, take_text
-from tempriv.errors import UsageRefusal, require
+from tempriv.errors import DataRefusal, UsageRefusal, require
 from tempriv.events import Counted
 from tempriv.guarantees import Guarantee, NoGuarantee
 from tempriv.ledger import Ledger, Output, Scope
@@ -136,6 +136,19 @@ class Passage:
             self._forget(block)
             if len(released):
                 yield rows
+        self._refuse_short()
+
+    def _refuse_short(self) -> None:
+        """Rows cannot be moved about within a window that no series fills."""
+        unit, longest = self.mechanism.unit, self.reading.facts.longest
+        if isinstance(unit, units.ORDER):
+            name = "block" if isinstance(unit, units.BlockSwap) else "window"
+            require(
+                longest > unit.span,
+                f"the longest series has {longest} reading{'s'[: longest != 1]}, fewer than the "
+                f"{name} of {unit.span + 1}: take a smaller {name}",
+                DataRefusal,
+            )
 
     def _shown(self, block: Block) -> Block:
         """The block with the numbers of its rows, where it has their places only."""

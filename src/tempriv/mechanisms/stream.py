@@ -19,6 +19,8 @@ from tempriv.mechanisms.moving import (
     bits,
     finite,
     from_state,
+    is_flat,
+    is_single,
     kept,
     rows_of,
     to_state,
@@ -79,11 +81,11 @@ class Stream:
         numbers are masked (numpy.ma); categories go by their names, a missing one is None.
         """
         categories = self.mechanism.form.categories
-        flat = np.ndim(values) < 2
         if isinstance(self.mechanism.form, Rows):
-            single = np.ndim(values) == 0
-            block = rows_of([values] if single else values, self.series, self.step)
-            return self._shaped(self.push_block(block), flat)
+            rows = [values] if is_single(values) else values
+            block = rows_of(rows, self.series, self.step)
+            return self._shaped(self.push_block(block), is_flat(values))
+        flat = np.ndim(values) < 2
         if categories is not None:
             values = numbers_of(values, categories)
         block = Block.of(np.atleast_1d(np.ma.asarray(values)), self.series, self.step)
@@ -237,9 +239,8 @@ class Seen:
         return cls(key.cipher_key("fingerprint"), total)
 
     def with_block(self, block: Block) -> Seen:
-        width = block.values.shape[1]
-        rows = np.arange(block.starts[0], block.starts[0] + len(block)).astype(np.uint64)
-        places = np.add.outer(rows * np.uint64(width), np.arange(width, dtype=np.uint64))
+        first = int(block.starts[0]) * block.values.shape[1]
+        places = np.arange(first, first + block.values.size, dtype=np.uint64)
         if block.values.dtype == np.float64:
             # -0.0 and 0.0 are one reading
             values = np.where(block.missing, np.nan, block.values + 0.0)

@@ -177,6 +177,16 @@ def consult(question: Question, progress: Callable[[str], None] | None = None) -
     """
     table, asked = question.table, question
     found = None
+    require(
+        asked.public_sample is None or bool(asked.columns),
+        "a public sample is read for its columns: name them by --value",
+    )
+    require(
+        asked.public_sample is None
+        or asked.source is None
+        or asked.public_sample.resolve() != Path(asked.source).resolve(),
+        "the public sample is INPUT itself: what is computed from it is private",
+    )
     if table is not None and asked.columns:
         if progress is not None:
             progress("reading")
