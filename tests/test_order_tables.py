@@ -523,7 +523,7 @@ def test_what_is_public_is_told():
     assert "at most 20 time steps from where" in told(LATE)
     assert "3 or more time steps apart" in told(SORTED)
     assert "time steps from where" not in told(SORTED)
-    about = tp.release(pa.table({"a": ["x", "y"], "b": [1, 2]}), ONCE).about
+    about = tp.release(pa.table({"a": ["x", "y"] * 9, "b": [1, 2] * 9}), ONCE).about
     errors = [(one["column"], one["error"]) for one in about["expected_error"]]
     assert errors == [("a", ONCE.errors[0]), ("b", ONCE.errors[0])]
     assert about["treatment"] == []
