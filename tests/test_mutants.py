@@ -9,13 +9,19 @@ import pytest
 
 from tempriv.mechanisms import Laplace
 from tempriv.mechanisms.stream import Stream
-from tests import mutants_answers, mutants_budgets, mutants_counting, mutants_fourier
+from tests import (
+    mutants_answers,
+    mutants_budgets,
+    mutants_counting,
+    mutants_fourier,
+    mutants_order,
+)
 from tests.cases import NAMED
 from tests.conformance import CHECKS, memory_stays_flat, spec_survives_json
 from tests.mutants import MUTANTS, streaming
 from tests.statistics import COMPILED
 
-HOW_MANY = 108
+HOW_MANY = 142
 
 PAIRS = [(mutant, check) for mutant in MUTANTS for check in mutant.killed_by]
 
@@ -64,7 +70,7 @@ def test_every_mutant_is_told_from_its_original():
 def test_no_mutant_is_lost():
     assert len(MUTANTS) >= HOW_MANY
     homes = {type(mutant.case.mechanism).__module__ for mutant in MUTANTS}
-    read = (mutants_answers, mutants_budgets, mutants_counting, mutants_fourier)
+    read = (mutants_answers, mutants_budgets, mutants_counting, mutants_fourier, mutants_order)
     files = {module.__name__ for module in read}
     assert homes >= files, "a file of mutants is not read"
 

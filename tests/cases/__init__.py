@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from tests.cases import budgets, counting, fourier, memoized, sparse, value
+from tests.cases import budgets, counting, fourier, memoized, order, sparse, value
 from tests.conformance import Case
 
 CASES: tuple[Case, ...] = (
     *(*value.CASES, *memoized.CASES, *sparse.CASES),
     *(*budgets.CASES, *counting.CASES, *fourier.CASES),
+    *order.CASES,
 )
 NAMED = {case.name: case for case in CASES}

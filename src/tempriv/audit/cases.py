@@ -14,10 +14,21 @@ from typing import Any
 from tempriv.audit import exact
 from tempriv.errors import Refusal, require
 from tempriv.guarantees import Guarantee
-from tempriv.mechanisms.forms import Integers, power_of_two_below
+from tempriv.mechanisms.forms import Integers, Rows, power_of_two_below
 from tempriv.mechanisms.protocol import Mechanism, limit_of
-from tempriv.noise import DiscreteGaussian, DiscreteLaplace, Law, PlanarLattice
-from tempriv.units import Answers, Contribution, Example, Near, Person, Unit
+from tempriv.noise import DiscreteGaussian, DiscreteLaplace, Law, PlanarLattice, Staircase
+from tempriv.order_laws import FreeSlots, Ties, Within
+from tempriv.units import (
+    Answers,
+    BlockSwap,
+    Contribution,
+    Example,
+    Near,
+    Person,
+    SlotOrigin,
+    Swap,
+    Unit,
+)
 
 Pair = tuple[Example, Example]
 
@@ -25,6 +36,8 @@ MOST_PAIRS = 4
 MOST_READINGS = 24  # of a series, where readings are independent of each other
 MOST_REMEMBERED = 8  # where they are not
 MOST_ENUMERATED = 5
+MOST_SLOTS = 256  # of a series of which one slot is looked at
+MOST_TOLD_APART = 8  # readings that all differ; in longer series those that trade places do
 MOST_LISTED = 512
 MOST_PATHS = 30_000  # some seconds
 PROBES = 30
@@ -38,9 +51,18 @@ def unit_of(mechanism: Mechanism) -> Unit:
     return promise.unit
 
 
+def promised_unit(mechanism: Mechanism) -> Unit:
+    """The unit of the promise, or the mechanism's own where nothing is promised."""
+    promise = mechanism.guarantee
+    return promise.unit if isinstance(promise, Guarantee) else mechanism.unit
+
+
 def length_of(mechanism: Mechanism) -> int:
     """How long a series to audit: what the unit covers, and more where readings are remembered."""
-    length = _changed(unit_of(mechanism), MOST_READINGS)
+    unit = unit_of(mechanism)
+    if isinstance(mechanism.form, Rows):
+        return order_lengths(unit)[-1]
+    length = _changed(unit, MOST_READINGS)
     if remembers(mechanism):
         length = MOST_REMEMBERED
     return min(length, limit_of(mechanism) or length)
@@ -61,6 +83,8 @@ def remembers(mechanism: Mechanism) -> bool:
 def alphabet_of(mechanism: Mechanism) -> tuple[Hashable, ...]:
     """Readings at the edges of what can come in, and at a threshold if there is one."""
     unit, form = unit_of(mechanism), mechanism.form
+    if isinstance(form, Rows):
+        return (0,)  # what is in a row does not matter, but that rows differ
     if isinstance(unit, Near):
         reach = unit.metres
         half = reach * math.sqrt(0.5) * (1 - 1e-12)
@@ -104,6 +128,8 @@ def worst_pairs(
     """
     unit, alphabet = unit_of(mechanism), alphabet_of(mechanism)
     length = length_of(mechanism) if length is None else length
+    if isinstance(mechanism.form, Rows):
+        return _swapped_pairs(unit, length)[:most]
     patterns = list(dict.fromkeys(_patterns(alphabet, length, unit)))
     if isinstance(unit, Person):
         patterns = [(pattern,) * unit.max_series for pattern in patterns]
@@ -116,6 +142,49 @@ def worst_pairs(
             if other != one:
                 found.setdefault(frozenset((one, other)), (one, other))
     return sorted(found.values(), key=_closeness)[:most]
+
+
+def order_lengths(unit: Unit) -> range:
+    """How long a series shows what trading places may tell: at least, and all of it."""
+    if isinstance(unit, SlotOrigin):
+        # the last slot can have come from any step
+        return range(min(unit.window, MOST_SLOTS), min(unit.window, MOST_SLOTS) + 1)
+    if isinstance(unit, BlockSwap):
+        # a block that ends early is one like any other
+        return range(unit.offset + 2, min(unit.offset + unit.block, MOST_READINGS) + 1)
+    assert isinstance(unit, Swap)
+    return range(min(unit.window, MOST_READINGS - 1), min(unit.window + 1, MOST_READINGS) + 1)
+
+
+def _swapped_pairs(unit: Unit, length: int) -> list[Pair]:
+    """Series in which two readings trade places: far apart, side by side, and in between."""
+    last = length - 1
+    if isinstance(unit, SlotOrigin):
+        far = min(unit.span, last)
+        places = [(last - b, last - a) for a, b in ((0, far), (0, 1), (1, far), (0, far // 2))]
+    elif isinstance(unit, BlockSwap):
+        begin = unit.offset if last > unit.offset else 0
+        end = min(begin + unit.block, length) - 1
+        middle = (begin + end) // 2
+        places = [(begin, end), (middle, middle + 1), (begin, begin + 1), (begin, middle)]
+    else:
+        assert isinstance(unit, Swap)
+        far = min(unit.span, last)
+        first = (last - far) // 2
+        places = [(first, first + far), (last // 2, last // 2 + 1), (0, 1), (0, far)]
+    found: dict[tuple[int, int], Pair] = {}
+    for i, j in places:
+        if 0 <= i < j <= last:
+            one: list[int] = list(range(length))
+            if length > MOST_TOLD_APART or isinstance(unit, SlotOrigin):
+                one = [0] * length
+                one[i], one[j] = 1, 2
+            other = list(one)
+            other[i], other[j] = one[j], one[i]
+            found.setdefault((i, j), (tuple(one), tuple(other)))
+    pairs = [pair for pair in found.values() if unit.are_neighbours(*pair)]
+    require(bool(pairs), f"{length} readings: too few for two of them to trade places")
+    return pairs
 
 
 def _patterns(alphabet: Sequence[Hashable], length: int, unit: Unit) -> Iterator[Example]:
@@ -162,7 +231,10 @@ def small_case(mechanism: Mechanism, length: int | None = None) -> Small | None:
     """
     full, alphabet = length_of(mechanism), alphabet_of(mechanism)
     lengths = [full] if length is None else [length]
-    if length is None and remembers(mechanism):
+    if isinstance(mechanism.form, Rows):
+        lengths = list(order_lengths(unit_of(mechanism)))[::-1] if length is None else [length]
+        _swapped_pairs(unit_of(mechanism), lengths[0])  # or refuse
+    elif length is None and remembers(mechanism):
         lengths = list(range(min(full, MOST_ENUMERATED), min(full, 3) - 1, -1))
     copies = (mechanism, MOST_PATHS / 4), (_coarse(mechanism), MOST_PATHS)
     for steps, letters in itertools.product(lengths, dict.fromkeys((alphabet, alphabet[:2]))):
@@ -200,7 +272,10 @@ def _paths(mechanism: Mechanism, alphabet: Sequence[Hashable], length: int, tail
         return inputs
     most = 0.0
     try:
-        for one in dict.fromkeys(_patterns(alphabet, length, unit)):
+        patterns = dict.fromkeys(_patterns(alphabet, length, unit))
+        if isinstance(mechanism.form, Rows):
+            patterns = {tuple(range(length)): None}  # rows that differ are all there is
+        for one in patterns:
             probes = [Probe(number, tail) for number in range(PROBES)]
             for probe in probes:
                 exact._run_series(mechanism, one, probe)
@@ -224,6 +299,8 @@ class Probe(exact.Outcomes):
 
     def draw(self, law: Law, purpose: str, rows: Integers | None = None) -> Integers:
         _require_few(law, self._tail)
+        if rows is not None and isinstance(law, Ties) and len(rows) > MOST_TOLD_APART:
+            raise TooMany  # orders of them
         return super().draw(law, purpose, rows)
 
     __call__ = draw
@@ -262,5 +339,11 @@ def _require_few(law: Law, tail: float) -> None:
         reach = 2 * math.sqrt(float(law.variance) * 2 * -math.log(tail))
     elif isinstance(law, PlanarLattice):
         reach = math.pi * (math.log(tail) / float(law.rate)) ** 2
+    elif isinstance(law, Staircase):
+        reach = 2 * law.width * -math.log(tail) / float(law.epsilon)
+    elif isinstance(law, Within):
+        reach = 2 * law.reach
+    elif isinstance(law, FreeSlots):
+        reach = math.comb(law.window - 1, law.free - 1)
     if reach > MOST_PATHS:
         raise TooMany

@@ -23,11 +23,11 @@ from tempriv.audit.bounds import Counts, Floats, Score
 from tempriv.audit.cells import Statistic, log_ratio, smooth_ratio, statistics
 from tempriv.errors import require
 from tempriv.guarantees import Approximate, Concentrated, Guarantee, Loss
-from tempriv.mechanisms.forms import Integers, Places
+from tempriv.mechanisms.forms import Integers, Places, Rows
 from tempriv.mechanisms.protocol import KeyedDraw, Mechanism, Track
 from tempriv.randomness import Key, Run, SeriesKey
 from tempriv.series import EMPTY
-from tempriv.units import Example, Person
+from tempriv.units import Example, Person, SlotOrigin
 
 RUNS = 1_000_000
 CONFIDENCE = 0.999
@@ -49,14 +49,19 @@ Runner = Callable[[Example, int, SeriesKey], npt.NDArray[Any]]
 """Gives the outputs of so many independent runs on an example, one a row, from a key of its own."""
 
 Progress = Callable[[int], None]
+Numbers = npt.NDArray[Any]
 
 
-def outputs(mechanism: Mechanism, example: Example, runs: int, key: SeriesKey) -> Integers:
+def outputs(mechanism: Mechanism, example: Example, runs: int, key: SeriesKey) -> Numbers:
     """The grid outputs of ``runs`` series that all hold the example: (runs, rows, columns).
 
     A mechanism that says which rows are released, repeated or empty gives that away too, so it is
-    one more column. A person's series come one after the other.
+    one more column. A person's series come one after the other. Of rows that are moved, readings
+    are numbers and an empty slot is NaN; where the promise is about one slot seen by itself, the
+    last slot is all there is, without its status.
     """
+    if isinstance(mechanism.form, Rows):
+        return _moved(mechanism, example, runs, key)
     many = example if isinstance(mechanism.unit, Person) else (example,)
     parts = [
         _outputs(mechanism, one, runs, SeriesKey(key.cipher_key(f"series {i}"), 0))
@@ -65,8 +70,33 @@ def outputs(mechanism: Mechanism, example: Example, runs: int, key: SeriesKey) -
     return np.concatenate(parts, axis=1)
 
 
+def _moved(mechanism: Mechanism, example: Example, runs: int, key: SeriesKey) -> Floats:
+    form, length = mechanism.form, len(example)
+    assert isinstance(form, Rows)
+    total = length + form.latency
+    readings = np.array([*example, np.nan], dtype=np.float64)  # the last stands for none
+    part = max(1, AT_ONCE // max(total, mechanism.slots))
+    found = []
+    for start in range(0, runs, part):
+        count = min(part, runs - start)
+        draw = KeyedDraw([Run(key, start * total, count * total)])
+        track = Track.fresh(mechanism, count, total)
+        track.missing.reshape(count, total)[:, length:] = True
+        ages = mechanism.perturb(np.zeros((count * total, 0), dtype=np.int64), draw, track)
+        ages = ages.reshape(count, total)
+        newest = length - 1 if mechanism.takes_whole else np.arange(total)
+        shown = readings[np.where(ages < 0, length, newest - ages)][:, form.latency :]
+        status = np.where(ages < 0, EMPTY, track.status.reshape(count, total))[:, form.latency :]
+        if isinstance(cases.promised_unit(mechanism), SlotOrigin):
+            found.append(shown[:, -1:, None])
+        else:
+            found.append(np.stack([shown, status], axis=2))
+    return np.concatenate(found)
+
+
 def _outputs(mechanism: Mechanism, example: Example, runs: int, key: SeriesKey) -> Integers:
     length, columns = len(example), mechanism.form.columns
+    assert columns is not None
     rows = np.array(example, dtype=np.float64).reshape(length, columns)
     if isinstance(mechanism.form, Places):
         rows = mechanism.form.degrees(rows)
