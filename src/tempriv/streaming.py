@@ -26,9 +26,9 @@ from tempriv.errors import LedgerRefusal, StateRefusal, UsageRefusal, require
 from tempriv.files import write_durably
 from tempriv.lines import Lines, Reading
 from tempriv.mechanisms.forms import Integers, Rows
-from tempriv.mechanisms.moving import from_state, kept, to_state
+from tempriv.mechanisms.moving import kept, to_state
 from tempriv.mechanisms.protocol import Mechanism, limit_of, perturb_block
-from tempriv.mechanisms.stream import Seen, packed, unpacked
+from tempriv.mechanisms.stream import Seen, held_rows, packed, remembered
 from tempriv.randomness import EPOCH, Run, SeriesKey, new_id
 from tempriv.series import Block
 from tempriv.stream_files import Keyring, Recent, Sink
@@ -394,10 +394,10 @@ class LineStream:
             saved["first"],
             saved["last"],
             taken=saved["step"],
-            memory=None
-            if memory is None
-            else unpacked(memory, (1, self.mechanism.slots), np.int64),
-            held=from_state(saved["held"], name, form.reach) if isinstance(form, Rows) else None,
+            memory=None if memory is None else remembered(self.mechanism, memory, saved["step"]),
+            held=held_rows(self.mechanism, saved["held"], name, saved["step"])
+            if isinstance(form, Rows)
+            else None,
             shown=[tuple(slot) for slot in saved["shown"]],
         )
 

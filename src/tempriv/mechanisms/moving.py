@@ -30,6 +30,7 @@ PART = 1 << 16
 """Rows of one series decided at a time, so that what is worked on stays in the cache."""
 
 PLAIN = (str, bool, int, float)
+MOVABLE = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 KINDS: dict[type, str] = {int: "i", float: "f", bool: "b"}
 ONE_ROW = "readings: give one value, or one row of values, per time step"
 Held = Sequence[Block | None]
@@ -104,11 +105,17 @@ def _plain(one: Any) -> Any:
     return one.item() if isinstance(one, (np.generic, np.ndarray)) else one
 
 
+def is_movable(dtype: np.dtype[Any]) -> bool:
+    """Whether kernels take numbers of this type; all others are moved by numpy."""
+    return dtype.isnative and dtype.str[1:] in MOVABLE
+
+
 def finite(block: Block) -> bool:
     """Whether no number among the readings is NaN or infinite, missing ones aside."""
     values = block.values
     if values.dtype == object:
-        return all(not isinstance(one, float) or math.isfinite(one) for one in values.flat)
+        there = values[~block.missing]
+        return all(not isinstance(one, float) or math.isfinite(one) for one in there)
     return bool((np.isfinite(values) | block.missing).all())
 
 
@@ -204,7 +211,7 @@ class Moves:
         """Whether rows are carried while a kernel decides on them."""
         form = self.mechanism.form
         values = self.pool.values
-        plain = values.dtype != object and values.flags.c_contiguous and values.shape[1] == 1
+        plain = is_movable(values.dtype) and values.flags.c_contiguous and values.shape[1] == 1
         one = len(self.newest) == 1 and len(self.pool) > 0 and not self.mechanism.takes_whole
         return plain and one and isinstance(form, Rows) and form.latency == 0
 
@@ -232,9 +239,13 @@ class Moves:
             track.status[ages < 0] = EMPTY
             if len(pool):
                 out.values[part] = pool.values[places]
-        out.missing[part] = (track.status == EMPTY)[:, None]
+        gone = out.missing[part]
+        gone[:] = (track.status == EMPTY)[:, None]
         if self._gaps:
-            out.missing[part] |= pool.missing[places]
+            gone |= pool.missing[places]
+        if gone.any():
+            # a slot that is empty was passed by a reading, which nobody is to see
+            out.values[part][gone] = None if out.values.dtype == object else 0
 
 
 def _newest(mechanism: Mechanism, counts: Integers, first: Integers) -> Integers:
@@ -312,9 +323,9 @@ def to_state(block: Block | None) -> list[Any]:
     return [kind, json.dumps(rows)]
 
 
-def from_state(saved: list[Any], series: str, most: int) -> Block | None:
-    """The held rows again; what is not as it was saved is refused."""
-    if not saved:
+def from_state(saved: list[Any], series: str, count: int) -> Block | None:
+    """The held rows again, so many of them; what is not as it was saved is refused."""
+    if not saved and not count:
         return None
     try:
         kind, text = saved
@@ -326,7 +337,7 @@ def from_state(saved: list[Any], series: str, most: int) -> Block | None:
         else:
             filled = [[0 if one is None else one for one in row] for row in rows]
             values = np.array(filled, dtype=np.dtype(kind))
-        sound = missing.ndim == 2 and values.shape == missing.shape and 0 < len(rows) <= most
+        sound = missing.ndim == 2 and values.shape == missing.shape and len(rows) == count > 0
     except (ValueError, TypeError, RecursionError):
         sound = False
     require(sound, "the stream state is damaged: the rows it holds are not whole", StateRefusal)
@@ -339,12 +350,22 @@ def bits(values: npt.NDArray[Any], missing: Flags) -> npt.NDArray[np.uint64]:
     Numbers of one value are one reading, whatever their kind.
     """
 
-    def digest(one: Any) -> int:
-        number = not isinstance(one, str)
-        if number and abs(one) < 2**53:
-            one = float(one)  # exact, so that 1 and 1.0 are one reading
-        text = f"{'number' if number else 'text'} {one!r}"
-        return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
-
-    flat = [0 if gone else digest(one) for one, gone in zip(values.flat, missing.flat, strict=True)]
-    return np.array(flat, dtype=np.uint64).reshape(values.shape)
+    numbers = np.full(values.shape, np.nan)
+    if values.dtype == object:
+        apart = ~missing
+        for place in zip(*np.nonzero(apart), strict=True):
+            one = values[place]
+            if isinstance(one, float) or (not isinstance(one, str) and abs(one) < 2**53):
+                numbers[place], apart[place] = one, False
+    else:
+        numbers[~missing] = values[~missing]
+        # a float of 2^53 or more may stand for several whole numbers
+        large = np.abs(np.nan_to_num(numbers)) >= 2.0**53
+        apart = large & ~missing & (values.dtype.kind in "iu")
+    found = (numbers + 0.0).view(np.uint64)  # -0.0 and 0.0 are one reading
+    for place in zip(*np.nonzero(apart), strict=True):
+        one = values[place]
+        text = f"text {one!r}" if isinstance(one, str) else f"number {int(one)}"
+        digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+        found[place] = int.from_bytes(digest, "big")
+    return found

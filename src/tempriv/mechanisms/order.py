@@ -17,6 +17,7 @@ from tempriv.mechanisms.forms import Floats, Integers, Rows, positive
 from tempriv.mechanisms.protocol import Draw, Track
 from tempriv.mechanisms.stream import start
 from tempriv.order_laws import Lag, Place
+from tempriv.series import Flags
 from tempriv.units import SlotOrigin, Swap
 
 TLDP = "Ye et al. 2021"
@@ -136,6 +137,9 @@ class Backward:
 
         return decided(decide, Lag(Fraction(self.epsilon) / 2, self.window), "lag", draw, track)
 
+    def could_remember(self, memory: Integers, step: int) -> bool:
+        return bool(np.isin(memory, (0, 1)).all())
+
     start = start
 
 
@@ -222,7 +226,16 @@ class Forward:
 
         return decided(decide, Lag(Fraction(self.epsilon) / 2, self.window), "lag", draw, track)
 
+    def could_remember(self, memory: Integers, step: int) -> bool:
+        return bool(((memory == 0) | is_pending(memory - 1, self.window, step)).all())
+
     start = start
+
+
+def is_pending(lags: Integers, window: int, step: int) -> Flags:
+    """For the slots from a step on: whether a row that has come in can be that late there."""
+    ahead = np.arange(len(lags))
+    return (lags > ahead) & (lags < window) & (lags <= step + ahead)
 
 
 def even(epsilon: float, window: int) -> Floats:

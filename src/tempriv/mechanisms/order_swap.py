@@ -141,6 +141,9 @@ class BlockShuffle:
         )  # fmt: skip
         return ages
 
+    def could_remember(self, memory: Integers, step: int) -> bool:
+        return bool(((memory >= 0) & (memory < self.block)).all())
+
     start = start
 
 
@@ -366,6 +369,16 @@ class NoisyOrder:
         # everything comes out with the last row
         ages[:, 0] = np.repeat(track.counts - 1, track.counts) - track.steps[order]
         return ages
+
+    def could_remember(self, memory: Integers, step: int) -> bool:
+        if self.latency is None:
+            return True
+        waiting = min(step, self.latency)
+        if memory[0] != waiting:
+            return False
+        steps = memory[1 + 2 * (self.latency + 1) :][:waiting]
+        held = (steps >= max(0, step - 2 * self.latency)) & (steps < step)
+        return bool(held.all()) and len(np.unique(steps)) == waiting
 
     start = start
 

@@ -16,7 +16,7 @@ from tempriv.kernels import parts, suited
 from tempriv.kernels_order import dual, threshold
 from tempriv.mechanisms import order_losses, order_theory
 from tempriv.mechanisms.forms import Floats, Integers, Rows, positive
-from tempriv.mechanisms.order import CLAIM, DELAY, NOT_YET, TLDP, decided
+from tempriv.mechanisms.order import CLAIM, DELAY, NOT_YET, TLDP, decided, is_pending
 from tempriv.mechanisms.protocol import Draw, Track
 from tempriv.mechanisms.stream import start
 from tempriv.noise import Bernoulli
@@ -39,6 +39,7 @@ def settle(mechanism: Any, choose: Any) -> None:
         "threshold out",
     )
     object.__setattr__(mechanism, "threshold", given)
+    kept_part(epsilon, window, given)  # refused if it cannot be drawn
 
 
 @functools.lru_cache(maxsize=64)
@@ -202,7 +203,18 @@ class Threshold:
 
         return decided(decide, Place(self.free), "place", draw, track)
 
+    def could_remember(self, memory: Integers, step: int) -> bool:
+        free = -2 - memory[memory < -1]
+        rest = (memory < 0) | is_pending(memory, self.window, step)
+        return bool(rest.all()) and are_all_but_one(free, self.free)
+
     start = start
+
+
+def are_all_but_one(numbers: Integers, count: int) -> bool:
+    """Whether they are places in a list of so many, each once, but for one."""
+    inside = bool(((numbers >= 0) & (numbers < count)).all())
+    return inside and len(np.unique(numbers)) == len(numbers) == count - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -282,5 +294,8 @@ class DualThreshold:
             return ages, unsure
 
         return decided(decide, Place(self.free), "place", draw, track)
+
+    def could_remember(self, memory: Integers, step: int) -> bool:
+        return are_all_but_one(memory[memory != 0] - 1, self.free)
 
     start = start

@@ -117,6 +117,14 @@ class Stream:
             "a reading is NaN or infinite: mask missing readings instead (numpy.ma)",
             DataRefusal,
         )
+        width = block.values.shape[1]
+        began = self._held[0].values.shape[1] if self._held else width
+        require(
+            width == began,
+            f"{width} value columns, but the series began with {began}: a row has the same columns "
+            "at every step",
+            DataRefusal,
+        )
         readings = on_grid(self.mechanism, block)
         # noted before memory moves and before anything is out: whatever fails, these steps are gone
         self._take(self.step, self.step + len(block))
@@ -241,12 +249,7 @@ class Seen:
     def with_block(self, block: Block) -> Seen:
         first = int(block.starts[0]) * block.values.shape[1]
         places = np.arange(first, first + block.values.size, dtype=np.uint64)
-        if block.values.dtype == np.float64:
-            # -0.0 and 0.0 are one reading
-            values = np.where(block.missing, np.nan, block.values + 0.0)
-            seen = np.ascontiguousarray(values).view(np.uint64)
-        else:
-            seen = bits(block.values, block.missing)
+        seen = bits(block.values, block.missing)
         return Seen(self.mark, (self.total + fingerprint(self.mark, places, seen)) % 2**64)
 
 
@@ -343,15 +346,34 @@ def resume(mechanism: Mechanism, state: bytes, key: Key) -> Stream:
         Seen.by(chain, saved.seen),
         saved.step,
         progress=Progress(key, digest, saved.series),
-        memory=unpacked(saved.memory, (1, mechanism.slots), np.int64),
+        memory=remembered(mechanism, saved.memory, saved.step),
         held=_held(mechanism, saved),
     )
 
 
+def remembered(mechanism: Mechanism, text: Any, step: int) -> Integers:
+    """What a series is remembered by at a step; refused where a kernel could be led astray."""
+    memory = unpacked(text, (1, mechanism.slots), np.int64)
+    require(
+        not isinstance(mechanism.form, Rows)
+        or step == 0
+        or mechanism.could_remember(memory[0], step),  # type: ignore[attr-defined]
+        "the stream state is damaged: it remembers what cannot be",
+        StateRefusal,
+    )
+    return memory
+
+
+def held_rows(mechanism: Mechanism, saved: list[Any], series: str, step: int) -> Block | None:
+    """The rows that may still come out at a step: no more of them, and no fewer."""
+    assert isinstance(mechanism.form, Rows)
+    count = step if mechanism.takes_whole else min(step, mechanism.form.reach)
+    return from_state(saved, series, count)
+
+
 def _held(mechanism: Mechanism, saved: SavedState) -> Block | None:
     if isinstance(mechanism.form, Rows):
-        most = saved.step if mechanism.takes_whole else mechanism.form.reach
-        return from_state(saved.held, saved.series, most)
+        return held_rows(mechanism, saved.held, saved.series, saved.step)
     if not saved.held:
         return None
     assert mechanism.form.columns is not None
