@@ -129,6 +129,7 @@ def test_true_claims_are_called_broken_as_rarely_as_stated(loss, seed):
         assert broken >= stats.binom(count, 0.03).ppf(1e-3) > 0
 
 
+@pytest.mark.long
 def test_choosing_and_counting_on_the_same_runs_would_be_noticed(monkeypatch, seed):
     chosen_from = []
 

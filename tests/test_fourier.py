@@ -262,6 +262,7 @@ def test_refusals(given, said):
         FourierPerturbation(**whole)
 
 
+@pytest.mark.long
 def test_whatever_is_taken_can_be_drawn():
     """Noise as wide as it gets, at its most bits, for the shortest and the longest series."""
     for epsilon in (1e-6, 1e-3, 1.0, 1e3, 1e9):

@@ -180,8 +180,8 @@ def drain(pipe, feeder):
         feeder.join(0.005)
 
 
-def test_a_release_killed_at_20_moments_is_whole_paid_once_and_the_same(zygote, tmp_path):
-    kills_of_release(zygote, tmp_path, 20)
+def test_a_release_killed_at_8_moments_is_whole_paid_once_and_the_same(zygote, tmp_path):
+    kills_of_release(zygote, tmp_path, 8)
 
 
 def test_a_stream_killed_20_times_writes_every_reading_once(zygote, tmp_path):

@@ -295,6 +295,7 @@ def test_the_state_stays_as_small_as_the_window(mechanism, tmp_path):
     assert max(sizes[1:]) < 1.1 * min(sizes[1:]), sizes
 
 
+@pytest.mark.long
 def test_a_stream_goes_on_past_the_erasure_of_old_keys(tmp_path):
     lines = [f"a,{t},{t},{t},{t}\n" for t in range(EPOCH + 30)]
     whole = Running(tmp_path / "whole", SHUFFLE, state=False).send(lines)

@@ -534,7 +534,7 @@ def exact_shares(step: int) -> st.SearchStrategy[Share]:
 ORDERS = [Swap(2), Swap(3), Swap(5), SlotOrigin(3), BlockSwap(2), BlockSwap(3), BlockSwap(4, 1)]
 
 
-@settings(max_examples=1500, deadline=None, derandomize=True)
+@settings(max_examples=400, deadline=None, derandomize=True)
 @given(
     st.integers(1, 2).flatmap(
         lambda step: st.tuples(st.just(step), st.lists(exact_shares(step), min_size=1, max_size=4))

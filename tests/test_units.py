@@ -489,7 +489,7 @@ def test_orders_can_be_read():
         assert text.startswith("whether ") and "\n" not in text and not text.endswith(".")
         assert "1 time steps" not in text
         assert unit.readings == 2
-    assert "by itself" in SlotOrigin(4).sentence
+    assert "by themselves" in SlotOrigin(4).sentence
 
 
 def test_every_kind_of_unit_is_listed():

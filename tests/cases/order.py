@@ -159,10 +159,10 @@ CASES: tuple[Case, ...] = (
     threshold_case(
         "threshold, given", Threshold(epsilon=6.0, window=9, threshold=4), columns=2
     ),
-    threshold_case("threshold, long window", Threshold(epsilon=6.0, window=70)),
+    threshold_case("threshold, long window", Threshold(epsilon=6.0, window=30)),
     threshold_case("dual threshold", DualThreshold(epsilon=3.5, window=4), rows_of(6)),
     threshold_case("dual threshold, extended", DualThreshold(epsilon=1.0, window=5), rows_of(6)),
-    threshold_case("dual threshold, long window", DualThreshold(epsilon=7.0, window=70), columns=2),
+    threshold_case("dual threshold, long window", DualThreshold(epsilon=7.0, window=30), columns=2),
     shuffle_case("shuffled blocks", BlockShuffle(epsilon=1.5, block=4), rows_of(5), columns=2),
     shuffle_case(
         "shuffled blocks, offset", BlockShuffle(epsilon=0.5, block=3, offset=2), rows_of(5)
