@@ -26,7 +26,7 @@ from tempriv.series import EMPTY, Block, Flags
 if TYPE_CHECKING:
     from tempriv.mechanisms.protocol import Draw, Mechanism, Track
 
-PART = 1 << 16
+PART = 1 << 17
 """Rows of one series decided at a time, so that what is worked on stays in the cache."""
 
 PLAIN = (str, bool, int, float)
@@ -245,7 +245,7 @@ class Moves:
             gone |= pool.missing[places]
         if gone.any():
             # a slot that is empty was passed by a reading, which nobody is to see
-            out.values[part][gone] = None if out.values.dtype == object else 0
+            np.putmask(out.values[part], gone, None if out.values.dtype == object else 0)
 
 
 def _newest(mechanism: Mechanism, counts: Integers, first: Integers) -> Integers:
