@@ -245,7 +245,8 @@ class Moves:
             gone |= pool.missing[places]
         if gone.any():
             # a slot that is empty was passed by a reading, which nobody is to see
-            np.putmask(out.values[part], gone, None if out.values.dtype == object else 0)
+            nothing: Any = None if out.values.dtype == object else 0
+            np.putmask(out.values[part], gone, nothing)
 
 
 def _newest(mechanism: Mechanism, counts: Integers, first: Integers) -> Integers:
