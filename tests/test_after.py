@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +16,6 @@ import tempriv as tp
 from tempriv import after, spec
 from tempriv.after.steps import Monotone, NonNegative, RoundTo, Smooth
 from tempriv.after.sums import ColumnTotals, SeriesTotals, WindowTotals
-from tempriv.cli import main
 from tempriv.errors import DataRefusal, Refusal
 from tempriv.releases import Release, read, sidecar_of
 from tempriv.report import page
@@ -504,19 +502,9 @@ def test_the_report_lists_what_was_done(files):
 
 
 @pytest.fixture
-def run(files, tmp_path, monkeypatch, capfd):
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["tempriv", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capfd.readouterr()
-        assert "Traceback" not in err
-        return ended.value.code or 0, out, err
-
-    return call
+def run(run, files):
+    """A command beside the releases that it is given."""
+    return run
 
 
 def test_the_command_does_its_steps_in_the_order_of_its_options(run, tmp_path):

@@ -15,7 +15,6 @@ import pyarrow.parquet
 import pytest
 
 from tempriv import read as read_release
-from tempriv.cli import main
 from tempriv.cli.recipes import RECIPES
 from tempriv.ledger import Ledger
 from tempriv.releases import METADATA_KEY, sidecar_of
@@ -30,23 +29,6 @@ UNTIDY = """date,hour,kwh
 2026-01-01,3,7.0
 2026-01-01,5,1.0
 """
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch, capfd):
-    """Run a command in an empty home; gives (status, standard output, standard error)."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["tempriv", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capfd.readouterr()
-        assert "Traceback" not in err
-        return ended.value.code or 0, out, err
-
-    return call
 
 
 def test_a_release_writes_the_table_its_promise_and_a_report(run, tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from tempriv.cli import main
 from tempriv.errors import DataRefusal, UsageRefusal
 from tempriv.sample import METERS
 from tempriv.utility.consult import PAPERS_COSTS, Question, consult
@@ -27,26 +25,15 @@ ROOMS = ["--value", "room", "--time", "minute"]
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capfd):
-    """Run a command in an empty home with a table; gives (status, output, errors)."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
+def run(run):
+    """A command beside a table of a day."""
     rng = np.random.default_rng(5)
     lines = ["minute,room,pulse,meter,note"]
     for i in range(600):
         room = "hall" if rng.random() < 0.6 else "lab"
         lines.append(f"{i},{room},{70 + 8 * rng.normal():.2f},{i * 3 + 17.625},note-{i:05}")
     Path("day.csv").write_text("\n".join(lines) + "\n")
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["tempriv", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capfd.readouterr()
-        assert "Traceback" not in err
-        return ended.value.code or 0, out, err
-
-    return call
+    return run
 
 
 # what is said

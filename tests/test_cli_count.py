@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import sys
 from dataclasses import fields
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 
 import tempriv as tp
 from tempriv import mechanisms
-from tempriv.cli import main, options, recipes
+from tempriv.cli import options, recipes
 from tempriv.cli.recipes import RECIPES
 from tempriv.cli.showing import GUIDE, _example
 from tempriv.errors import UsageRefusal
@@ -36,10 +35,8 @@ SAID = (
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capfd):
-    """Run a command in an empty home with a table of visits; gives (status, output, errors)."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
+def run(run):
+    """A command beside a table of visits."""
     rng = np.random.default_rng(2)
     start = datetime.datetime(2026, 3, 2)
     lines = ["card,entered,minutes,room"]
@@ -48,16 +45,7 @@ def run(tmp_path, monkeypatch, capfd):
         room = "hall" if rng.random() < 0.5 else "lab"
         lines.append(f"c{rng.integers(0, 60)},{at},{rng.exponential(30):.1f},{room}")
     Path("visits.csv").write_text("\n".join(lines) + "\n")
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["tempriv", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capfd.readouterr()
-        assert "Traceback" not in err
-        return ended.value.code or 0, out, err
-
-    return call
+    return run
 
 
 def test_counts_come_with_a_promise_that_can_be_checked(run):

@@ -9,7 +9,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tempriv.cli import main
 from tempriv.cli.recipes import RECIPES
 from tempriv.cli.showing import GUIDE, _example
 from tempriv.guarantees import NoGuarantee
@@ -26,23 +25,6 @@ WAYS = {
     "forward": ["--epsilon", "5", "--window", "20", "--not-private"],
 }
 LATE = ["--mechanism", "noisy-order", "--epsilon", "4", "--window", "10", "--latency", "140"]
-
-
-@pytest.fixture
-def run(tmp_path, monkeypatch, capfd):
-    """Run a command in an empty home; gives (status, standard output, standard error)."""
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["tempriv", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capfd.readouterr()
-        assert "Traceback" not in err
-        return ended.value.code or 0, out, err
-
-    return call
 
 
 def test_every_mechanism_that_moves_rows_is_here():

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
-import sys
 from pathlib import Path
 
 import pytest
 
 from tempriv import accounting
 from tempriv.accounting import AnyRelease, GaussianRelease, LaplaceRelease
-from tempriv.cli import main
 from tempriv.errors import BudgetRefusal, UsageRefusal
 from tempriv.guarantees import Concentrated, Guarantee, Pure
 from tempriv.ledger import Ledger
@@ -212,18 +211,8 @@ def test_a_plan_of_one_release_without_delta_is_drawn_the_same_each_time():
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, capfd):
-    """Run a command in an empty folder; gives (status, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["tempriv", "budget", "plan", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capfd.readouterr()
-        return ended.value.code or 0, out, err
-
-    return call
+def run(run):
+    return functools.partial(run, "budget", "plan")
 
 
 ASKED = ["--releases", 1440, "--per", "day", "--within", "week", "--epsilon", 1, "--delta", 1e-6]
