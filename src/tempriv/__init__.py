@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from tempriv.mechanisms.order import Backward, Forward
     from tempriv.mechanisms.order_swap import BlockShuffle, NoisyOrder
     from tempriv.mechanisms.order_threshold import DualThreshold, Threshold
+    from tempriv.mechanisms.period import SamplingPeriod
+    from tempriv.mechanisms.period_values import NoisyCurve, NoisyTimes
     from tempriv.mechanisms.run import release
     from tempriv.mechanisms.sparse import SparseVector
     from tempriv.mechanisms.stream import Stream, resume
@@ -47,9 +49,11 @@ if TYPE_CHECKING:
         Contribution,
         Event,
         Near,
+        Pace,
         Person,
         SlotOrigin,
         Swap,
+        Timestamps,
         WholeSeries,
         Window,
     )
@@ -82,6 +86,8 @@ _ROOMS = {
     "mechanisms.order": ("Backward", "Forward"),
     "mechanisms.order_swap": ("BlockShuffle", "NoisyOrder"),
     "mechanisms.order_threshold": ("DualThreshold", "Threshold"),
+    "mechanisms.period": ("SamplingPeriod",),
+    "mechanisms.period_values": ("NoisyCurve", "NoisyTimes"),
     "mechanisms.run": ("release",),
     "mechanisms.sparse": ("SparseVector",),
     "mechanisms.value": ("Gaussian", "Laplace", "PlanarLaplace", "RandomizedResponse"),
@@ -90,8 +96,8 @@ _ROOMS = {
     "sensitivities": ("sensitivity",),
     "series": ("Series",),
     "units": (
-        *("Answers", "BlockSwap", "Contribution", "Event", "Near", "Person", "SlotOrigin", "Swap"),
-        *("WholeSeries", "Window"),
+        *("Answers", "BlockSwap", "Contribution", "Event", "Near", "Pace", "Person", "SlotOrigin"),
+        *("Swap", "Timestamps", "WholeSeries", "Window"),
     ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
@@ -122,7 +128,10 @@ __all__ = [
     "MemoizedResponse",
     "Near",
     "NoGuarantee",
+    "NoisyCurve",
     "NoisyOrder",
+    "NoisyTimes",
+    "Pace",
     "Person",
     "PlanarLaplace",
     "Published",
@@ -133,6 +142,7 @@ __all__ = [
     "Release",
     "RunningCount",
     "SampleOnce",
+    "SamplingPeriod",
     "Scope",
     "Series",
     "SlotOrigin",
@@ -140,6 +150,7 @@ __all__ = [
     "Stream",
     "Swap",
     "Threshold",
+    "Timestamps",
     "UniformBudget",
     "WholeSeries",
     "Window",

@@ -19,6 +19,10 @@ from tempriv.units_order import BlockSwap as BlockSwap
 from tempriv.units_order import Example as Example
 from tempriv.units_order import SlotOrigin as SlotOrigin
 from tempriv.units_order import Swap as Swap
+from tempriv.units_time import TIME as TIME
+from tempriv.units_time import Pace as Pace
+from tempriv.units_time import Timestamps as Timestamps
+from tempriv.units_time import time_steps
 
 
 @runtime_checkable
@@ -396,6 +400,7 @@ class Near:
 ALL: tuple[type, ...] = (
     *(Event, Window, WholeSeries, Person, Contribution, Answers, Near),
     *ORDER,
+    *TIME,
 )
 
 
@@ -407,6 +412,8 @@ def steps(have: Unit, want: Unit) -> int | None:
     >>> steps(Event(), Window(24)), steps(Window(24), Event()), steps(Near(100.0), Event())
     (24, 1, None)
     """
+    if isinstance(have, TIME) or isinstance(want, TIME):
+        return time_steps(have, want)
     if isinstance(have, Answers) and isinstance(want, Answers):
         return 1 if have.distinct >= want.distinct else None
     if isinstance(have, Answers) or isinstance(want, Answers):

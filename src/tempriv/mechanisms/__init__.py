@@ -19,6 +19,8 @@ from tempriv.mechanisms.memoized import MemoizedResponse
 from tempriv.mechanisms.order import Backward, Forward
 from tempriv.mechanisms.order_swap import BlockShuffle, NoisyOrder
 from tempriv.mechanisms.order_threshold import DualThreshold, Threshold
+from tempriv.mechanisms.period import SamplingPeriod
+from tempriv.mechanisms.period_values import NoisyCurve, NoisyTimes
 from tempriv.mechanisms.protocol import Mechanism
 from tempriv.mechanisms.sparse import SparseVector
 from tempriv.mechanisms.value import Gaussian, Laplace, PlanarLaplace, RandomizedResponse
@@ -28,6 +30,7 @@ ALL: tuple[type, ...] = (
     *(UniformBudget, SampleOnce, BudgetDistribution, BudgetAbsorption, Fast),
     *(RunningCount, FourierPerturbation),
     *(Backward, Forward, Threshold, DualThreshold, BlockShuffle, NoisyOrder),
+    *(SamplingPeriod, NoisyCurve, NoisyTimes),
 )
 
 

@@ -43,6 +43,10 @@ class Form(Protocol):
     def categories(self) -> Categories | None:
         """What values a column may have, for categories."""
 
+    @property
+    def latency(self) -> int:
+        """How many steps after its own the output of a step comes."""
+
     def to_grid(self, values: Floats) -> Integers: ...
 
     def from_grid(self, outputs: Integers) -> Floats:
@@ -146,6 +150,7 @@ class Numbers:
     exact: bool = False
 
     categories = None
+    latency = 0
 
     def __post_init__(self) -> None:
         require(
@@ -204,6 +209,7 @@ class Derived:
     grids: tuple[float, ...]
 
     categories = None
+    latency = 0
 
     @property
     def columns(self) -> int:
@@ -231,6 +237,7 @@ class Choices:
     categories: Categories
 
     bounds = None
+    latency = 0
 
     @property
     def columns(self) -> int:
@@ -319,6 +326,7 @@ class Places:
     categories = None
     bounds = ((-90.0, 90.0), (-180.0, 180.0))
     columns = 2
+    latency = 0
 
     @property
     def _metres_per_degree(self) -> Floats:

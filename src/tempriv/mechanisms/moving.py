@@ -146,7 +146,7 @@ def move_block(
     counts = block.counts + further
     runs = [Run(run.key, run.start, run.count + further) for run in runs]
     behind = np.array([0 if rows is None else len(rows) for rows in held], dtype=np.int64)
-    pool = _pool(block, held)
+    pool = pool_of(block, held)
     first = np.cumsum(block.counts + behind) - block.counts  # rows of the block, in the pool
     absent = np.zeros((int(counts.sum()), 1), dtype=np.bool_)
     for end in np.cumsum(counts).tolist() if further else ():
@@ -172,22 +172,31 @@ def move_block(
             key = runs[0].key.at_epoch((int(block.starts[0]) + low) // EPOCH)
             runs = [Run(key, int(block.starts[0]) + low, high - low)]
         moves.make(track, KeyedDraw(runs), low)
-    times = None if pool.times is None else pool.times[len(pool.times) - len(block) :]
-    if not form.latency:
+    return said_of(form.latency, out, pool, first)
+
+
+def said_of(latency: int, out: Block, pool: Block, first: Integers) -> Block:
+    """What comes out of so many steps ago; slots that would lie before a series say nothing.
+
+    ``first`` has the place in the pool of each series' first row that came in with these slots.
+    """
+    counts, starts = out.counts, out.starts
+    if not latency:
+        times = None if pool.times is None else pool.times[len(pool.times) - len(out) :]
         return replace(out, times=times)
-    # slots that would lie before the series have nothing to say
-    late = np.minimum(np.maximum(form.latency - block.starts, 0), counts)
+    late = np.minimum(np.maximum(latency - starts, 0), counts)
     rows = np.arange(len(out)) - np.repeat(np.cumsum(counts) - counts, counts)
     said = rows >= np.repeat(late, counts)
+    times = None
     if pool.times is not None:
-        times = pool.times[(rows + np.repeat(first - form.latency, counts))[said]]
+        times = pool.times[(rows + np.repeat(first - latency, counts))[said]]
     assert out.status is not None
     return Block(
         values=out.values[said],
         missing=out.missing[said],
-        ids=block.ids,
+        ids=out.ids,
         counts=counts - late,
-        starts=np.maximum(block.starts - form.latency, 0),
+        starts=np.maximum(starts - latency, 0),
         times=times,
         status=out.status[said],
     )
@@ -266,7 +275,7 @@ def _nothing(rows: int) -> Integers:
     return np.zeros((rows, 0), dtype=np.int64)
 
 
-def _pool(block: Block, held: Held) -> Block:
+def pool_of(block: Block, held: Held) -> Block:
     """The rows of each series after those held of it."""
     if not any(held):
         return block
@@ -291,12 +300,13 @@ def _times(block: Block) -> Integers:
 def kept(mechanism: Mechanism, held: Block | None, block: Block) -> Block | None:
     """Of the last series of the block, the rows that can still come out."""
     form = mechanism.form
-    if not isinstance(form, Rows) or not block.ids:
+    reach = form.reach if isinstance(form, Rows) else form.latency
+    if not block.ids or not (isinstance(form, Rows) or (reach and block.times is not None)):
         return None
     last = block.part(len(block.ids) - 1, len(block.ids))
     if held is not None and last.starts[0] > 0 and len(block.ids) == 1:
-        last = _pool(last, [held])
-    start = max(0, len(last.values) - form.reach)
+        last = pool_of(last, [held])
+    start = max(0, len(last.values) - reach)
     rows = last.values[start:]
     return Block(
         values=rows.copy(),

@@ -18,7 +18,7 @@ from tempriv.errors import DataRefusal, UsageRefusal, require
 from tempriv.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.kernels_order import Carriage
 from tempriv.mechanisms.forms import Form, Integers, Rows
-from tempriv.mechanisms.moving import Held, move_block
+from tempriv.mechanisms.moving import Held, move_block, pool_of, said_of
 from tempriv.noise import Law
 from tempriv.order_laws import Lag, Place
 from tempriv.randomness import Key, Run, Words
@@ -76,6 +76,8 @@ class Track:
     the end of a series, while its last rows come out. A ``carriage`` takes rows to their slots
     while a kernel decides on them, which costs next to nothing then.
 
+    Where outputs come late, ``further`` steps after the end of each series bring out the last ones.
+
     ``memory`` has a row of whole numbers for each series, zeros at its start, and is changed in
     place. ``status`` is filled in by mechanisms that have statuses.
     """
@@ -84,6 +86,7 @@ class Track:
     starts: Integers
     missing: Flags
     memory: Integers
+    further: int = 0
     status: npt.NDArray[np.int8] = field(init=False)
     carriage: Carriage = field(default_factory=Carriage)
 
@@ -91,13 +94,17 @@ class Track:
         self.status = np.zeros(len(self.missing), dtype=np.int8)
 
     @classmethod
-    def fresh(cls, mechanism: Mechanism, series: int, rows: int) -> Track:
-        """So many series of so many rows each, from their first step, nothing missing."""
+    def fresh(cls, mechanism: Mechanism, series: int, rows: int, further: int = 0) -> Track:
+        """So many series of so many rows each, from their first step, nothing missing.
+
+        The last ``further`` of the rows are none, but bring out what comes late.
+        """
         return cls(
             counts=np.full(series, rows, dtype=np.int64),
             starts=np.zeros(series, dtype=np.int64),
             missing=np.zeros((series * rows, mechanism.form.columns or 1), dtype=np.bool_),
             memory=np.zeros((series, mechanism.slots), dtype=np.int64),
+            further=further,
         )
 
     @property
@@ -208,8 +215,9 @@ def perturb_block(
     """Pass a block of one or many series through a mechanism.
 
     ``memory`` has a row for each series of the block and is brought up to date; ``readings`` are
-    those of ``on_grid``, where they have been asked for already. Where rows are moved, ``held`` has
-    the earlier rows of each series that may still come out, and ``ending`` asks for all that do.
+    those of ``on_grid``, where they have been asked for already. Where rows are moved or come
+    late, ``held`` has the earlier rows of each series that may still come out, and ``ending`` asks
+    for all that do.
 
     Guarantees:
         - the output of a row depends on readings and keyed noise of its own series only, and on
@@ -223,6 +231,8 @@ def perturb_block(
         memory = np.zeros((len(block.ids), mechanism.slots), dtype=np.int64)
     if isinstance(mechanism.form, Rows):
         return move_block(mechanism, block, runs, memory, held or [None] * len(block.ids), ending)
+    if mechanism.form.latency:
+        return _come_late(mechanism, block, runs, memory, readings, held, ending)
     track = Track(block.counts, block.starts, block.missing, memory)
     outputs = mechanism.perturb(readings, KeyedDraw(runs), track)
     empty = (track.status == EMPTY)[:, None]
@@ -235,6 +245,41 @@ def perturb_block(
         times=block.times,
         status=track.status if mechanism.has_status else None,
     )
+
+
+def _come_late(
+    mechanism: Mechanism,
+    block: Block,
+    runs: Sequence[Run],
+    memory: Integers,
+    readings: Integers,
+    held: Held | None,
+    ending: bool,
+) -> Block:
+    """Outputs that come ``form.latency`` steps after their own; at the end, all that are left."""
+    further = mechanism.form.latency if ending else 0
+    counts, missing = block.counts + further, block.missing
+    if further:
+        # steps after the last of each series, at which nothing came in
+        ends = np.repeat(np.cumsum(block.counts), further)
+        readings = np.insert(readings, ends, 0, axis=0)
+        missing = np.insert(missing, ends, True, axis=0)
+        runs = [Run(run.key, run.start, run.count + further) for run in runs]
+    track = Track(counts, block.starts, missing, memory, further)
+    values = mechanism.form.from_grid(mechanism.perturb(readings, KeyedDraw(runs), track))
+    gone = np.isnan(values) | (track.status == EMPTY)[:, None]
+    out = Block(
+        values=np.where(gone, 0.0, values),
+        missing=gone,
+        ids=block.ids,
+        counts=counts,
+        starts=block.starts,
+        status=track.status,
+    )
+    earlier = held or [None] * len(block.ids)
+    behind = np.array([0 if rows is None else len(rows) for rows in earlier], dtype=np.int64)
+    first = np.cumsum(block.counts + behind) - block.counts
+    return said_of(mechanism.form.latency, out, pool_of(block, earlier), first)
 
 
 def promise(mechanism: Mechanism, key: Key) -> Guarantee | NoGuarantee:

@@ -120,7 +120,7 @@ class Passage:
         mechanism = self.mechanism
         blocks = whole_series(self.reading) if mechanism.takes_whole else iter(self.reading)
         parts = in_parts(blocks, mechanism.slots)
-        late = isinstance(mechanism.form, Rows) and mechanism.form.latency > 0
+        late = mechanism.form.latency > 0
         for block, ending in with_ends(parts) if late else ((part, False) for part in parts):
             memory = self._memory_of(block)
             held = [

@@ -155,8 +155,8 @@ class Stream:
         """The same as a block."""
         mechanism, form = self.mechanism, self.mechanism.form
         held = joined(self._held, self.series, form.columns)
-        waits = isinstance(form, Rows) and not mechanism.takes_whole
-        if len(held) == 0 or (isinstance(form, Rows) and waits and not form.latency):
+        waits = not mechanism.takes_whole
+        if self._finished or self.step == 0 or (waits and not form.latency):
             return held.part(0, 0)
         # past any step, so that no state of this stream can be gone on with
         self._take(self.step, MOST_STEPS)

@@ -1,0 +1,209 @@
+"""Compiled loops for curves through the windows of a series. See ``kernels`` for their laws."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+Array = Any  # numba takes its types from the calls
+
+TOGETHER = 32
+"""Windows worked on side by side: their numbers lie next to each other, as vector units want."""
+
+
+@njit(cache=True, nogil=True)
+def lay_out(
+    values: Array, times: Array, counts: Array, starts: Array, further: int, window: int,
+    memory: Array, kept_values: Array, pool: Array, pool_times: Array, begins: Array, sizes: Array,
+    ends: Array, owners: Array, sums: Array,
+) -> int:  # fmt: skip
+    """Rows of each series after those it remembers, and the windows of n = window + 2 among them.
+
+    A window begins on the last but one row of the one before. At the end of a series the rows that
+    fill none are a shorter window. For each: its first row in the pool, its size, the row of the
+    block with which its first point comes out, its series, and the sum of each time over its
+    points; a short one counts the last for those that it lacks.
+
+    Memory: n rows of values, n rows of times; what is not in use is zero.
+    """
+    n = window + 2
+    width, clocks = values.shape[1], times.shape[1]
+    at, row, found = 0, 0, 0
+    for series in range(counts.size):
+        real = counts[series] - further
+        start = starts[series]
+        filled = start if start < 2 else 2 + (start - 2) % window
+        own, numbers = memory[series], kept_values[series]
+        for i in range(filled):
+            for j in range(width):
+                pool[at + i, j] = numbers[i * width + j]
+            for j in range(clocks):
+                pool_times[at + i, j] = own[n * width + i * clocks + j]
+        for i in range(real):
+            for j in range(width):
+                pool[at + filled + i, j] = values[row + i, j]
+            for j in range(clocks):
+                pool_times[at + filled + i, j] = times[row + i, j]
+        total = filled + real
+        first = 0
+        while first < total:
+            size = min(n, total - first)
+            if size < n and (further == 0 or size < 3):
+                break
+            begins[found], sizes[found], owners[found] = at + first, size, series
+            ends[found] = row + first + n - 1 - filled
+            for j in range(clocks):
+                added = np.int64(0)
+                for i in range(1, window + 1):
+                    added += pool_times[at + first + min(i, size - 2), j]
+                sums[found, j] = added
+            found += 1
+            first += window
+        for i in range(n):
+            there = first + i < total
+            for j in range(width):
+                numbers[i * width + j] = pool[at + first + i, j] if there else 0.0
+            for j in range(clocks):
+                kept = pool_times[at + first + i, j] if there else 0
+                own[n * width + i * clocks + j] = kept
+        at += total
+        row += counts[series]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def bring_out(
+    counts: Array, starts: Array, window: int, offset: int, width: int, clocks: int,
+    memory: Array, kept_values: Array, points: Array, told: Array, status: Array,
+) -> None:  # fmt: skip
+    """Points of earlier windows that were still to come out, at the rows of this block.
+
+    Memory, from ``offset``: the values of a window's points, then its times; zero once they are
+    out.
+    """
+    row = 0
+    for series in range(counts.size):
+        out = starts[series] - window - 1  # points of all windows that are out by now
+        place = out % window if out > 0 else 0
+        own, numbers = memory[series], kept_values[series]
+        times = offset + window * width
+        i = 0
+        while place > 0 and place < window and i < counts[series]:
+            for j in range(width):
+                points[row + i, j] = numbers[offset + place * width + j]
+                numbers[offset + place * width + j] = 0.0
+            for j in range(clocks):
+                told[row + i, j] = own[times + j]
+            status[row + i] = 0
+            place += 1
+            i += 1
+        if place == window:
+            for j in range(clocks):
+                own[times + j] = 0
+        row += counts[series]
+
+
+@njit(cache=True, nogil=True)
+def put_times(
+    ends: Array, owners: Array, sizes: Array, stops: Array, window: int, offset: int,
+    chosen: Array, memory: Array, told: Array, status: Array,
+) -> None:  # fmt: skip
+    """The times chosen for each window, at the rows of its points; kept for those to come."""
+    for k in range(ends.size):
+        last = ends[k] + sizes[k] - 2
+        for row in range(ends[k], min(last, stops[owners[k]])):
+            status[row] = 0
+            for j in range(told.shape[1]):
+                told[row, j] = chosen[k, j]
+        if last > stops[owners[k]]:
+            for j in range(told.shape[1]):
+                memory[owners[k], offset + j] = chosen[k, j]
+
+
+@njit(cache=True, nogil=True)
+def bridge(data: Array, one: int) -> None:
+    """Straight lines over what is missing (NaN), level at the ends; zeros where nothing is known.
+
+    Over the rows of column ``one``.
+    """
+    before = -1
+    n = data.shape[0]
+    for i in range(n + 1):
+        if i < n and math.isnan(data[i, one]):
+            continue
+        for j in range(before + 1, i):
+            if before < 0:
+                data[j, one] = data[i, one] if i < n else 0.0
+            elif i == n:
+                data[j, one] = data[before, one]
+            else:
+                share = (j - before) / (i - before)
+                data[j, one] = data[before, one] + share * (data[i, one] - data[before, one])
+        before = i
+
+
+@njit(cache=True, nogil=True)
+def draw_curves(
+    pool: Array, begins: Array, ends: Array, owners: Array, stops: Array, firsts: Array,
+    ratios: Array, real: Array, imaginary: Array, angle: float, gaps: bool, offset: int,
+    kept_values: Array, points: Array,
+) -> None:  # fmt: skip
+    """Points of curves through windows of one size: Re sum_k p_k z^k at z = e^(j angle t).
+
+    The coefficients p are ``real`` + j ``imaginary`` times the window's values; t runs from
+    ``firsts`` + ``ratios`` in steps of ``ratios``. What is past the last row of a series' block is
+    kept for later.
+    """
+    terms, n = real.shape
+    width, many = pool.shape[1], TOGETHER
+    # numbers that belong together lie ``many`` apart in one array, so that the loops over b need
+    # no proof that arrays do not overlap
+    data = np.zeros((n, many))
+    p = np.zeros((terms, 2 * many))
+    z = np.zeros(4 * many)  # where the curves are read, and what that turns by
+    y = np.zeros(2 * many)
+    for low in range(0, begins.size, many):
+        here = min(many, begins.size - low)
+        for column in range(width):
+            for b in range(here):
+                at = begins[low + b]
+                for i in range(n):
+                    data[i, b] = pool[at + i, column]
+                if gaps:
+                    bridge(data, b)
+                z[b] = math.cos(angle * firsts[low + b])
+                z[many + b] = math.sin(angle * firsts[low + b])
+                z[2 * many + b] = math.cos(angle * ratios[low + b])
+                z[3 * many + b] = math.sin(angle * ratios[low + b])
+            for k in range(terms):
+                sums = p[k]
+                sums[:] = 0.0
+                for i in range(n):
+                    readings = data[i]
+                    for b in range(many):
+                        sums[b] += real[k, i] * readings[b]
+                        sums[many + b] += imaginary[k, i] * readings[b]
+            for i in range(n - 2):
+                for b in range(many):
+                    x, x2, turn, turn2 = z[b], z[many + b], z[2 * many + b], z[3 * many + b]
+                    z[b] = x * turn - x2 * turn2
+                    z[many + b] = x * turn2 + x2 * turn
+                y[:] = p[terms - 1]
+                for k in range(terms - 2, -1, -1):
+                    sums = p[k]
+                    for b in range(many):
+                        x, x2, turn, turn2 = y[b], y[many + b], z[b], z[many + b]
+                        y[b] = x * turn - x2 * turn2 + sums[b]
+                        y[many + b] = x * turn2 + x2 * turn + sums[many + b]
+                for b in range(here):
+                    point = y[b]
+                    if gaps and math.isnan(pool[begins[low + b] + i + 1, column]):
+                        point = math.nan
+                    row = ends[low + b] + i
+                    if row < stops[owners[low + b]]:
+                        points[row, column] = point
+                    else:
+                        kept_values[owners[low + b], offset + i * width + column] = point

@@ -1,0 +1,184 @@
+"""Curves through the readings of a window, read at another pace.
+
+A curve is Re sum_k p_k z^k at z = e^(j angle t), t counted in readings; its coefficients p are
+linear in the readings. ``printed`` has the frequencies as the paper prints them, of which only
+the real part can be released; it meets every reading and is no interpolation between them.
+``hermitian`` takes the lower of each pair of equal frequencies, ``cosine`` repeats the window
+mirrored, so that its end does not jump back to its beginning.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv.kernels_period import bridge, bring_out, draw_curves, lay_out, put_times
+from tempriv.mechanisms.forms import Floats, Integers
+from tempriv.mechanisms.forms_curves import NOTHING, as_bits
+from tempriv.mechanisms.protocol import Track
+from tempriv.series import EMPTY
+
+Complexes = npt.NDArray[np.complex128]
+Interpolation = Literal["cosine", "hermitian", "printed"]
+INTERPOLATIONS: tuple[Interpolation, ...] = ("cosine", "hermitian", "printed")
+
+DIRECT = 160
+"""The most readings of a window whose points are added up term by term; beyond, by chirp-z."""
+
+
+class Basis(NamedTuple):
+    """The coefficients of a curve through n readings as a matrix, and what z turns by."""
+
+    coefficients: Complexes  # terms x readings
+    angle: float
+
+
+@functools.lru_cache(maxsize=256)
+def basis(interpolation: Interpolation, n: int, waves: int | None = None) -> Basis:
+    """The curve through n readings; only its slowest waves, if so many are asked for.
+
+    >>> found = basis("cosine", 5)
+    >>> readings = np.array([3.0, 1.0, 4.0, 1.0, 5.0])
+    >>> np.round(points(found, readings, np.array([0.0, 2.0, 4.0])), 12)
+    array([3., 4., 5.])
+    """
+    k, readings = np.arange(n)[:, None], np.arange(n)[None, :]
+    if interpolation == "cosine":
+        shares = np.where(k == 0, 1.0, 2.0) / n
+        turned = np.exp(0.5j * math.pi * k / n)
+        coefficients = shares * np.cos(math.pi * k * (readings + 0.5) / n) * turned
+        return Basis(coefficients[:waves], math.pi / n)
+    coefficients = np.exp(-2j * math.pi * (k * readings % n) / n) / n
+    if interpolation == "hermitian":
+        terms = n // 2 + 1
+        paired = (np.arange(terms) > 0) & (2 * np.arange(terms) < n)
+        coefficients = coefficients[:terms] * np.where(paired, 2.0, 1.0)[:, None]
+    return Basis(coefficients[:waves], 2 * math.pi / n)
+
+
+def points(found: Basis, readings: Floats, times: Floats) -> Floats:
+    """The curve at some times, by its definition."""
+    p = found.coefficients @ readings
+    waves = np.exp(1j * found.angle * np.outer(times, np.arange(len(p))))
+    return np.asarray((waves @ p).real)
+
+
+def chirp_points(found: Basis, readings: Floats, first: float, ratio: float) -> Floats:
+    """The curve at first + ratio, first + 2 ratio, ... by three Fourier transforms (chirp-z).
+
+    Since i k = (i^2 + k^2 - (i - k)^2) / 2, the sum over k is a convolution (Bluestein 1970).
+    """
+    n = len(readings)
+    p = _coefficients(found, readings)
+    terms, places = np.arange(len(p)), np.arange(1, n - 1)
+    turn = found.angle * ratio
+    room = 1 << (len(p) + n - 2).bit_length()
+    chirped = p * np.exp(1j * (found.angle * first * terms + 0.5 * turn * terms**2))
+    lags = np.arange(1 - len(p), n - 1)
+    kernel = np.zeros(room, dtype=np.complex128)
+    kernel[lags % room] = np.exp(-0.5j * turn * lags**2)
+    sums = np.fft.ifft(np.fft.fft(chirped, room) * np.fft.fft(kernel))[places]
+    return np.asarray((np.exp(0.5j * turn * places**2) * sums).real)
+
+
+def _coefficients(found: Basis, readings: Floats) -> Complexes:
+    """What the matrix says, by a Fourier transform."""
+    n, terms = len(readings), len(found.coefficients)
+    if math.isclose(found.angle, math.pi / n):
+        mirrored = np.fft.rfft(np.concatenate([readings, readings[::-1]]))[:n]
+        turned = (mirrored * np.exp(-0.5j * math.pi * np.arange(n) / n)).real / n
+        turned[0] /= 2
+        return np.asarray((turned * np.exp(0.5j * math.pi * np.arange(n) / n))[:terms])
+    shares = np.abs(found.coefficients[:, 0])
+    return np.asarray(np.fft.fft(readings)[:terms] * shares)
+
+
+class Windows:
+    """The windows of a block of series, and where their points go.
+
+    ``sums`` holds the sum of each time over the points of a window, ``ends`` the row of the block
+    with which the first of them comes out.
+    """
+
+    def __init__(self, values: Floats, times: Integers, track: Track, window: int):
+        n, (rows, width), clocks = window + 2, values.shape, times.shape[1]
+        self.window, self.track, self.rows = window, track, rows
+        self.offset = n * (width + clocks)
+        self._kept = track.memory.view(np.float64)
+        self._points = np.full((rows, width), np.nan)
+        self._told = np.full((rows, clocks), NOTHING, dtype=np.int64)
+        track.status[:] = EMPTY
+        bring_out(
+            track.counts, track.starts, window, self.offset, width, clocks, track.memory,
+            self._kept, self._points, self._told, track.status,
+        )  # fmt: skip
+        series = len(track.counts)
+        most = rows // window + 2 * series
+        self._pool = np.empty((rows + n * series, width))
+        self.begins, self.sizes, self.ends, self.owners = np.zeros((4, most), dtype=np.int64)
+        self.sums = np.zeros((most, clocks), dtype=np.int64)
+        found = lay_out(
+            values, times, track.counts, track.starts, track.further, window, track.memory,
+            self._kept, self._pool, np.empty((len(self._pool), clocks), dtype=np.int64),
+            self.begins, self.sizes, self.ends, self.owners, self.sums,
+        )  # fmt: skip
+        for name in ("begins", "sizes", "ends", "owners", "sums"):
+            setattr(self, name, getattr(self, name)[:found])
+        self._stops = np.cumsum(track.counts)
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def read(
+        self,
+        interpolation: Interpolation,
+        firsts: Floats,
+        ratios: Floats,
+        chosen: Integers,
+        waves: int | None = None,
+    ) -> Integers:
+        """Points at first + i ratio of each window, as bits, and the times chosen for it."""
+        width = self._points.shape[1]
+        gaps = bool(np.isnan(self._pool[: self._pool_end].sum()))  # finite numbers alone add up
+        for size in np.unique(self.sizes).tolist():
+            some = np.flatnonzero(self.sizes == size)
+            found = basis(interpolation, size, waves)
+            if size > DIRECT:
+                self._by_chirps(found, some, firsts, ratios)
+                continue
+            draw_curves(
+                self._pool, self.begins[some], self.ends[some], self.owners[some], self._stops,
+                firsts[some], ratios[some], np.ascontiguousarray(found.coefficients.real),
+                np.ascontiguousarray(found.coefficients.imag), found.angle, gaps, self.offset,
+                self._kept, self._points,
+            )  # fmt: skip
+        put_times(
+            self.ends, self.owners, self.sizes, self._stops, self.window,
+            self.offset + self.window * width, chosen, self.track.memory, self._told,
+            self.track.status,
+        )  # fmt: skip
+        return np.concatenate([as_bits(self._points), self._told], axis=1)
+
+    @property
+    def _pool_end(self) -> int:
+        return int((self.begins + self.sizes).max(initial=0))
+
+    def _by_chirps(self, found: Basis, some: Integers, firsts: Floats, ratios: Floats) -> None:
+        """One window after the other, so that no bit depends on which are worked on together."""
+        width = self._points.shape[1]
+        for k in some.tolist():
+            size, owner, row = int(self.sizes[k]), int(self.owners[k]), int(self.ends[k])
+            data = self._pool[self.begins[k] : self.begins[k] + size].copy()
+            absent = np.isnan(data[1:-1])
+            for column in range(width):
+                bridge(data, column)
+                made = chirp_points(found, data[:, column], float(firsts[k]), float(ratios[k]))
+                made[absent[:, column]] = np.nan
+                here = min(size - 2, max(int(self._stops[owner]) - row, 0))
+                self._points[row : row + here, column] = made[:here]
+                places = self.offset + np.arange(here, size - 2) * width + column
+                self._kept[owner, places] = made[here:]
