@@ -19,14 +19,17 @@ from tempriv.mechanisms.protocol import Mechanism, limit_of
 from tempriv.noise import DiscreteGaussian, DiscreteLaplace, Law, PlanarLattice, Staircase
 from tempriv.order_laws import FreeSlots, Ties, Within
 from tempriv.units import (
+    TIME,
     Answers,
     BlockSwap,
     Contribution,
     Example,
     Near,
+    Pace,
     Person,
     SlotOrigin,
     Swap,
+    Timestamps,
     Unit,
 )
 
@@ -62,6 +65,8 @@ def length_of(mechanism: Mechanism) -> int:
     unit = unit_of(mechanism)
     if isinstance(mechanism.form, Rows):
         return order_lengths(unit)[-1]
+    if isinstance(unit, Pace):
+        return min(unit.window + 2, MOST_READINGS)  # the readings that a window is made of
     length = _changed(unit, MOST_READINGS)
     if remembers(mechanism):
         length = MOST_REMEMBERED
@@ -85,6 +90,8 @@ def alphabet_of(mechanism: Mechanism) -> tuple[Hashable, ...]:
     unit, form = unit_of(mechanism), mechanism.form
     if isinstance(form, Rows):
         return (0,)  # what is in a row does not matter, but that rows differ
+    if isinstance(unit, TIME):
+        return _times_of(mechanism, unit)
     if isinstance(unit, Near):
         reach = unit.metres
         half = reach * math.sqrt(0.5) * (1 - 1e-12)
@@ -104,6 +111,29 @@ def alphabet_of(mechanism: Mechanism) -> tuple[Hashable, ...]:
         return tuple(rows)
     # all columns at once, since a unit lets them all change
     return tuple(dict.fromkeys(itertools.zip_longest(*columns, fillvalue=columns[0][0])))
+
+
+def _times_of(mechanism: Any, unit: Timestamps | Pace) -> tuple[Hashable, ...]:
+    """Rows of the same values, at times as far apart as the unit covers; usual steps first."""
+    if isinstance(unit, Timestamps):
+        return 0.0, unit.tau
+    values = (1.0,) * mechanism.columns
+    usual = (mechanism.period,) if unit.shift is None else (0.0, mechanism.period)
+    late = tuple(time + limit for time, limit in zip(usual, unit.limits, strict=True))
+    return (*values, *usual), (*values, *late)
+
+
+def _retimed_pairs(
+    unit: Timestamps | Pace, alphabet: Sequence[Hashable], length: int
+) -> list[Pair]:
+    """The times of a window, all as far away as they can be; then of less of it."""
+    usual, late = alphabet
+    begin = 1 if isinstance(unit, Pace) else 0
+    pairs = []
+    for changed in dict.fromkeys((min(unit.window, length - begin), 1)):
+        after = length - begin - changed
+        pairs.append(((usual,) * length, (usual,) * begin + (late,) * changed + (usual,) * after))
+    return pairs
 
 
 def _points(mechanism: Mechanism, unit: Unit, low: float, high: float) -> tuple[float, ...]:
@@ -130,6 +160,8 @@ def worst_pairs(
     length = length_of(mechanism) if length is None else length
     if isinstance(mechanism.form, Rows):
         return _swapped_pairs(unit, length)[:most]
+    if isinstance(unit, TIME):
+        return _retimed_pairs(unit, alphabet, length)[:most]
     patterns = list(dict.fromkeys(_patterns(alphabet, length, unit)))
     if isinstance(unit, Person):
         patterns = [(pattern,) * unit.max_series for pattern in patterns]
@@ -250,6 +282,8 @@ def _coarse(mechanism: Any) -> Any:
     unit = mechanism.unit
     if not hasattr(mechanism, "grid") or isinstance(unit, Contribution):
         return None  # counts lie on their grid already
+    if isinstance(unit, TIME):
+        return dataclasses.replace(mechanism, grid=power_of_two_below(unit.tau))
     for finer in (1, 2):
         grid: Any = tuple(
             power_of_two_below(high - low) / finer for low, high in mechanism.form.bounds or ()

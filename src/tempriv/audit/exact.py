@@ -221,15 +221,28 @@ def distribution(
 def _run_series(mechanism: Mechanism, readings: Example, source: Outcomes) -> Hashable:
     if isinstance(mechanism.form, Rows):
         return _moved(readings, *_slots(mechanism, len(readings), source))
-    source.begin(len(readings))
-    assert mechanism.form.columns is not None
-    values = np.array(readings, dtype=np.float64).reshape(len(readings), mechanism.form.columns)
+    latency = mechanism.form.latency
+    source.begin(len(readings) + latency)
+    taken, track = to_the_end(mechanism, readings, 1)
+    outputs = mechanism.perturb(taken, source, track)[latency:]
+    rows = tuple(map(tuple, np.asarray(outputs).tolist()))
+    return (rows, tuple(track.status[latency:].tolist())) if mechanism.has_status else rows
+
+
+def to_the_end(
+    mechanism: Mechanism, example: Example, series: int
+) -> tuple[npt.NDArray[np.int64], Track]:
+    """So many series that all hold the example, until nothing is left to come out."""
+    length, latency, columns = len(example), mechanism.form.latency, mechanism.form.columns
+    assert columns is not None
+    values = np.array(example, dtype=np.float64).reshape(length, columns)
     if isinstance(mechanism.form, Places):
         values = mechanism.form.degrees(values)
-    track = Track.fresh(mechanism, 1, len(values))
-    outputs = mechanism.perturb(mechanism.form.to_grid(values), source, track)
-    rows = tuple(map(tuple, np.asarray(outputs).tolist()))
-    return (rows, tuple(track.status.tolist())) if mechanism.has_status else rows
+    taken = np.zeros((length + latency, columns), dtype=np.int64)
+    taken[:length] = mechanism.form.to_grid(values)
+    track = Track.fresh(mechanism, series, length + latency, latency)
+    track.missing.reshape(series, length + latency, -1)[:, length:] = True
+    return np.tile(taken, (series, 1)), track
 
 
 Slots = tuple[tuple[int, ...], tuple[int, ...]]

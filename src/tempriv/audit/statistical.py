@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv import noise
-from tempriv.audit import bounds, cases
+from tempriv.audit import bounds, cases, exact
 from tempriv.audit.bounds import Counts, Floats, Score
 from tempriv.audit.cells import Statistic, log_ratio, smooth_ratio, statistics
 from tempriv.errors import require
 from tempriv.guarantees import Approximate, Concentrated, Guarantee, Loss
-from tempriv.mechanisms.forms import Integers, Places, Rows
+from tempriv.mechanisms.forms import Integers, Rows
 from tempriv.mechanisms.protocol import KeyedDraw, Mechanism, Track
 from tempriv.randomness import Key, Run, SeriesKey
 from tempriv.series import EMPTY
@@ -95,19 +95,15 @@ def _moved(mechanism: Mechanism, example: Example, runs: int, key: SeriesKey) ->
 
 
 def _outputs(mechanism: Mechanism, example: Example, runs: int, key: SeriesKey) -> Integers:
-    length, columns = len(example), mechanism.form.columns
-    assert columns is not None
-    rows = np.array(example, dtype=np.float64).reshape(length, columns)
-    if isinstance(mechanism.form, Places):
-        rows = mechanism.form.degrees(rows)
+    latency = mechanism.form.latency
+    total = len(example) + latency
+    taken, track = exact.to_the_end(mechanism, example, runs)
     # one long run of steps: each row has words of its own, so the series are independent
-    draw = KeyedDraw([Run(key, 0, runs * length)])
-    track = Track.fresh(mechanism, runs, length)
-    out = mechanism.perturb(np.tile(mechanism.form.to_grid(rows), (runs, 1)), draw, track)
+    out = mechanism.perturb(taken, KeyedDraw([Run(key, 0, runs * total)]), track)
     if mechanism.has_status:
         out = np.where((track.status == EMPTY)[:, None], 0, out)
         out = np.concatenate([out, track.status[:, None].astype(np.int64)], axis=1)
-    return out.reshape(runs, length, -1)
+    return np.asarray(out.reshape(runs, total, -1)[:, latency:])
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from tempriv.mechanisms.forms import Integers, Numbers, positive
 from tempriv.mechanisms.forms_curves import Smoothed, Timed
 from tempriv.mechanisms.period import (
     LARGEST_SCALE,
-    MOST_COLUMNS,
     SOURCE,
     require_window,
     time_grid,
@@ -125,7 +124,7 @@ class NoisyCurve:
 class NoisyTimes:
     """Adds noise of its own to every time stamp.
 
-    All columns are times, in the unit of ``tau``. With a ``window`` of more than one reading the
+    There is one column, of times in the unit of ``tau``. With a ``window`` of more than one reading the
     times of any so many consecutive readings are hidden together, which is what (epsilon, w,
     tau)-event privacy asks for.
 
@@ -141,7 +140,6 @@ class NoisyTimes:
     epsilon: float
     tau: float
     window: int = 1
-    columns: int = 1
     grid: Any = None
 
     causal: ClassVar[bool] = True
@@ -157,13 +155,6 @@ class NoisyTimes:
         positive("epsilon", self.epsilon)
         positive("tau", self.tau)
         require_window(self.window)
-        columns = self.columns
-        require(
-            isinstance(columns, int)
-            and not isinstance(columns, bool)
-            and 1 <= columns <= MOST_COLUMNS,
-            f"columns={columns}: must be a whole number of columns from 1 to {MOST_COLUMNS}",
-        )
         object.__setattr__(self, "grid", time_grid(self.grid, self.tau))
         require(
             self.law.scale <= LARGEST_SCALE,
@@ -173,7 +164,7 @@ class NoisyTimes:
 
     @property
     def form(self) -> Timed:
-        return Timed(values=0, times=self.columns, grid=self.grid)
+        return Timed(values=0, times=1, grid=self.grid)
 
     @property
     def unit(self) -> Timestamps:
@@ -181,7 +172,7 @@ class NoisyTimes:
 
     @property
     def law(self) -> noise.DiscreteLaplace:
-        share = Fraction(self.epsilon) / (self.window * self.columns)
+        share = Fraction(self.epsilon) / self.window
         return noise.DiscreteLaplace(widest(self.tau, self.grid) / share)
 
     @property
@@ -191,7 +182,7 @@ class NoisyTimes:
     def loss_at(self, distance: float) -> Pure:
         """What two inputs lose whose times are so far apart, those of ``window`` readings."""
         steps = widest(max(distance, 0.0), self.grid) if distance > 0 else 0
-        return Pure(float(steps * self.window * self.columns / self.law.scale))
+        return Pure(float(steps * self.window / self.law.scale))
 
     @property
     def published(self) -> Published:
@@ -206,10 +197,9 @@ class NoisyTimes:
 
     @property
     def errors(self) -> tuple[float, ...]:
-        return (self.grid * self.law.mean_magnitude,) * self.columns
+        return (self.grid * self.law.mean_magnitude,)
 
     def perturb(self, readings: Integers, draw: Draw, track: Track) -> Integers:
-        drawn = [draw(self.law, f"column {j}") for j in range(self.columns)]
-        return readings + np.stack(drawn, axis=1)
+        return readings + draw(self.law, "time")[:, None]
 
     start = start
