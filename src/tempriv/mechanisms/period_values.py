@@ -124,8 +124,8 @@ class NoisyCurve:
 class NoisyTimes:
     """Adds noise of its own to every time stamp.
 
-    There is one column, of times in the unit of ``tau``. With a ``window`` of more than one reading the
-    times of any so many consecutive readings are hidden together, which is what (epsilon, w,
+    There is one column, of times in the unit of ``tau``. With a ``window`` of more than one reading
+    the times of any so many consecutive ones are hidden together, which is what (epsilon, w,
     tau)-event privacy asks for.
 
     Guarantees:
