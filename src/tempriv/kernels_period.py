@@ -146,34 +146,140 @@ def bridge(data: Array, one: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def draw_curves(
+def _gather(
+    pool: Array, begins: Array, low: int, here: int, column: int, gaps: bool, data: Array
+) -> None:
+    """The readings of some windows side by side, a row for each place in a window."""
+    for b in range(here):
+        at = begins[low + b]
+        for i in range(data.shape[0]):
+            data[i, b] = pool[at + i, column]
+        if gaps:
+            bridge(data, b)
+
+
+@njit(cache=True, nogil=True)
+def _scatter(
+    made: Array, pool: Array, begins: Array, ends: Array, owners: Array, stops: Array, low: int,
+    here: int, column: int, gaps: bool, offset: int, kept_values: Array, points: Array,
+) -> None:  # fmt: skip
+    """Points to their rows; what is past the last row of a series' block is kept for later."""
+    for b in range(here):
+        row, stop = ends[low + b], stops[owners[low + b]]
+        for i in range(made.shape[0]):
+            point = made[i, b]
+            if gaps and math.isnan(pool[begins[low + b] + i + 1, column]):
+                point = math.nan
+            if row + i < stop:
+                points[row + i, column] = point
+            else:
+                kept_values[owners[low + b], offset + i * pool.shape[1] + column] = point
+
+
+# In the two kernels below numbers that belong together lie TOGETHER apart in one array, so that
+# loops over b need no proof that arrays do not overlap: the compiler makes them vector loops.
+
+
+@njit(cache=True, nogil=True)
+def draw_cosines(
+    pool: Array, begins: Array, ends: Array, owners: Array, stops: Array, firsts: Array,
+    ratios: Array, shares: Array, angle: float, gaps: bool, offset: int, kept_values: Array,
+    points: Array,
+) -> None:  # fmt: skip
+    """Points of curves through windows of one size: sum_k a_k cos(k angle t).
+
+    The coefficients a are ``shares`` times the window's readings; t runs from ``firsts`` +
+    ``ratios`` in steps of ``ratios``, and is 0.5 at the first reading. Cosines of readings that
+    mirror each other differ in their sign at most, so half of the shares do; sums of cosines by
+    Clenshaw 1955, two terms at a time.
+    """
+    terms, n = shares.shape
+    half, many = (n + 1) // 2, TOGETHER
+    data, a, made = np.zeros((n, many)), np.zeros((terms, many)), np.zeros((n - 2, many))
+    folded = np.zeros((2 * half, many))  # sums, then differences
+    z = np.zeros(3 * many)  # the cosine here, the one before, and twice that of a step
+    y = np.zeros(2 * many)
+    for low in range(0, begins.size, many):
+        here = min(many, begins.size - low)
+        for column in range(pool.shape[1]):
+            _gather(pool, begins, low, here, column, gaps, data)
+            for i in range(half):
+                one, other, total, gap = data[i], data[n - 1 - i], folded[i], folded[half + i]
+                middle = 0.5 if 2 * i == n - 1 else 1.0
+                for b in range(many):
+                    total[b] = middle * (one[b] + other[b])
+                    gap[b] = one[b] - other[b]
+            for k in range(terms):
+                sums, start = a[k], half * (k & 1)
+                x, first = shares[k, 0], folded[start]
+                for b in range(many):
+                    sums[b] = x * first[b]
+                for i in range(1, half):
+                    x, readings = shares[k, i], folded[start + i]
+                    for b in range(many):
+                        sums[b] += x * readings[b]
+            for b in range(here):
+                z[b] = math.cos(angle * firsts[low + b])
+                z[many + b] = math.cos(angle * (firsts[low + b] - ratios[low + b]))
+                z[2 * many + b] = 2.0 * math.cos(angle * ratios[low + b])
+            for i in range(n - 2):
+                last, out = a[terms - 1], made[i]
+                for b in range(many):
+                    x = z[b]
+                    z[b] = z[2 * many + b] * x - z[many + b]
+                    z[many + b] = x
+                    y[b] = last[b]
+                    y[many + b] = 0.0
+                k = terms - 2
+                if terms > 2 and terms % 2 == 1:
+                    sums = a[k]
+                    for b in range(many):
+                        x = y[b]
+                        y[b] = sums[b] + 2.0 * z[b] * x
+                        y[many + b] = x
+                    k -= 1
+                while k > 1:
+                    sums, further = a[k], a[k - 1]
+                    for b in range(many):
+                        x, twice = y[b], 2.0 * z[b]
+                        above = sums[b] + twice * x - y[many + b]
+                        y[b] = further[b] + twice * above - x
+                        y[many + b] = above
+                    k -= 2
+                if terms == 1:
+                    out[:] = last
+                else:
+                    sums = a[0]
+                    for b in range(many):
+                        out[b] = sums[b] + z[b] * y[b] - y[many + b]
+            _scatter(
+                made, pool, begins, ends, owners, stops, low, here, column, gaps, offset,
+                kept_values, points,
+            )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def draw_waves(
     pool: Array, begins: Array, ends: Array, owners: Array, stops: Array, firsts: Array,
     ratios: Array, real: Array, imaginary: Array, angle: float, gaps: bool, offset: int,
     kept_values: Array, points: Array,
 ) -> None:  # fmt: skip
     """Points of curves through windows of one size: Re sum_k p_k z^k at z = e^(j angle t).
 
-    The coefficients p are ``real`` + j ``imaginary`` times the window's values; t runs from
-    ``firsts`` + ``ratios`` in steps of ``ratios``. What is past the last row of a series' block is
-    kept for later.
+    The coefficients p are ``real`` + j ``imaginary`` times the window's readings; t runs as in
+    ``draw_cosines``. Sums by Horner.
     """
     terms, n = real.shape
-    width, many = pool.shape[1], TOGETHER
-    # numbers that belong together lie ``many`` apart in one array, so that the loops over b need
-    # no proof that arrays do not overlap
-    data = np.zeros((n, many))
+    many = TOGETHER
+    data, made = np.zeros((n, many)), np.zeros((n - 2, many))
     p = np.zeros((terms, 2 * many))
     z = np.zeros(4 * many)  # where the curves are read, and what that turns by
     y = np.zeros(2 * many)
     for low in range(0, begins.size, many):
         here = min(many, begins.size - low)
-        for column in range(width):
+        for column in range(pool.shape[1]):
+            _gather(pool, begins, low, here, column, gaps, data)
             for b in range(here):
-                at = begins[low + b]
-                for i in range(n):
-                    data[i, b] = pool[at + i, column]
-                if gaps:
-                    bridge(data, b)
                 z[b] = math.cos(angle * firsts[low + b])
                 z[many + b] = math.sin(angle * firsts[low + b])
                 z[2 * many + b] = math.cos(angle * ratios[low + b])
@@ -182,10 +288,10 @@ def draw_curves(
                 sums = p[k]
                 sums[:] = 0.0
                 for i in range(n):
-                    readings = data[i]
+                    x, x2, readings = real[k, i], imaginary[k, i], data[i]
                     for b in range(many):
-                        sums[b] += real[k, i] * readings[b]
-                        sums[many + b] += imaginary[k, i] * readings[b]
+                        sums[b] += x * readings[b]
+                        sums[many + b] += x2 * readings[b]
             for i in range(n - 2):
                 for b in range(many):
                     x, x2, turn, turn2 = z[b], z[many + b], z[2 * many + b], z[3 * many + b]
@@ -198,12 +304,8 @@ def draw_curves(
                         x, x2, turn, turn2 = y[b], y[many + b], z[b], z[many + b]
                         y[b] = x * turn - x2 * turn2 + sums[b]
                         y[many + b] = x * turn2 + x2 * turn + sums[many + b]
-                for b in range(here):
-                    point = y[b]
-                    if gaps and math.isnan(pool[begins[low + b] + i + 1, column]):
-                        point = math.nan
-                    row = ends[low + b] + i
-                    if row < stops[owners[low + b]]:
-                        points[row, column] = point
-                    else:
-                        kept_values[owners[low + b], offset + i * width + column] = point
+                made[i] = y[:many]
+            _scatter(
+                made, pool, begins, ends, owners, stops, low, here, column, gaps, offset,
+                kept_values, points,
+            )  # fmt: skip

@@ -44,14 +44,18 @@ class Timed:
         return self.values + self.times
 
     def to_grid(self, values: Floats) -> Integers:
+        numbers = as_bits(np.clip(values[:, : self.values], -HUGE, HUGE))
+        if not self.times:
+            return numbers
         most = LARGEST // (4 * self.finer)
-        times = np.clip(values[:, self.values :] / self.grid, -most, most)
+        times = np.clip(values[:, self.values :], -most * self.grid, most * self.grid)
         # rounded down: times less than tau apart stay within ceil(tau / grid) steps of the grid
-        steps = np.floor(times).astype(np.int64)
-        numbers = np.clip(values[:, : self.values], -HUGE, HUGE)
-        return np.concatenate([as_bits(numbers), steps], axis=1)
+        steps = np.floor(times / self.grid).astype(np.int64)
+        return np.concatenate([numbers, steps], axis=1)
 
     def from_grid(self, outputs: Integers) -> Floats:
+        if not self.times:
+            return as_numbers(outputs)
         times = outputs[:, self.values :]
         told = np.where(times == NOTHING, np.nan, times * (self.grid / self.finer))
         return np.concatenate([as_numbers(outputs[:, : self.values]), told], axis=1)

@@ -185,9 +185,11 @@ def said_of(latency: int, out: Block, pool: Block, first: Integers) -> Block:
         times = None if pool.times is None else pool.times[len(pool.times) - len(out) :]
         return replace(out, times=times)
     late = np.minimum(np.maximum(latency - starts, 0), counts)
-    rows = np.arange(len(out)) - np.repeat(np.cumsum(counts) - counts, counts)
-    said = rows >= np.repeat(late, counts)
+    said: Any = slice(int(late[0]), None) if len(late) == 1 else None
     times = None
+    if said is None or pool.times is not None:
+        rows = np.arange(len(out)) - np.repeat(np.cumsum(counts) - counts, counts)
+        said = rows >= np.repeat(late, counts) if said is None else said
     if pool.times is not None:
         times = pool.times[(rows + np.repeat(first - latency, counts))[said]]
     assert out.status is not None

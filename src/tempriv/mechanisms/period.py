@@ -277,7 +277,8 @@ class SamplingPeriod:
             f"{values.size} readings: must be those of one window in one column, {self.window + 2}",
         )
         found = basis(self.interpolation, len(values))
-        return period_theory.Spread(values, found.coefficients @ values, found.angle)
+        turned = found.waves(np.zeros(1))[0] * (found.coefficients @ values)
+        return period_theory.Spread(values, turned, found.angle)
 
     def perturb(self, readings: Integers, draw: Draw, track: Track) -> Integers:
         values, times = self._split(readings, track)

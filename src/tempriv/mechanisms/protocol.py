@@ -6,6 +6,7 @@ takes one reading, a block, or a file of ten thousand series, and gives the same
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -18,10 +19,10 @@ from tempriv.errors import DataRefusal, UsageRefusal, require
 from tempriv.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.kernels_order import Carriage
 from tempriv.mechanisms.forms import Form, Integers, Rows
-from tempriv.mechanisms.moving import Held, move_block, pool_of, said_of
+from tempriv.mechanisms.moving import PART, Held, move_block, pool_of, said_of
 from tempriv.noise import Law
 from tempriv.order_laws import Lag, Place
-from tempriv.randomness import Key, Run, Words
+from tempriv.randomness import EPOCH, Key, Run, Words
 from tempriv.series import EMPTY, Block, Flags
 from tempriv.units import Contribution, Person, Unit, WholeSeries
 
@@ -265,21 +266,32 @@ def _come_late(
         readings = np.insert(readings, ends, 0, axis=0)
         missing = np.insert(missing, ends, True, axis=0)
         runs = [Run(run.key, run.start, run.count + further) for run in runs]
-    track = Track(counts, block.starts, missing, memory, further)
-    values = mechanism.form.from_grid(mechanism.perturb(readings, KeyedDraw(runs), track))
-    gone = np.isnan(values) | (track.status == EMPTY)[:, None]
     out = Block(
-        values=np.where(gone, 0.0, values),
-        missing=gone,
+        values=np.empty(missing.shape),
+        missing=np.empty(missing.shape, dtype=np.bool_),
         ids=block.ids,
         counts=counts,
         starts=block.starts,
-        status=track.status,
+        status=np.empty(len(missing), dtype=np.int8),
     )
+    assert out.status is not None
+    # a long series in parts, so that what is worked on stays in the cache
+    cuts = [*range(0, len(block), PART if len(counts) == 1 else max(len(block), 1)), len(missing)]
+    for low, high in itertools.pairwise(cuts if len(block) else [0, len(missing)]):
+        part, last = slice(low, high), high == len(missing)
+        if len(cuts) > 2:
+            first = int(block.starts[0]) + low
+            runs = [Run(runs[0].key.at_epoch(first // EPOCH), first, high - low)]
+            counts = np.array([high - low])
+        track = Track(counts, block.starts + low, missing[part], memory, further if last else 0)
+        values = mechanism.form.from_grid(mechanism.perturb(readings[part], KeyedDraw(runs), track))
+        gone = np.isnan(values) | (track.status == EMPTY)[:, None]
+        values[gone] = 0.0
+        out.values[part], out.missing[part], out.status[part] = values, gone, track.status
     earlier = held or [None] * len(block.ids)
     behind = np.array([0 if rows is None else len(rows) for rows in earlier], dtype=np.int64)
-    first = np.cumsum(block.counts + behind) - block.counts
-    return said_of(mechanism.form.latency, out, pool_of(block, earlier), first)
+    first_rows = np.cumsum(block.counts + behind) - block.counts
+    return said_of(mechanism.form.latency, out, pool_of(block, earlier), first_rows)
 
 
 def promise(mechanism: Mechanism, key: Key) -> Guarantee | NoGuarantee:

@@ -1,10 +1,10 @@
 """Curves through the readings of a window, read at another pace.
 
-A curve is Re sum_k p_k z^k at z = e^(j angle t), t counted in readings; its coefficients p are
-linear in the readings. ``printed`` has the frequencies as the paper prints them, of which only
-the real part can be released; it meets every reading and is no interpolation between them.
-``hermitian`` takes the lower of each pair of equal frequencies, ``cosine`` repeats the window
-mirrored, so that its end does not jump back to its beginning.
+A curve is Re sum_k p_k z^k at z = e^(j angle (t + origin)), t counted in readings from the first;
+its coefficients p are linear in the readings. ``printed`` has the frequencies as the paper prints
+them, of which only the real part can be released; it meets every reading and is no interpolation
+between them. ``hermitian`` takes the lower of each pair of equal frequencies, ``cosine`` repeats
+the window mirrored, so that its end does not jump back to its beginning.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.kernels_period import bridge, bring_out, draw_curves, lay_out, put_times
+from tempriv.kernels_period import (
+    bridge,
+    bring_out,
+    draw_cosines,
+    draw_waves,
+    lay_out,
+    put_times,
+)
 from tempriv.mechanisms.forms import Floats, Integers
 from tempriv.mechanisms.forms_curves import NOTHING, as_bits
 from tempriv.mechanisms.protocol import Track
@@ -31,10 +38,16 @@ DIRECT = 160
 
 
 class Basis(NamedTuple):
-    """The coefficients of a curve through n readings as a matrix, and what z turns by."""
+    """The coefficients of a curve through n readings as a matrix, and where it is at what time."""
 
-    coefficients: Complexes  # terms x readings
+    coefficients: Complexes  # terms x readings; real for cosines
     angle: float
+    origin: float
+
+    def waves(self, times: Floats) -> Complexes:
+        """What each coefficient counts for, a row for each time."""
+        terms = np.arange(len(self.coefficients))
+        return np.asarray(np.exp(1j * self.angle * np.outer(times + self.origin, terms)))
 
 
 @functools.lru_cache(maxsize=256)
@@ -49,22 +62,19 @@ def basis(interpolation: Interpolation, n: int, waves: int | None = None) -> Bas
     k, readings = np.arange(n)[:, None], np.arange(n)[None, :]
     if interpolation == "cosine":
         shares = np.where(k == 0, 1.0, 2.0) / n
-        turned = np.exp(0.5j * math.pi * k / n)
-        coefficients = shares * np.cos(math.pi * k * (readings + 0.5) / n) * turned
-        return Basis(coefficients[:waves], math.pi / n)
+        cosines = shares * np.cos(math.pi * (k * (2 * readings + 1) % (4 * n)) / (2 * n))
+        return Basis(cosines[:waves].astype(np.complex128), math.pi / n, 0.5)
     coefficients = np.exp(-2j * math.pi * (k * readings % n) / n) / n
     if interpolation == "hermitian":
         terms = n // 2 + 1
         paired = (np.arange(terms) > 0) & (2 * np.arange(terms) < n)
         coefficients = coefficients[:terms] * np.where(paired, 2.0, 1.0)[:, None]
-    return Basis(coefficients[:waves], 2 * math.pi / n)
+    return Basis(coefficients[:waves], 2 * math.pi / n, 0.0)
 
 
 def points(found: Basis, readings: Floats, times: Floats) -> Floats:
     """The curve at some times, by its definition."""
-    p = found.coefficients @ readings
-    waves = np.exp(1j * found.angle * np.outer(times, np.arange(len(p))))
-    return np.asarray((waves @ p).real)
+    return np.asarray((found.waves(times) @ (found.coefficients @ readings)).real)
 
 
 def chirp_points(found: Basis, readings: Floats, first: float, ratio: float) -> Floats:
@@ -77,7 +87,8 @@ def chirp_points(found: Basis, readings: Floats, first: float, ratio: float) -> 
     terms, places = np.arange(len(p)), np.arange(1, n - 1)
     turn = found.angle * ratio
     room = 1 << (len(p) + n - 2).bit_length()
-    chirped = p * np.exp(1j * (found.angle * first * terms + 0.5 * turn * terms**2))
+    begin = found.angle * (first + found.origin)
+    chirped = p * np.exp(1j * (begin * terms + 0.5 * turn * terms**2))
     lags = np.arange(1 - len(p), n - 1)
     kernel = np.zeros(room, dtype=np.complex128)
     kernel[lags % room] = np.exp(-0.5j * turn * lags**2)
@@ -88,11 +99,11 @@ def chirp_points(found: Basis, readings: Floats, first: float, ratio: float) -> 
 def _coefficients(found: Basis, readings: Floats) -> Complexes:
     """What the matrix says, by a Fourier transform."""
     n, terms = len(readings), len(found.coefficients)
-    if math.isclose(found.angle, math.pi / n):
+    if found.origin:
         mirrored = np.fft.rfft(np.concatenate([readings, readings[::-1]]))[:n]
-        turned = (mirrored * np.exp(-0.5j * math.pi * np.arange(n) / n)).real / n
-        turned[0] /= 2
-        return np.asarray((turned * np.exp(0.5j * math.pi * np.arange(n) / n))[:terms])
+        cosines = (mirrored * np.exp(-0.5j * math.pi * np.arange(n) / n)).real / n
+        cosines[0] /= 2
+        return np.asarray(cosines[:terms].astype(np.complex128))
     shares = np.abs(found.coefficients[:, 0])
     return np.asarray(np.fft.fft(readings)[:terms] * shares)
 
@@ -144,28 +155,41 @@ class Windows:
         """Points at first + i ratio of each window, as bits, and the times chosen for it."""
         width = self._points.shape[1]
         gaps = bool(np.isnan(self._pool[: self._pool_end].sum()))  # finite numbers alone add up
-        for size in np.unique(self.sizes).tolist():
+        whole = self.window + 2
+        for size in (whole, *sorted(set(self.sizes[self.sizes < whole].tolist()))):
             some = np.flatnonzero(self.sizes == size)
             found = basis(interpolation, size, waves)
             if size > DIRECT:
                 self._by_chirps(found, some, firsts, ratios)
-                continue
-            draw_curves(
-                self._pool, self.begins[some], self.ends[some], self.owners[some], self._stops,
-                firsts[some], ratios[some], np.ascontiguousarray(found.coefficients.real),
-                np.ascontiguousarray(found.coefficients.imag), found.angle, gaps, self.offset,
-                self._kept, self._points,
-            )  # fmt: skip
+            else:
+                self._term_by_term(found, some, gaps, firsts + found.origin, ratios)
         put_times(
             self.ends, self.owners, self.sizes, self._stops, self.window,
             self.offset + self.window * width, chosen, self.track.memory, self._told,
             self.track.status,
         )  # fmt: skip
-        return np.concatenate([as_bits(self._points), self._told], axis=1)
+        bits = as_bits(self._points)
+        return np.concatenate([bits, self._told], axis=1) if self._told.size else bits
 
     @property
     def _pool_end(self) -> int:
         return int((self.begins + self.sizes).max(initial=0))
+
+    def _term_by_term(
+        self, found: Basis, some: Integers, gaps: bool, firsts: Floats, ratios: Floats
+    ) -> None:
+        if len(some) < len(self):
+            begins, ends, owners = self.begins[some], self.ends[some], self.owners[some]
+            firsts, ratios = firsts[some], ratios[some]
+        else:
+            begins, ends, owners = self.begins, self.ends, self.owners
+        where = self._pool, begins, ends, owners, self._stops, firsts, ratios
+        kept = found.angle, gaps, self.offset, self._kept, self._points
+        real = np.ascontiguousarray(found.coefficients.real)
+        if found.origin:
+            draw_cosines(*where, real, *kept)
+        else:
+            draw_waves(*where, real, np.ascontiguousarray(found.coefficients.imag), *kept)
 
     def _by_chirps(self, found: Basis, some: Integers, firsts: Floats, ratios: Floats) -> None:
         """One window after the other, so that no bit depends on which are worked on together."""
