@@ -315,7 +315,7 @@ def test_module_and_command_are_the_same():
 
 
 def test_words_that_belong_together_are_joined():
-    from tempriv.cli.options import join_pairs
+    from tempriv.cli.words import join_pairs
 
     words = ["release", "a", "b", "--bounds", "-1", "5", "--grid", "calendar", "d.csv", "--clip"]
     assert join_pairs(words) == [

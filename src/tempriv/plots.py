@@ -62,6 +62,11 @@ def moves(about: About) -> bool:
     return about["mechanism"][KIND] in MOVING
 
 
+def is_retimed(about: About) -> bool:
+    """Whether values were read at another time than their own, which is all that is off."""
+    return bool(about["mechanism"][KIND] == "SamplingPeriod")
+
+
 def numbers_of(values: npt.NDArray[Any]) -> Floats | None:
     """A column as numbers, NaN where missing; None if it holds anything else.
 
@@ -90,7 +95,7 @@ def bounds_of(about: About, column: int) -> Span | None:
 
 def band(about: About, column: int, values: Floats) -> tuple[Floats, Floats]:
     """The expected error: about each of a few values, or else about the bounds."""
-    if moves(about):  # there is none about values
+    if moves(about) or is_retimed(about):  # there is none about values
         return np.full(len(values), math.nan), np.full(len(values), math.nan)
     error, bounds = about["expected_error"][column]["error"], bounds_of(about, column)
     if len(values) <= FEW or bounds is None:

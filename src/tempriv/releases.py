@@ -46,6 +46,11 @@ NOT_PROTECTED_OF_MOVED = (
     "the time steps of each series",
     "how many readings are missing, but not which: they are moved like all others",
 )
+NOT_PROTECTED_OF_RETIMED = (
+    "the values: they lie on the curve through the readings, and whoever knows a few readings can "
+    "work out the others; where readings stay the same they are published as they are",
+    "when something happened: a reading that was moved in time by itself is told apart for certain",
+)
 NOT_PROTECTED_OF_COUNTS = (
     "the time steps and the columns: they were declared, not taken from the data",
     "what was counted, and how much one person could add to it at most",
@@ -155,6 +160,8 @@ def _nullable(kind: pa.DataType) -> str:
 
 def not_protected(about: dict[str, Any]) -> list[str]:
     """What a release says that it does not protect."""
+    if about["mechanism"][spec.KIND] == "SamplingPeriod":
+        return [*NOT_PROTECTED_OF_RETIMED, *NOT_PROTECTED]
     if "types" in about["columns"]:
         return [NOT_PROTECTED_OF_MOVED[0], *_reach(about), *NOT_PROTECTED_OF_MOVED[1:]]
     return list(NOT_PROTECTED_OF_COUNTS if about.get("counted") else NOT_PROTECTED)
@@ -173,6 +180,8 @@ def _reach(about: dict[str, Any]) -> list[str]:
     elif made.get("latency") is not None:
         steps = made["latency"]
         said.append(f"that each value was read at most {steps} time steps from where it is shown")
+    if made[spec.KIND] == "Backward":
+        said.append("that a row marked repeated was not read in its own time step, but before")
     if promised == "SlotOrigin":
         said.append("what several rows together tell of the order: each by itself is protected")
     elif promised == "Swap":

@@ -18,7 +18,7 @@ from tempriv.clock import describe_step, describe_tick
 from tempriv.errors import Refusal, require
 from tempriv.files import follow_umask, write_durably
 from tempriv.guarantees import Guarantee, NoGuarantee, Pure
-from tempriv.plots import About, bounds_of, kind_of, moves, shown
+from tempriv.plots import About, bounds_of, is_retimed, kind_of, moves, shown
 from tempriv.releases import ledger_sentence
 from tempriv.report_samples import PrivateSample, PublicSample
 from tempriv.report_trust import BAND, MOST_PICTURED, average, done, items, lasts, percent, trust
@@ -196,7 +196,7 @@ def _pictures(about: About, sample: PublicSample | PrivateSample) -> str:
     if kind == "numbers":
         keys += [("bound", "bounds")] if bounds_of(about, 0) is not None else []
         band = BAND.get(about["mechanism"][KIND], "± expected error")
-        keys += [] if private else [("band", band)]
+        keys += [] if private or is_retimed(about) else [("band", band)]
     if kind == "alerts":
         keys = [("released dot", "released alert")]
         beside = [("private", "private"), ("bound", "threshold")]

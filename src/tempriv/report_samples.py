@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from tempriv.mechanisms.counting import RunningCount
 from tempriv.mechanisms.forms import Choices, Places, Rows
-from tempriv.mechanisms.moving import together
+from tempriv.mechanisms.moving import pool_of, together
 from tempriv.mechanisms.protocol import Mechanism
 from tempriv.mechanisms.sparse import SparseVector
 from tempriv.plots import Floats, Trace, numbers_of, trace_of
@@ -97,6 +97,7 @@ class PrivateSample:
         columns = self.form.columns or 0
         self.sums = np.zeros((1, columns))  # so far, of the series at hand
         self.private, self.released = Excerpt(), Excerpt()
+        self.earlier: Block | None = None  # the last readings of the series at hand
         self.rows = 0
         self.compared, self.moved = np.zeros((2, columns), np.int64)
         self.magnitude, self.shift, self.square = np.zeros((3, columns))
@@ -107,6 +108,9 @@ class PrivateSample:
         if isinstance(self.form, Rows):
             self._watch_moved(private, released)
             return
+        if self.form.latency:
+            self.private.add(private)
+            private = self._read_then(private, released)
         there = ~(private.missing | released.missing)
         reading, after = (np.where(there, block.values, 0.0) for block in (private, released))
         before = reading
@@ -115,7 +119,8 @@ class PrivateSample:
         elif isinstance(self.mechanism, RunningCount):
             before = self._running(private)
             private = replace(private, values=before)
-        self.private.add(private)
+        if not self.form.latency:
+            self.private.add(private)
         self.released.add(released)
         if isinstance(self.form, Places):
             apart = (self.form.to_grid(after) - self.form.to_grid(before)) * self.form.grid
@@ -132,6 +137,26 @@ class PrivateSample:
         self.magnitude += size.sum(axis=0, where=there)
         self.shift += apart.sum(axis=0, where=there)
         self.square += (apart**2).sum(axis=0, where=there)
+
+    def _read_then(self, private: Block, released: Block) -> Block:
+        """The readings of the steps that came out, which may have come in with earlier blocks."""
+        earlier: list[Block | None] = [
+            self.earlier if i == 0 and start else None for i, start in enumerate(private.starts)
+        ]
+        private = replace(private, times=None)
+        pool = pool_of(private, earlier)
+        behind = np.array([0 if rows is None else len(rows) for rows in earlier], dtype=np.int64)
+        first = np.cumsum(private.counts + behind) - private.counts  # of the block, in the pool
+        steps = np.arange(len(released)) - np.repeat(
+            np.cumsum(released.counts) - released.counts - released.starts, released.counts
+        )
+        rows = steps + np.repeat(first - private.starts, released.counts)
+        if private.ids:
+            last = private.part(len(private.ids) - 1, len(private.ids))
+            whole = pool_of(last, earlier[-1:])
+            keep = slice(max(0, len(whole.values) - self.form.latency), None)
+            self.earlier = replace(last, values=whole.values[keep], missing=whole.missing[keep])
+        return replace(released, values=pool.values[rows], missing=pool.missing[rows])
 
     def _watch_moved(self, private: Block, released: Block) -> None:
         self.private.add(private)

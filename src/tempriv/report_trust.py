@@ -13,7 +13,7 @@ from html import escape
 from tempriv import mechanisms
 from tempriv.clock import describe_step
 from tempriv.mechanisms.sparse import SparseVector
-from tempriv.plots import About, bounds_of, kind_of, shown
+from tempriv.plots import About, bounds_of, is_retimed, kind_of, shown
 from tempriv.report_samples import PrivateSample, PublicSample
 from tempriv.spec import KIND
 
@@ -46,6 +46,11 @@ DONE = {
     "RunningCount": "each is the sum of all readings of its series so far, with random noise",
     "SparseVector": "each says only whether a reading was at or above a threshold, and random "
     "noise was added to both before they were compared",
+    "SamplingPeriod": "they were read again, a window at a time, at a noisy pace from the curve "
+    "through the originals",
+    "NoisyCurve": "random noise was added to each of them, and smooth curves were drawn through "
+    "what came of that",
+    "NoisyTimes": "they are times, and random noise was added to each of them",
     "MemoizedResponse": "for each answer another or the same was drawn at random, once, and that "
     "one is reported from then on",
 }
@@ -62,6 +67,10 @@ EXPLAINED = {
     "the column",
     "FourierPerturbation": "Expected errors by noise, in the unit of the column",
     "RunningCount": "Expected errors of sums, in the unit of the column",
+    "SamplingPeriod": "How far released values are from their place in time, on average, in the "
+    "unit of the period",
+    "NoisyCurve": "Expected errors of values before they are smoothed, in the unit of the column",
+    "NoisyTimes": "Expected errors in the unit of the times",
 }
 ONE = {
     **dict.fromkeys(REPEATING, "one fresh value"),
@@ -79,6 +88,12 @@ BESIDES = {
     "FourierPerturbation": "The waves are smooth: what comes and goes quickly, such as a peak of "
     "one step, is not in them, and what it adds to the error is not in these numbers. Errors of "
     "neighbouring values go together: averages over them are hardly better than one.",
+    "SamplingPeriod": "How far that moves a value depends on how fast the readings change: where "
+    "they stay the same, nothing moves. Errors of one window go together.",
+    "NoisyCurve": "Curves take off noise where readings change slowly, and peaks along with it: "
+    "what that adds to the error, or saves, depends on the data. Errors of neighbouring values go "
+    "together.",
+    "NoisyTimes": "Times that come out in another order than they were read are no mistake.",
     "RunningCount": "Each value is the sum of all readings of its series so far. Where sums fall "
     "although readings cannot be negative, that is the noise and no mistake. What came between two "
     "steps is the difference of their sums, which has an error of its own.",
@@ -190,7 +205,7 @@ def _explained(about: About) -> str:
     name, bounds = about["mechanism"][KIND], bounds_of(about, 0)
     said = EXPLAINED.get(name, EXPLAINED["numbers"])
     said += "" if bounds is None else "; below them, their part of the range between the bounds"
-    if name == "RunningCount":
+    if name in ("RunningCount", "SamplingPeriod", "NoisyTimes"):
         return f"{said}. {BESIDES[name]}"
     outside = "below zero" if bounds is None else "outside the bounds"
     why = ", or every average would be shifted" if _averages(about) else ""
@@ -315,7 +330,9 @@ def _measured(about: About, sample: PrivateSample) -> str:
         doubtful = f" ± {shown(doubt, 2)}" if _averages(about) else ""
         rows.append([
             escape(expected["column"]),
-            "–" if kind == "alerts" else f"{shown(scale * expected['error'])}{unit}",
+            "–"
+            if kind == "alerts" or is_retimed(about)
+            else f"{shown(scale * expected['error'])}{unit}",
             f"{shown(scale * size)}{unit}",
             "–" if told else f"{bias:+,.{places}f}{doubtful}{unit}",
             f"{n:,}<small>{percent(n / max(sample.rows, 1))} of rows</small>",
@@ -332,7 +349,7 @@ def _measured(about: About, sample: PrivateSample) -> str:
         compared = "Error: of released value minus reading, the root of the mean square."
     beside = ", ± one standard error" if _averages(about) else ""
     shift = "" if told else f" Bias: the mean of that difference{beside}."
-    if kind != "categories":
+    if "bounds" in about["mechanism"]:
         shift += (
             " Readings outside the bounds were moved to the nearest one before noise was added."
         )

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from tempriv import spec
-from tempriv.errors import LedgerRefusal, StateRefusal, UsageRefusal, require
+from tempriv.errors import DataRefusal, LedgerRefusal, StateRefusal, UsageRefusal, require
 from tempriv.files import write_durably
 from tempriv.lines import Lines, Reading
 from tempriv.mechanisms.forms import Integers, Rows
@@ -32,6 +32,7 @@ from tempriv.mechanisms.stream import Seen, held_rows, packed, remembered
 from tempriv.randomness import EPOCH, Run, SeriesKey, new_id
 from tempriv.series import Block
 from tempriv.stream_files import Keyring, Recent, Sink
+from tempriv.units import TIME
 
 MAGIC = b"tempriv stream 3\n"
 
@@ -203,6 +204,15 @@ class LineStream:
         """Whether a reading is later than all of its series; earlier ones are passed over."""
         place = self.places.get(reading.series)
         if place is None or place.last is None or reading.tick > place.last:
+            require(
+                place is None
+                or place.last is None
+                or reading.tick == place.last + 1
+                or not isinstance(self.mechanism.unit, TIME),
+                "a time that is not the number of its reading (0, 1, 2, ...): times are published "
+                "as they are, and others would tell what is to be hidden",
+                DataRefusal,
+            )
             if place is None:
                 key = self.ring.chain(reading.series)
                 seen = Seen(self.ring.marks[reading.series])

@@ -180,12 +180,20 @@ def _status(table: pa.Table, about: dict[str, Any], mechanism: Any) -> list[Chec
     values = [np.asarray(table.column(one).to_numpy()) for one in about["columns"]["values"]]
     numbers = np.stack(values, axis=1).astype(np.float64)
     new = np.diff(_series(table, about), prepend=-1) != 0
+    if mechanism.form.latency:
+        return [Check(what, _ends_are_empty(known, new), found)]
     if isinstance(mechanism, SparseVector):
         bits = numbers[:, 0]
         good = bool(np.isin(bits[~np.isnan(bits)], (0.0, 1.0)).all())
         checks = [Check("every alert is 0 or 1", good, f"{int(np.nansum(bits == 1)):,} alerts")]
         return [*checks, Check(what, _ends(bits, known, new, mechanism.most), found)]
     return [Check(what, _repeats(numbers, known, new), found)]
+
+
+def _ends_are_empty(status: Integers, new: Any) -> bool:
+    """Curves have their ends on the first and the last row of a series, which do not come out."""
+    last = np.append(new[1:], True)[: len(new)]
+    return bool(((status == EMPTY) == (new | last)).all() and (status != REPEATED).all())
 
 
 def _series(table: pa.Table, about: dict[str, Any]) -> Integers:

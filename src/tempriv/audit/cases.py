@@ -115,12 +115,21 @@ def alphabet_of(mechanism: Mechanism) -> tuple[Hashable, ...]:
 
 def _times_of(mechanism: Any, unit: Timestamps | Pace) -> tuple[Hashable, ...]:
     """Rows of the same values, at times as far apart as the unit covers; usual steps first."""
+    coarse = power_of_two_below(unit.tau)
     if isinstance(unit, Timestamps):
-        return 0.0, unit.tau
-    values = (1.0,) * mechanism.columns
+        return _far_apart(0.0, unit.tau, coarse)
     usual = (mechanism.period,) if unit.shift is None else (0.0, mechanism.period)
-    late = tuple(time + limit for time, limit in zip(usual, unit.limits, strict=True))
-    return (*values, *usual), (*values, *late)
+    times = [_far_apart(t, limit, coarse) for t, limit in zip(usual, unit.limits, strict=True)]
+    return tuple(((1.0,) * mechanism.columns + both) for both in zip(*times, strict=True))
+
+
+def _far_apart(time: float, limit: float, grid: float) -> tuple[float, float]:
+    """Two times from there on that a grid, or a finer one, puts as far apart as it ever does."""
+    high = grid * math.ceil((time + limit) / grid)
+    low = high - limit
+    while Fraction(high) - Fraction(low) > Fraction(limit):
+        low = math.nextafter(low, math.inf)
+    return low, high
 
 
 def _retimed_pairs(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tempriv.cli.options import join_pairs
+from tempriv.cli.words import join_pairs
 from tempriv.errors import Refusal
 from tempriv.version import VERSION
 

@@ -12,8 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
-from tempriv.cli import app, options, recipes
-from tempriv.cli.options import Choice, Json, KeySeed
+from tempriv.cli import app, recipes
+from tempriv.cli.choosing import MECHANISMS, PLACES, Choice, with_choice
+from tempriv.cli.options import Json, KeySeed
 from tempriv.errors import require
 
 HELP = (
@@ -52,7 +53,7 @@ def _audit(
     from tempriv.randomness import Key
 
     name = choice.mechanism
-    require(name in options.MECHANISMS, f"{name}: must be one of {', '.join(options.MECHANISMS)}")
+    require(name in MECHANISMS, f"{name}: must be one of {', '.join(MECHANISMS)}")
     by_rho = recipes.RECIPES[name].noise != "laplace"
     require(
         choice.epsilon is not None or choice.rho is not None,
@@ -60,7 +61,9 @@ def _audit(
     )
     require(steps is None or steps >= 1, f"--steps {steps}: must be >= 1")
     columns = max(len(choice.bounds or ()), len(choice.categories or ()), 1)
-    choice.value = ["value"] * (2 if name in options.PLACES else columns)
+    choice.value = ["value"] * (2 if name in PLACES else columns)
+    if "pace" in recipes.RECIPES[name].takes:
+        choice.pace, choice.late = "step", None if choice.shift is None else "late"
     mechanism = choice.make(max_series_per_person)
     found: dict[str, Any] = {}
     small = None if statistical else cases.small_case(mechanism, steps)
@@ -173,7 +176,7 @@ def _progress(total: int | None) -> Iterator[Callable[[int], None]]:
 def _by_name(command: Callable[..., None]) -> Callable[..., None]:
     """The mechanism as an argument instead of an option."""
     parameters = inspect.signature(command).parameters
-    shown = typer.Argument(metavar="NAME", help=f"One of {', '.join(options.MECHANISMS)}.")
+    shown = typer.Argument(metavar="NAME", help=f"One of {', '.join(MECHANISMS)}.")
     name = parameters["mechanism"].replace(annotation=Annotated[str, shown])
     others = [one for one in parameters.values() if one.name != "mechanism"]
 
@@ -186,4 +189,4 @@ def _by_name(command: Callable[..., None]) -> Callable[..., None]:
 
 
 # there is no table, so nothing is asked about one
-app.command(help=HELP)(_by_name(options.with_choice(_audit, ("value", "time", "series"))))
+app.command(help=HELP)(_by_name(with_choice(_audit, ("value", "time", "series", "pace", "late"))))

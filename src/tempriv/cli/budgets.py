@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempriv.cli import budget, options
+from tempriv.cli.choosing import make_contribution, make_unit
 from tempriv.cli.options import Json, LedgerOption
 from tempriv.cli.screen import table
 from tempriv.errors import UsageRefusal, require
@@ -112,7 +113,7 @@ def create(
     require(metres is None or unit == "near", "--metres goes with --unit near")
     if unit == "person":
         require(max_series_per_person is None, "--max-series-per-person: not for --unit person")
-        covered = options.make_contribution(window, length, per_step or 1, total, signed)
+        covered = make_contribution(window, length, per_step or 1, total, signed)
     elif unit == "near":
         require(metres is not None, "--unit near needs --metres")
         covered = Near(metres or 0)
@@ -123,7 +124,7 @@ def create(
         require(block is not None and window is None, "--unit block needs --block, and no --window")
         covered = BlockSwap(block or 0, offset or 0)
     else:
-        covered = options.make_unit(unit, window, length, max_series_per_person)
+        covered = make_unit(unit, window, length, max_series_per_person)
     with Ledger.create(ledger or default_path()) as book:
         book.create_dataset(
             _name(dataset), unit=covered, epsilon=epsilon, delta=delta, replace=replace

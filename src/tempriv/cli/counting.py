@@ -7,7 +7,8 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from tempriv.cli import app, options, recipes
+from tempriv.cli import app, recipes
+from tempriv.cli.choosing import Choice, with_choice
 from tempriv.cli.handing_out import (
     Force,
     HandOut,
@@ -17,15 +18,17 @@ from tempriv.cli.handing_out import (
     Source,
     TargetError,
 )
-from tempriv.cli.options import Choice, Dataset, Json, KeySeed, LedgerOption, NoLedger, NotPrivate
+from tempriv.cli.options import Dataset, Json, KeySeed, LedgerOption, NoLedger, NotPrivate
+from tempriv.cli.words import names, pair
 from tempriv.errors import require
 
 # what counts are asked about instead, or have from how they were counted
 ASKED_OTHERWISE = (
     *("value", "time", "series", "bounds", "categories", "resolution", "unit", "length"),
     *("per_column", "origin", "metres", "epsilon_instant"),
-    # what is moved in time is not counted
-    *("free_slots", "block", "offset", "latency", "order_noise"),
+    # what is moved in time, or drawn as a curve, is not counted
+    *("free_slots", "block", "offset", "latency", "order_noise", "tau", "period", "pace", "late"),
+    *("shift", "interpolation", "clamp", "span", "waves"),
 )
 
 HELP = (
@@ -161,10 +164,10 @@ def count(
         "start": start,
         "end": end,
         "sum": sum,
-        "bounds": None if bounds is None else options.pair("--bounds", bounds),
+        "bounds": None if bounds is None else pair("--bounds", bounds),
         "resolution": resolution,
         "by": by,
-        "categories": None if categories is None else options.names(categories),
+        "categories": None if categories is None else names(categories),
         "max_per_person": max_per_person,
         "max_per_step": max_per_step,
         "each": _part(unit, choice.window),
@@ -200,5 +203,5 @@ def _part(unit: str, window: int | None) -> Any:
     return Window(window or 0) if unit == "window" else Event() if unit == "event" else None
 
 
-command = functools.partial(options.with_choice, without=ASKED_OTHERWISE)(count)
+command = functools.partial(with_choice, without=ASKED_OTHERWISE)(count)
 app.command("count", help=HELP, epilog=EXAMPLE)(command)

@@ -28,8 +28,8 @@ class Recipe:
     """How options become a mechanism.
 
     ``kind`` is its class and ``budget`` the field that the budget goes to, where that is not rho.
-    Gaussian noise is bought by rho, or by epsilon with delta. What ``moves`` readings in time looks
-    at no value, and its own parameters say what is protected.
+    Gaussian noise is bought by rho, or by epsilon with delta. Of what works on times ``moves`` says
+    what it does to them; its own parameters say what is protected.
     """
 
     kind: str
@@ -39,11 +39,16 @@ class Recipe:
     noise: Noise = "laplace"
     budget: str = "epsilon"
     counts: bool = True  # whether counts of people can go through it
-    moves: bool = False
+    moves: str = ""
 
 
-def _moves(kind: str, needs: tuple[str, ...], takes: tuple[str, ...] = ()) -> Recipe:
-    return Recipe(kind, needs, takes, (), counts=False, moves=True)
+def _moves(
+    kind: str,
+    needs: tuple[str, ...],
+    takes: tuple[str, ...] = (),
+    how: str = "moves readings in time and keeps their values as they are",
+) -> Recipe:
+    return Recipe(kind, needs, takes, (), counts=False, moves=how)
 
 
 def _stream(kind: str) -> Recipe:
@@ -89,12 +94,23 @@ RECIPES: dict[str, Recipe] = {
     "dual-threshold": _moves("DualThreshold", ("window",), ("free_slots",)),
     "block-shuffle": _moves("BlockShuffle", ("block",), ("offset",)),
     "noisy-order": _moves("NoisyOrder", ("window",), ("latency", "order_noise")),
+    "sampling-period": _moves(
+        "SamplingPeriod",
+        ("window", "tau"),
+        ("period", "pace", "shift", "late", "interpolation", "clamp", "resolution"),
+        "reads values again at a noisy pace",
+    ),
+    "noisy-curve": Recipe("NoisyCurve", ("bounds", "span"), ("waves", "resolution"), counts=False),
+    "noisy-times": _moves(
+        "NoisyTimes", ("tau",), ("window", "resolution"), "adds noise to a column of times"
+    ),
 }
 FIELDS = {
     "alerts": "most",
     "resolution": "grid",
     "free_slots": "threshold",
     "order_noise": "noise",
+    "span": "window",
 }
 """The fields that options fill, where they have another name."""
 
@@ -132,7 +148,7 @@ def _why_not(one: str, recipe: Recipe) -> str:
         return ""
     if one == "threshold" and "free_slots" in recipe.takes:
         return ": it is a value to alert at; the number of slots to choose from is --free-slots"
-    return ", which moves readings in time and keeps their values as they are"
+    return f", which {recipe.moves}"
 
 
 def require_unit(name: str, unit: str | None) -> None:
@@ -199,7 +215,7 @@ def require_budget(
         require(value is None or known, f"{one}: for --mechanism {' or '.join(others)} only")
     require(
         target_error is None or not recipe.moves,
-        f"--target-error: not for --mechanism {name}, which leaves values exact; give --epsilon",
+        f"--target-error: not for --mechanism {name}, which {recipe.moves}; give --epsilon",
     )
     require(rho is None or delta is None, "--delta goes with --epsilon, not with --rho")
     require(

@@ -8,6 +8,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from tempriv.cli import app, options
+from tempriv.cli.choosing import Choice, with_choice
 from tempriv.cli.handing_out import (
     Force,
     HandOut,
@@ -17,7 +18,7 @@ from tempriv.cli.handing_out import (
     Source,
     TargetError,
 )
-from tempriv.cli.options import Choice, Dataset, Json, KeySeed, LedgerOption, NoLedger, NotPrivate
+from tempriv.cli.options import Dataset, Json, KeySeed, LedgerOption, NoLedger, NotPrivate
 from tempriv.errors import require
 
 EXAMPLE = """
@@ -29,7 +30,7 @@ EXAMPLE = """
 
 
 @app.command(epilog=EXAMPLE)
-@options.with_choice
+@with_choice
 def release(
     choice: Choice,
     source: Source,
@@ -96,7 +97,7 @@ def release(
     )
     table = Series(
         source,
-        values=tuple(choice.value),
+        values=choice.columns,
         time=choice.time,
         series=choice.series,
         person=person,

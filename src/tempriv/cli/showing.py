@@ -10,7 +10,9 @@ from typing import Annotated, Any
 import typer
 
 from tempriv.cli import app, options
+from tempriv.cli.choosing import with_choice
 from tempriv.cli.options import Json, LedgerOption, NoLedger
+from tempriv.cli.words import join_pairs
 from tempriv.errors import Refusal, require
 
 PERSON = "--max-per-step 1 --max-per-person 10"
@@ -107,6 +109,21 @@ GUIDE: dict[str, tuple[str, str, str | None]] = {
         "--epsilon 4 --window 10 --value pulse",
         None,
     ),
+    "sampling-period": (
+        "numbers read again at a noisy pace; hides how fast readings followed, and no value",
+        "--epsilon 1 --window 8 --tau 15 --period 15 --pace seconds --value speed",
+        None,
+    ),
+    "noisy-curve": (
+        "numbers, noise on each of them and then a smooth curve through a few at a time",
+        "--epsilon 1 --bounds 0 5 --span 22 --value kwh",
+        None,
+    ),
+    "noisy-times": (
+        "a column of times, each hidden among those nearby",
+        "--epsilon 1 --tau 60 --value seconds",
+        None,
+    ),
     "backward": (
         "exact rows, at each step one of the last few; some twice, some never (a baseline)",
         "--epsilon 5 --window 20 --value pulse",
@@ -129,6 +146,7 @@ def mechanisms(
     """What can be done to values, and what each promises."""
     from tempriv import spec
     from tempriv.guarantees import NoGuarantee
+    from tempriv.units import ORDER, TIME
 
     require(name is None or name in GUIDE, f"{name}: must be one of {', '.join(GUIDE)}")
     chosen = [one for one in GUIDE if name in (None, one)]
@@ -142,7 +160,7 @@ def mechanisms(
                 "usage": usage,
                 "guarantee": spec.encode(example.guarantee),
                 "published": spec.encode(example.published),
-                **({"losses": _losses(example)} if hasattr(example, "loss_at") else {}),
+                **({"losses": _losses(example)} if isinstance(example.unit, ORDER) else {}),
             }
         print(json.dumps(told))
         return
@@ -159,12 +177,14 @@ def mechanisms(
     print(f"  published  {example.published.sentence}")
     print(f"  error      {example.errors[0]:.4g} ({example.error_name}) in the example")
     asked = " --not-private" if isinstance(example.guarantee, NoGuarantee) else ""
-    command = f"tempriv release IN.csv OUT.csv --mechanism {name} {usage} --time time{asked}"
+    # times are published as they are, so where they are a secret there is no column of them
+    times = "" if isinstance(example.unit, TIME) else " --time time"
+    command = f"tempriv release IN.csv OUT.csv --mechanism {name} {usage}{times}{asked}"
     print(f"  example    {command}")
     if counting is not None:
         command = f"tempriv count EVENTS.csv OUT.csv --mechanism {name} {counting} {OF_EVENTS}"
         print(f"  of people  {command}")
-    if hasattr(example, "loss_at"):
+    if isinstance(example.unit, ORDER):
         _print_losses(example)
 
 
@@ -203,8 +223,8 @@ def _example(name: str, usage: str) -> Any:
     """The mechanism that a line of options makes, by way of the options themselves."""
     made: list[Any] = []
     command = typer.Typer()
-    command.command()(options.with_choice(lambda choice: made.append(choice.make())))
-    arguments = [f"--mechanism={name}", *options.join_pairs(usage.split())]
+    command.command()(with_choice(lambda choice: made.append(choice.make())))
+    arguments = [f"--mechanism={name}", *join_pairs(usage.split())]
     command(arguments, standalone_mode=False)
     return made[0]
 

@@ -12,7 +12,8 @@ from typing import Annotated, Any, cast
 import typer
 
 from tempriv.cli import app, options
-from tempriv.cli.options import Choice, Dataset, KeySeed, LedgerOption, NoLedger, NotPrivate
+from tempriv.cli.choosing import Choice, with_choice
+from tempriv.cli.options import Dataset, KeySeed, LedgerOption, NoLedger, NotPrivate
 from tempriv.errors import require
 
 CHUNK = 1 << 20
@@ -27,7 +28,7 @@ EXAMPLE = """
 
 
 @app.command(epilog=EXAMPLE)
-@options.with_choice
+@with_choice
 def stream(
     choice: Choice,
     form: Annotated[
@@ -69,7 +70,7 @@ def stream(
     name = dataset or ("standard input" if state is None else state.name)
     lines = Lines(
         cast(Any, form),
-        choice.value,
+        list(choice.columns),
         choice.time,
         choice.series,
         chosen.form.categories,

@@ -85,6 +85,13 @@ class Passage:
             "counts of several groups are columns of one table, not series: a person may be in "
             "more than one of them, and the promise is for all of them together",
         )
+        require(
+            not isinstance(mechanism.unit, units.TIME)
+            or series.time is None
+            or series.grid == "regular",
+            f"the time column {series.time!r} is published as it is, and would tell what is to be "
+            "hidden: leave it out, or give the number of the reading (0, 1, 2, ...) instead",
+        )
         self.kept_key = key is not None
         key = key or Key.generate()
         self.series, self.mechanism, self.key, self.watch = series, mechanism, key, watch
