@@ -20,7 +20,7 @@ from tempriv.guarantees import Guarantee, NoGuarantee
 from tempriv.ledger_file import LedgerFile, create_file, open_file
 from tempriv.ledger_file import default_path as default_path
 from tempriv.ledger_sums import Near, Sums
-from tempriv.scopes import EARLIEST, LATEST, Share
+from tempriv.scopes import EARLIEST, LATEST, Share, anywhere
 from tempriv.scopes import Scope as Scope
 from tempriv.totals import (
     NO_BOUND,
@@ -207,6 +207,11 @@ class Ledger:
         """
         require(0 < epsilon < math.inf, f"epsilon={epsilon}: a limit must be a number > 0")
         require(0 <= delta < 1, f"delta={delta}: must be >= 0 and < 1")
+        require(
+            anywhere(unit) == unit,
+            f"unit={unit!r}: must be for windows wherever they begin (aligned=False), since those "
+            "of several releases begin at unlike readings",
+        )
         with self._file.writing():
             # one text for equal units, so that each has one limit
             dataset, text = self._ensure(name), spec.canonical(unit).decode()
@@ -323,7 +328,7 @@ class Ledger:
             charges = sum(count for _, count in counted)
             totals = [limit.total for limit in limits]
             if not limits:
-                charged = [one.unit for one in promises if isinstance(one, Guarantee)]
+                charged = [anywhere(one.unit) for one in promises if isinstance(one, Guarantee)]
                 totals = [
                     unlimited(self._sums.recorded(number, unit)[1], unit)
                     for unit in dict.fromkeys(charged)

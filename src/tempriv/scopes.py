@@ -45,6 +45,11 @@ def reach(unit: units.Unit) -> int | None:
     return unit.length - 1 if isinstance(unit, units.Window) else None
 
 
+def anywhere(unit: units.Unit) -> units.Unit:
+    """The unit as it adds up over several releases: windows of the pace begin wherever."""
+    return unit.anywhere() if isinstance(unit, units.Pace) else unit
+
+
 def moments(unit: units.Unit) -> int:
     """At how many moments two neighbours can differ: a person's series may change at unlike ones.
 

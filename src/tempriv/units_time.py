@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -119,10 +119,10 @@ class Timestamps:
 class Pace:
     """How fast the readings of one window followed each other: each step within ``tau``.
 
-    Windows are aligned: the first holds rows 1 to ``window``, the next as many after that; the
-    step before row 0 is in none. With ``shift``, each row also has a shift before its step, by
-    which it was late for its place on the public grid; shifts differ by at most so much. Values by
-    index are the same, and are not protected.
+    Windows are ``aligned``: the first holds rows 1 to ``window``, the next as many after that; the
+    step before row 0 is in none. Otherwise a window begins at any row after that. With ``shift``,
+    each row also has a shift before its step, by which it was late for its place on the public
+    grid; shifts differ by at most so much. Values by index are the same, and are not protected.
 
     >>> unit = Pace(tau=1.0, window=2)
     >>> unit.are_neighbours(((7, 1.0), (8, 1.0), (9, 1.0)), ((7, 1.0), (8, 2.0), (9, 0.5)))
@@ -134,12 +134,19 @@ class Pace:
     tau: float
     window: int
     shift: float | None = None
+    aligned: bool = True
 
     def __post_init__(self) -> None:
         _duration("tau", self.tau)
         _length(self.window)
         if self.shift is not None:
             _duration("shift", self.shift)
+        require(
+            isinstance(self.aligned, (bool, int)) and self.aligned in (0, 1),
+            f"aligned={self.aligned}: must be True or False",
+        )
+        # a ledger writes truth values as numbers, so that equal units are one text
+        object.__setattr__(self, "aligned", bool(self.aligned))
 
     @property
     def readings(self) -> int:
@@ -153,25 +160,38 @@ class Pace:
     @property
     def sentence(self) -> str:
         late = "" if self.shift is None else f", and how late they were within {self.shift:g}"
+        what = f"one window of {self.window} readings"
+        if not self.aligned:
+            what = f"{self.window} readings in a row"
         return (
-            f"the pace of any one window of {self.window} readings (the time from one to the next "
-            f"within {self.tau:g}{late}), but no value of them"
+            f"the pace of any {what} (the time from one to the next within {self.tau:g}{late}), "
+            "but no value of them"
         )
 
     def neighbours(self, example: Example, alphabet: Sequence[Hashable]) -> Iterator[Example]:
-        for start in range(1, len(example), self.window):
+        seen = set()
+        for start in range(1, len(example), self.window if self.aligned else 1):
             rows = range(start, min(start + self.window, len(example)))
-            yield from _retimed(example, rows, alphabet, self.limits)
+            for other in _retimed(example, rows, alphabet, self.limits):
+                if other not in seen:
+                    seen.add(other)
+                    yield other
 
     def are_neighbours(self, one: Example, other: Example) -> bool:
         if len(one) != len(other):
             return False
         changed = [i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
-        return not changed or (
-            changed[0] >= 1
-            and (changed[0] - 1) // self.window == (changed[-1] - 1) // self.window
-            and all(_moved(one[i], other[i], self.limits) for i in changed)
-        )
+        if not changed or changed[0] == 0:
+            return not changed
+        first, last = changed[0] - 1, changed[-1] - 1
+        together = first // self.window == last // self.window
+        if not self.aligned:
+            together = last - first < self.window
+        return together and all(_moved(one[i], other[i], self.limits) for i in changed)
+
+    def anywhere(self) -> Pace:
+        """As it must be counted over several releases, whose windows may begin at unlike rows."""
+        return replace(self, aligned=False)
 
 
 TIME = (Timestamps, Pace)
@@ -184,6 +204,8 @@ def time_steps(have: Any, want: Any) -> int | None:
 
     >>> time_steps(Pace(1.0, window=4), Pace(2.5, window=8))
     6
+    >>> time_steps(Pace(1.0, window=4), Pace(1.0, window=4).anywhere())
+    2
     """
     if isinstance(have, Timestamps) and isinstance(want, Timestamps):
         return _times(want.tau, have.tau) * -(-want.window // have.window)
@@ -193,7 +215,7 @@ def time_steps(have: Any, want: Any) -> int | None:
         links = _times(want.tau, have.tau)
         if want.shift is not None and have.shift is not None:
             links = max(links, _times(want.shift, have.shift))
-        return links * _touched(have.window, want.window)
+        return links * _touched(have, want)
     return None
 
 
@@ -201,10 +223,12 @@ def _times(want: float, have: float) -> int:
     return math.ceil(Fraction(want) / Fraction(have))
 
 
-def _touched(have: int, want: int) -> int:
-    """How many windows of one length a window of another length reaches into, at most."""
-    if have % want == 0:
+def _touched(have: Pace, want: Pace) -> int:
+    """How many windows of the one a window of the other reaches into, at most."""
+    if not have.aligned:
+        return -(-want.window // have.window)
+    if want.aligned and have.window % want.window == 0:
         return 1
-    shared = math.gcd(have, want)
-    # windows begin at every multiple of what the lengths share
-    return -(-(want + have - shared) // have)
+    # windows begin at every multiple of what the lengths share, or anywhere
+    shared = math.gcd(have.window, want.window) if want.aligned else 1
+    return -(-(want.window + have.window - shared) // have.window)

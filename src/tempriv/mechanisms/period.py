@@ -82,7 +82,7 @@ class SamplingPeriod:
 
     >>> taxi = SamplingPeriod(epsilon=1.0, window=8, tau=15.0, period=15.0, columns=2)
     >>> taxi.guarantee.loss, taxi.guarantee.unit
-    (Pure(epsilon=1.0), Pace(tau=15.0, window=8, shift=None))
+    (Pure(epsilon=1.0), Pace(tau=15.0, window=8, shift=None, aligned=True))
     >>> SamplingPeriod(epsilon=1.0, window=8, tau=1.0).published.holds
     False
     """
