@@ -287,6 +287,10 @@ def blocks_of_runs(runs: Sequence[Run], most: int) -> Iterator[list[Run]]:
     yield group
 
 
+DENSE = 16
+"""Words for so many rows in a row cost less than for one row by itself."""
+
+
 class Words:
     """Random words for the rows of a block: ``take(lane)`` gives one word to every row.
 
@@ -339,6 +343,8 @@ class Words:
         prefix = self._prefix(self._lane, lane)
         if self._rows is None:
             return self._take_all(prefix, kind)
+        if DENSE * len(self._rows) >= self._offsets[-1]:
+            return np.asarray(self._take_all(prefix, kind)[self._rows])
         return self._take(self._rows, np.frombuffer(prefix, dtype=">u4"), kind)
 
     def take_branches(
@@ -359,7 +365,7 @@ class Words:
         # early, and let the run before it overwrite those
         width = np.dtype(kind).itemsize
         extra = CIPHER_BYTES // width - 1
-        out: npt.NDArray[Any] = np.empty(self.count + extra, dtype=kind)
+        out: npt.NDArray[Any] = np.empty(self._offsets[-1] + extra, dtype=kind)
         view = memoryview(out.data).cast("B")
         for i in range(len(self._keys) - 1, -1, -1):
             start, low, high = self._starts[i], self._offsets[i], self._offsets[i + 1]
