@@ -199,6 +199,8 @@ class Guarantee:
         if isinstance(self.unit, units.SlotOrigin):
             seen = "the values of that row and nothing else"
             strength = "far less than a promise about all rows"
+        elif isinstance(self.unit, units.TIME):
+            strength += " about times, and none about values"
         return (
             f"Suppose someone bets on {bet}. Seeing {seen} "
             f"multiplies the odds of their bet by at most {odds}{but}. That is {strength}."

@@ -49,7 +49,10 @@ def page(about: About, sample: PublicSample | PrivateSample) -> str:
     guarantee = guarantees.decode(about["guarantee"])
     names = about["columns"]["values"]
     columns = ", ".join(names[:3]) + (" and others" if len(names) > 3 else "")
-    headline, promise, alarm = f"A protected copy of {columns}", _promise(guarantee), ""
+    kind = "copy" if is_retimed(about) else "protected copy"  # of what no value is hidden
+    headline, promise, alarm = f"A {kind} of {columns}", _promise(guarantee), ""
+    if is_retimed(about):
+        headline += " at a noisy pace"
     if isinstance(guarantee, NoGuarantee):
         headline, promise, alarm = f"A copy of {columns} without any promise", "", promise
     secret = f'<p class="secret">{PRIVATE}</p>' if isinstance(sample, PrivateSample) else ""
