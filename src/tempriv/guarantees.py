@@ -172,7 +172,8 @@ class Guarantee:
             if self.model == "local"
             else "anyone but the data owner"
         )
-        return f"Protects {self.unit.sentence}: {self.loss}. It holds against {against}."
+        but = " It says nothing about values." if isinstance(self.unit, units.TIME) else ""
+        return f"Protects {self.unit.sentence}: {self.loss}.{but} It holds against {against}."
 
     @property
     def plain(self) -> str:

@@ -49,7 +49,13 @@ NOT_PROTECTED_OF_MOVED = (
 NOT_PROTECTED_OF_RETIMED = (
     "the values: they lie on the curve through the readings, and whoever knows a few readings can "
     "work out the others; where readings stay the same they are published as they are",
-    "when something happened: a reading that was moved in time by itself is told apart for certain",
+    "when something happened, where values show it: what is read at another moment is another "
+    "value",
+)
+NOT_PROTECTED_OF_TIMES = (
+    "which series there are (their ids, or as many pseudonyms), and how many",
+    "how many readings there are in each series, and their order",
+    "which readings are missing",
 )
 NOT_PROTECTED_OF_COUNTS = (
     "the time steps and the columns: they were declared, not taken from the data",
@@ -161,7 +167,9 @@ def _nullable(kind: pa.DataType) -> str:
 def not_protected(about: dict[str, Any]) -> list[str]:
     """What a release says that it does not protect."""
     if about["mechanism"][spec.KIND] == "SamplingPeriod":
-        return [*NOT_PROTECTED_OF_RETIMED, *NOT_PROTECTED]
+        return [*NOT_PROTECTED_OF_RETIMED, *NOT_PROTECTED_OF_TIMES]
+    if about["mechanism"][spec.KIND] == "NoisyTimes":
+        return list(NOT_PROTECTED_OF_TIMES)
     if "types" in about["columns"]:
         return [NOT_PROTECTED_OF_MOVED[0], *_reach(about), *NOT_PROTECTED_OF_MOVED[1:]]
     return list(NOT_PROTECTED_OF_COUNTS if about.get("counted") else NOT_PROTECTED)

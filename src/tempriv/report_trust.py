@@ -41,13 +41,17 @@ DONE = {
         REPEATING, "random noise was added to some of them, and the others repeat the last of these"
     ),
     "Fast": "they were estimated from a few readings, to which random noise was added",
+    "PeGaSus": "random noise was added to each of them, and they were smoothed over stretches in "
+    "which little changed",
+    "PatternSampling": "a line was drawn through some readings, to which random noise was added",
+    "PatternLDP": "those that break the trend were sent, with noise that depends on them",
     "FourierPerturbation": "they were put together from a few slow waves of the original series, "
     "with random noise on each wave",
     "RunningCount": "each is the sum of all readings of its series so far, with random noise",
     "SparseVector": "each says only whether a reading was at or above a threshold, and random "
     "noise was added to both before they were compared",
     "SamplingPeriod": "they were read again, a window at a time, at a noisy pace from the curve "
-    "through the originals",
+    "through the originals; the last column is that pace",
     "NoisyCurve": "random noise was added to each of them, and smooth curves were drawn through "
     "what came of that",
     "NoisyTimes": "they are times, and random noise was added to each of them",
@@ -57,6 +61,9 @@ DONE = {
 BAND = {
     **dict.fromkeys(REPEATING, "± expected error of a fresh value"),
     "Fast": "± expected error of a sample",
+    "PeGaSus": "± expected error of a value by itself",
+    "PatternSampling": "± expected error of a sample",
+    "PatternLDP": "± expected error of a point, at most",
     "FourierPerturbation": "± expected error by noise",
     "RunningCount": "± expected error of a sum",
 }
@@ -65,6 +72,10 @@ EXPLAINED = {
     **dict.fromkeys(REPEATING, "Expected errors of fresh values, in the unit of the column"),
     "Fast": "Expected errors of a sample before it is joined with those before it, in the unit of "
     "the column",
+    "PeGaSus": "Expected errors of values that are not smoothed, in the unit of the column",
+    "PatternSampling": "Expected errors of a sample with all of a window’s budget, before it is "
+    "joined with those before it, in the unit of the column",
+    "PatternLDP": "Expected errors of points that were sent, at most, in the unit of the column",
     "FourierPerturbation": "Expected errors by noise, in the unit of the column",
     "RunningCount": "Expected errors of sums, in the unit of the column",
     "SamplingPeriod": "How far released values are from their place in time, on average, in the "
@@ -75,6 +86,9 @@ EXPLAINED = {
 ONE = {
     **dict.fromkeys(REPEATING, "one fresh value"),
     "Fast": "one sample",
+    "PeGaSus": "one by itself",
+    "PatternSampling": "one sample",
+    "PatternLDP": "one point",
     "RunningCount": "one sum",
 }
 BESIDES = {
@@ -85,6 +99,13 @@ BESIDES = {
     ),
     "Fast": "Between samples the estimate stands still, and misses what changes meanwhile. Errors "
     "of neighbouring values go together: averages over them are hardly better than one.",
+    "PeGaSus": "Where little changes, a value is made of a group of them and is off by less; where "
+    "a group goes on over a change, it is late. Errors of neighbouring values go together.",
+    "PatternSampling": "Between samples the last one stands, and misses what changes meanwhile; "
+    "lines from one sample to the next are nearer. Errors of neighbouring values go together: "
+    "averages over them are hardly better than one.",
+    "PatternLDP": "Between points the last one stands; lines from one point to the next are "
+    "nearer.",
     "FourierPerturbation": "The waves are smooth: what comes and goes quickly, such as a peak of "
     "one step, is not in them, and what it adds to the error is not in these numbers. Errors of "
     "neighbouring values go together: averages over them are hardly better than one.",
@@ -98,6 +119,11 @@ BESIDES = {
     "although readings cannot be negative, that is the noise and no mistake. What came between two "
     "steps is the difference of their sums, which has an error of its own.",
 }
+CURVES = ("SamplingPeriod", "NoisyCurve")
+ENDS = (
+    "The column “{}” tells values (“released”, also where a reading was missing) from the first "
+    "and the last row of a series, where curves have their ends and nothing comes out (“empty”)."
+)
 STATUSES = (
     "The column “{}” tells fresh values (“released”, also where a reading was missing) from an "
     "earlier one that stands again (“repeated”) and from rows for which nothing more comes out "
@@ -141,10 +167,11 @@ def average(about: About, column: int, n: int) -> float | None:
 def trust(about: About, sample: PublicSample | PrivateSample) -> str:
     """The section that says how far the values can be trusted."""
     status = about["columns"].get("status")
+    said = ENDS if about["mechanism"][KIND] in CURVES else STATUSES
     return (
         "<section><h2>How far the values can be trusted</h2>"
         + (_alerts(about) if kind_of(about) == "alerts" else _errors(about))
-        + (f"<p>{escape(STATUSES.format(status))}</p>" if status else "")
+        + (f"<p>{escape(said.format(status))}</p>" if status else "")
         + (f'<p class="note">{NOT_SINCE}</p>' if "after" in about else "")
         + (_measured(about, sample) if isinstance(sample, PrivateSample) else "")
         + "</section>"

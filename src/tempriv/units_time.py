@@ -91,7 +91,7 @@ class Timestamps:
 
     @property
     def sentence(self) -> str:
-        within = f"within {self.tau:g} of another time, but not what was read"
+        within = f"within {self.tau:g} of another time"
         if self.window == 1:
             return f"when any single reading happened, {within}"
         return f"when any {self.window} consecutive readings happened, each {within}"
@@ -163,10 +163,7 @@ class Pace:
         what = f"one window of {self.window} readings"
         if not self.aligned:
             what = f"{self.window} readings in a row"
-        return (
-            f"the pace of any {what} (the time from one to the next within {self.tau:g}{late}), "
-            "but no value of them"
-        )
+        return f"the pace of any {what} (the time from one to the next within {self.tau:g}{late})"
 
     def neighbours(self, example: Example, alphabet: Sequence[Hashable]) -> Iterator[Example]:
         seen = set()

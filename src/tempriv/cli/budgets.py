@@ -56,18 +56,19 @@ def create(
     unit: Annotated[
         str,
         typer.Option(
-            metavar="event|window|series|near|person|swap|block|origin",
+            metavar="event|window|series|near|person|swap|block|origin|pace|times",
             help="What the limit is for: readings of a series, places, or what one person adds to "
             "counts (tempriv count). For values that are moved in time and kept exact: that two "
             "readings traded places (swap), that two of a block did (block), or where a single "
-            "output row came from (origin).",
+            "output row came from (origin). Where times are the secret: the pace of readings in a "
+            "row (pace), or when they happened (times).",
         ),
     ] = "event",
     window: Annotated[
         int | None,
         typer.Option(
-            help="Steps in a row, for --unit window, swap and origin; or for any so many of a "
-            "person."
+            help="Steps in a row, for --unit window, swap, origin, pace and times; or for any so "
+            "many of a person."
         ),
     ] = None,
     block: Annotated[int | None, typer.Option(help="Steps of a block, for --unit block.")] = None,
@@ -79,6 +80,9 @@ def create(
         typer.Option(help="Readings, for --unit series; or steps, for all of a person's events."),
     ] = None,
     metres: Annotated[float | None, typer.Option(help="For --unit near.")] = None,
+    tau: Annotated[
+        float | None, typer.Option(help="For --unit pace and times: within what times are hidden.")
+    ] = None,
     per_step: Annotated[
         float | None,
         typer.Option(help="For --unit person: the most that one adds in a step; 1 by default."),
@@ -98,12 +102,16 @@ def create(
 ) -> None:
     """Set a limit for a dataset; the ledger is made if there is none."""
     from tempriv.ledger import Ledger, default_path
-    from tempriv.units import BlockSwap, Near, SlotOrigin, Swap, Unit
+    from tempriv.units import BlockSwap, Near, Pace, SlotOrigin, Swap, Timestamps, Unit
 
     covered: Unit
     require(block is None or unit == "block", "--block goes with --unit block")
     require(offset is None or unit == "block", "--offset goes with --unit block")
-    if unit in ("swap", "block", "origin"):
+    require(
+        (tau is not None) == (unit in ("pace", "times")),
+        "--tau goes with --unit pace or times, which need it: within what times are hidden",
+    )
+    if unit in ("swap", "block", "origin", "pace", "times"):
         require(
             length is None and max_series_per_person is None,
             f"--unit {unit}: goes without --length and --max-series-per-person",
@@ -120,6 +128,10 @@ def create(
     elif unit in ("swap", "origin"):
         require(window is not None, f"--unit {unit} needs --window: over how many steps")
         covered = Swap(window or 0) if unit == "swap" else SlotOrigin(window or 0)
+    elif unit in ("pace", "times"):
+        require(window is not None, f"--unit {unit} needs --window: for how many readings in a row")
+        both = tau or 0, window or 0
+        covered = Pace(*both, aligned=False) if unit == "pace" else Timestamps(*both)
     elif unit == "block":
         require(block is not None and window is None, "--unit block needs --block, and no --window")
         covered = BlockSwap(block or 0, offset or 0)

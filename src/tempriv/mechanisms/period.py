@@ -21,6 +21,7 @@ from tempriv.guarantees import Guarantee, NoGuarantee, Published, Pure
 from tempriv.mechanisms import period_theory
 from tempriv.mechanisms.forms import (
     FINENESS,
+    LARGEST,
     Floats,
     Integers,
     positive,
@@ -35,6 +36,7 @@ from tempriv.units import Pace
 
 LARGEST_WINDOW = 1 << 14
 LARGEST_SCALE = 1 << 40  # of noise, in grid steps
+MOST_PERIODS = 1e6
 MOST_COLUMNS = 1000
 SOURCE = (
     "Local Differentially Private Release of Infinite Streams With Temporal Relevance, WWW 2025 "
@@ -112,7 +114,11 @@ class SamplingPeriod:
         for name in ("tau", "period"):
             positive(name, getattr(self, name))
         require(
-            1e-100 < self.tau / self.period < 1e6,
+            1e-100 < self.period < 1e100,
+            f"period={self.period}: must be between 1e-100 and 1e100; use another unit of time",
+        )
+        require(
+            1e-100 < self.tau / self.period < MOST_PERIODS,
             f"tau={self.tau}: must be between 1e-100 and a million times the period",
         )
         require(
@@ -137,6 +143,12 @@ class SamplingPeriod:
             )
         object.__setattr__(self, "clamp", self._clamp())
         object.__setattr__(self, "grid", time_grid(self.grid, self.tau))
+        longest = self.period if self.clamp is None else max(self.period, self.clamp[1])
+        require(
+            Fraction(longest) * self.window / Fraction(self.grid) < LARGEST,
+            f"grid={self.grid:g}: must be coarser for windows of {self.window} periods of "
+            f"{self.period:g}",
+        )
         scale = max(law.scale for law in self.laws)
         require(
             scale <= LARGEST_SCALE,
@@ -152,12 +164,12 @@ class SamplingPeriod:
             return self.period / 2, self.period * (self.window + 1) / self.window
         try:
             low, high = (float(edge) for edge in self.clamp)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             low, high = math.nan, math.nan
         require(
-            0 < low <= high < math.inf,
-            f"clamp={self.clamp!r}: must be 'safe', None, or two times > 0, the lower first; a "
-            "period of 0 would repeat the first reading",
+            0 < low <= high <= MOST_PERIODS * self.period,
+            f"clamp={self.clamp!r}: must be 'safe', None, or two times > 0, the lower first, up to "
+            "a million periods; a period of 0 would repeat the first reading",
         )
         return low, high
 
@@ -205,10 +217,10 @@ class SamplingPeriod:
             source=f"{SOURCE}, Definition 7 and Section 4.6",
             holds=False,
             remark="A window has one noisy number, so its points lie on a curve that the readings "
-            "determine: a value changed by 0.01, one reading moved in time, or a common shift is "
-            "told apart for certain. The proof bounds each point by itself (Theorem 4) and does "
-            "not give the points together; and w consecutive readings reach into two windows. "
-            "What holds is about the pace of a window.",
+            "determine: a value changed by 0.01, or one that is another because it was read a "
+            "little later, is told apart for certain. The proof bounds each point by itself "
+            "(Theorem 4) and does not give the points together; and w consecutive readings reach "
+            "into two windows. What holds is about the pace of a window.",
         )
 
     @property
@@ -240,10 +252,15 @@ class SamplingPeriod:
     def _mean_change(self) -> float:
         """The mean distance of a noisy period from the public one, where the steps are that."""
         rate = float(1 / self.laws[0].scale)
+        low, high = (edge - self._public for edge in self._edges())
         total = 0.0
-        for room in (self._public - self._edges()[0], self._edges()[1] - self._public):
-            # the sum of P(noise >= k) for k = 1 to the edge
-            total += -math.expm1(-rate * max(room, 0)) / (2 * math.sinh(rate))
+        for near, far in ((max(low, 0), high), (max(-high, 0), -low)):
+            if far >= 0:
+                # the sum of P(noise >= k) for k up to the edge, 1 where all of it is beyond
+                total += near
+            if far > near and rate < 700:
+                reached = math.exp(-rate * near) * -math.expm1(-rate * (far - near))
+                total += reached / (2 * math.sinh(rate))
         return total * self._unit
 
     def expected_mse(self, window_values: Any, step: float | None = None) -> float:
@@ -264,7 +281,8 @@ class SamplingPeriod:
         )
         centre = self.period if step is None else step
         return period_theory.Turns(
-            scale=float(self.laws[0].scale) * self._unit / self.period,
+            # next to no noise, where it would be less than numbers can tell
+            scale=max(float(self.laws[0].scale) * self._unit / self.period, 1e-30),
             centre=centre / self.period - 1,
             low=-math.inf if self.clamp is None else self.clamp[0] / self.period - 1,
             high=math.inf if self.clamp is None else self.clamp[1] / self.period - 1,

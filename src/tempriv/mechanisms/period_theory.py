@@ -50,7 +50,7 @@ class Turns:
 
     def _one_side(self, frequency: Floats, low: float, high: float) -> Complexes:
         """Bounds that are both on one side of the centre."""
-        if high <= 0:
+        if low < 0:
             return np.asarray(np.conj(self._one_side(frequency, -high, -low)))
         rate = 1 / self.scale
         slope = rate - 1j * frequency

@@ -169,7 +169,7 @@ class Windows:
             self.track.status,
         )  # fmt: skip
         bits = as_bits(self._points)
-        return np.concatenate([bits, self._told], axis=1) if self._told.size else bits
+        return np.concatenate([bits, self._told], axis=1) if self._told.shape[1] else bits
 
     @property
     def _pool_end(self) -> int:

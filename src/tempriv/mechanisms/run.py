@@ -26,6 +26,7 @@ from tempriv.events import Counted
 from tempriv.guarantees import Guarantee, NoGuarantee
 from tempriv.ledger import Ledger, Output, Scope
 from tempriv.mechanisms.cutting import in_parts, whole_series, with_ends
+from tempriv.mechanisms.fitting import require_long_enough, require_untold
 from tempriv.mechanisms.forms import Integers, Rows
 from tempriv.mechanisms.moving import kept
 from tempriv.mechanisms.protocol import Mechanism, errors_of, perturb_block, promise
@@ -85,13 +86,6 @@ class Passage:
             "counts of several groups are columns of one table, not series: a person may be in "
             "more than one of them, and the promise is for all of them together",
         )
-        require(
-            not isinstance(mechanism.unit, units.TIME)
-            or series.time is None
-            or series.grid == "regular",
-            f"the time column {series.time!r} is published as it is, and would tell what is to be "
-            "hidden: leave it out, or give the number of the reading (0, 1, 2, ...) instead",
-        )
         self.kept_key = key is not None
         key = key or Key.generate()
         self.series, self.mechanism, self.key, self.watch = series, mechanism, key, watch
@@ -143,19 +137,8 @@ class Passage:
             self._forget(block)
             if len(released):
                 yield rows
-        self._refuse_short()
-
-    def _refuse_short(self) -> None:
-        """Rows cannot be moved about within a window that no series fills."""
-        unit, longest = self.mechanism.unit, self.reading.facts.longest
-        if isinstance(unit, units.ORDER):
-            name = "block" if isinstance(unit, units.BlockSwap) else "window"
-            require(
-                longest > unit.span,
-                f"the longest series has {longest} reading{'s'[: longest != 1]}, fewer than the "
-                f"{name} of {unit.span + 1}: take a smaller {name}",
-                DataRefusal,
-            )
+        require_long_enough(mechanism.unit, self.reading.facts.longest)
+        require_untold(mechanism.unit, self.series, self.reading.facts)
 
     def _shown(self, block: Block) -> Block:
         """The block with the numbers of its rows, where it has their places only."""
