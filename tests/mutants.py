@@ -191,6 +191,9 @@ class KeepOfTwo(noise.RandomisedResponse):
     def keep(self):
         return 1 / (1 + math.exp(-self.epsilon))
 
+    def pmf(self, k):
+        return self.keep if k == 0 else (1 - self.keep) / (self.choices - 1)
+
 
 @broken("truth kept as among two, with three", "response, event", the_promise_holds)
 class KeepsTooOften(RandomizedResponse):

@@ -39,7 +39,7 @@ from tests.conformance import (
     shape_is_free_of_values,
     the_promise_holds,
 )
-from tests.mutants import broken, streaming
+from tests.mutants import KeepOfTwo, broken, streaming
 
 
 class Instead:
@@ -263,16 +263,9 @@ class OpensTooOften(BlockShuffle):
     def perturb(self, readings, draw, track):
         # e^epsilon n to 1 for the n-th row, where it should be e^epsilon
         def often(law):
-            return AsAmongTwo(law.epsilon, law.choices)
+            return KeepOfTwo(law.epsilon, law.choices)
 
         return super().perturb(readings, Instead(draw, often), track)
-
-
-@dataclass(frozen=True)
-class AsAmongTwo(noise.RandomisedResponse):
-    @property
-    def keep(self):
-        return noise.RandomisedResponse(self.epsilon, 2).keep
 
 
 @broken("the status says which rows kept their slot", "shuffled blocks", the_promise_holds,

@@ -23,14 +23,24 @@ FILES = sorted((SOURCE / "tempriv").rglob("*.py"))
 STAGES: tuple[tuple[tuple[str, ...], ...], ...] = (
     (
         (
-            *("errors", "version", "files", "spec", "units_order", "units", "sensitivities"),
+            *(
+                "errors",
+                "version",
+                "files",
+                "spec",
+                "units_order",
+                "units_time",
+                "units",
+                "sensitivities",
+            ),
             *("guarantees", "series", "columns", "csv_cells"),
         ),
     ),
     (
         ("tables", "clock", "cargo", "reading", "events"),
         (
-            *("kernels", "kernels_budgets", "kernels_counting", "kernels_order"),
+            *("kernels", "kernels_budgets", "kernels_counting", "kernels_order", "kernels_period"),
+            *("kernels_pattern", "kernels_pegasus"),
             *("randomness", "thresholds", "geometric", "noise", "order_laws"),
         ),
         (
@@ -43,7 +53,7 @@ STAGES: tuple[tuple[tuple[str, ...], ...], ...] = (
     (
         (
             *("verify", "audit", "utility"),
-            *("plots", "plots_budget", "plots_population", "plots_advice", "svg"),
+            *("plots", "plots_budget", "plots_population", "plots_advice", "plots_attacks", "svg"),
             *("report_samples", "report_trust", "report_moved", "report"),
         ),
         ("adapters",),
@@ -181,6 +191,9 @@ OUTSIDERS: dict[str, dict[str, bool]] = {
         "kernels_budgets": True,
         "kernels_counting": True,
         "kernels_order": True,
+        "kernels_pattern": True,
+        "kernels_pegasus": True,
+        "kernels_period": True,
     },
     "cryptography": {"randomness": True},
     "duckdb": {"tables": True},
@@ -220,7 +233,8 @@ OUTSIDERS: dict[str, dict[str, bool]] = {
     "typer": {"cli": True},
     "click": {"cli": True},
     "rich": {"cli": True},
-    "scipy": {"after": False, "audit": False, "population": False},
+    "ruptures": {"utility.segmenting": False},
+    "scipy": {"after": False, "audit": False, "population": False, "utility.segmenting": False},
     "dp_accounting": {"distributions": False},
 }
 

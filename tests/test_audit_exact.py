@@ -128,6 +128,16 @@ def test_hockey_stick_of_randomised_response(choices, epsilon):
     assert compared.pure_loss(epsilon) == pytest.approx(epsilon, rel=1e-12)
 
 
+@pytest.mark.parametrize("choices", [2, 5])
+def test_a_large_budget_is_measured_to_the_last_digits(choices):
+    """Of 1 minus the probability of the truth, nothing would be left at such a budget."""
+    response = RandomizedResponse(epsilon=40.0, categories=tuple("abcde"[:choices]))
+    compared = Comparison.of(distribution(response, (0,)), distribution(response, (1,)))
+    assert compared.pure_loss(40.0) == pytest.approx(40, rel=1e-12)
+    verdict = audit(response, tuple(range(choices)), 1)
+    assert verdict.holds and verdict.found == pytest.approx(40, rel=1e-12)
+
+
 def test_disjoint_outputs_lose_without_bound():
     compared = Comparison.of({0: 1.0}, {1: 1.0})
     assert compared.pure_loss(9.0) == compared.concentrated_loss(9.0) == math.inf

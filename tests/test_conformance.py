@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tempriv import mechanisms
 from tempriv.errors import Refusal
+from tempriv.mechanisms import NoisyTimes, SamplingPeriod
 from tempriv.mechanisms.protocol import limit_of
 from tempriv.units import Event, Person, WholeSeries, Window
 from tests.cases import CASES
@@ -65,7 +66,18 @@ GIVEN = {
     "block": st.integers(-1, 300) | st.sampled_from([10**15, 10**400]),
     "offset": st.integers(-1, 5) | number,
     "latency": st.none() | st.integers(-1, 300) | st.sampled_from([10**15, 10**400]),
+    "tolerance": number,
+    "share": number,
+    "theta": st.none() | number,
+    "longest": st.integers(-1, 10**6),
+    "spread": st.none() | number,
     "delta": st.none() | st.floats(0, 1) | number,
+    "tau": number,
+    "period": number,
+    "shift": st.none() | number,
+    "clamp": st.none() | st.just("safe") | st.tuples(number, number),
+    "columns": st.integers(-1, 1001) | st.sampled_from([10**15, 10**400]),
+    "waves": st.none() | st.integers(-1, 300) | st.just(10**400),
 }
 
 
@@ -104,6 +116,13 @@ def test_any_reading_is_released_near_the_bounds(kind):
     assert np.isfinite(np.asarray(out)).all()
     scale = max(case.mechanism.errors)
     edges = case.mechanism.form.bounds or ((0, 99),) * case.columns
+    if isinstance(case.mechanism, SamplingPeriod):
+        most = len(rows) * 1e300  # a curve overshoots, but never beyond the sum of its waves
+        edges = ((-most, most),) * case.mechanism.columns + (case.mechanism.clamp,)
+    elif isinstance(case.mechanism, NoisyTimes):
+        most = case.mechanism.grid * 2**50
+        assert (np.sign(out[:, 0]) == [1, -1, *np.sign(out[2:4, 0]), 1, 1]).all()
+        edges = ((-most, most),)
     for column, (low, high) in enumerate(edges):
         assert (out[:, column] > low - 60 * scale).all()
         assert (out[:, column] < high + 60 * scale).all()

@@ -360,7 +360,7 @@ GLIMPSED = Guarantee(loss=Pure(0.5), unit=SlotOrigin(10))
 
 
 class TestExactReadings:
-    """Values that are kept and moved in time: which releases of them add up is in test_scopes."""
+    """Values that are kept and moved in time: see test_scopes_order for what adds up."""
 
     def refusal(self, ledger: Ledger, promise: Guarantee, scope: Scope) -> str:
         before = ledger.show("meters")

@@ -21,6 +21,7 @@ from tempriv.mechanisms import Backward, DualThreshold, Forward, NoisyOrder, Thr
 from tempriv.mechanisms.protocol import KeyedDraw, Track
 from tempriv.order_laws import FreeSlots, Lag, Place, Ties, Within
 from tempriv.randomness import Key, Run, Words
+from tempriv.thresholds import Cuts, Real
 from tests.reference import order as reference
 from tests.scripted import ONES, Scripted, run, split, write
 from tests.statistics import DRAWS, assert_cells, assert_proportion, joined, stated
@@ -228,6 +229,16 @@ def test_numbers_that_begin_like_a_boundary_are_decided_by_more_digits(law):
     unsure = np.empty(len(expected), dtype=np.intp)
     cells = np.empty(len(expected), dtype=np.int64)
     assert order_laws.all_cells(drawn.digits, drawn.floors, cells, unsure) == len(expected)
+
+
+@pytest.mark.parametrize("above", [0, 1, 1 << 60])
+def test_a_boundary_just_above_32_digits_is_not_taken_for_the_number_below(above):
+    """The bound of its first 64 digits is one too low, and so is the half that it begins with."""
+    begins = 3 << 29
+    cut = Real(lambda: (Decimal(begins << 224) + above) / (1 << 256))
+    assert cut.bounds(64)[0] >> 32 == begins - 1
+    cells = order_laws.EvenCells(Cuts([cut]))
+    assert cells.floors.tolist() == [-1, begins - (above == 0), 1 << 32]
 
 
 @pytest.mark.parametrize("law", [*LAGS, *PLACES], ids=str)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from tempriv.mechanisms.order import Backward, Forward
     from tempriv.mechanisms.order_swap import BlockShuffle, NoisyOrder
     from tempriv.mechanisms.order_threshold import DualThreshold, Threshold
+    from tempriv.mechanisms.pattern import PatternLDP, PatternSampling
+    from tempriv.mechanisms.pegasus import PeGaSus
     from tempriv.mechanisms.period import SamplingPeriod
     from tempriv.mechanisms.period_values import NoisyCurve, NoisyTimes
     from tempriv.mechanisms.run import release
@@ -86,6 +88,8 @@ _ROOMS = {
     "mechanisms.order": ("Backward", "Forward"),
     "mechanisms.order_swap": ("BlockShuffle", "NoisyOrder"),
     "mechanisms.order_threshold": ("DualThreshold", "Threshold"),
+    "mechanisms.pattern": ("PatternLDP", "PatternSampling"),
+    "mechanisms.pegasus": ("PeGaSus",),
     "mechanisms.period": ("SamplingPeriod",),
     "mechanisms.period_values": ("NoisyCurve", "NoisyTimes"),
     "mechanisms.run": ("release",),
@@ -132,6 +136,9 @@ __all__ = [
     "NoisyOrder",
     "NoisyTimes",
     "Pace",
+    "PatternLDP",
+    "PatternSampling",
+    "PeGaSus",
     "Person",
     "PlanarLaplace",
     "Published",

@@ -339,13 +339,19 @@ class RandomisedResponse:
         require(self.choices >= 2, f"{self.choices} categories: at least 2 are needed")
 
     @property
+    def _mass(self) -> float:
+        """Of all outcomes, where the kept answer has weight 1."""
+        return 1 + (self.choices - 1) * math.exp(-self.epsilon)
+
+    @property
     def keep(self) -> float:
-        return 1 / (1 + (self.choices - 1) * math.exp(-self.epsilon))
+        return 1 / self._mass
 
     def pmf(self, k: int) -> float:
         if not 0 <= k < self.choices:
             return 0.0
-        return self.keep if k == 0 else (1 - self.keep) / (self.choices - 1)
+        # a large budget would leave no digits of 1 - keep
+        return self.keep if k == 0 else math.exp(-self.epsilon) / self._mass
 
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
         return [(k, self.pmf(k)) for k in range(self.choices)]

@@ -24,6 +24,7 @@ from tempriv.randomness import Words
 from tempriv.thresholds import Cuts, Integers, Real, decimal_of, is_below
 
 HALF = 32
+MANY = 256
 
 
 class EvenCells:
@@ -31,7 +32,8 @@ class EvenCells:
 
     def __init__(self, cuts: Cuts):
         self.cuts = cuts
-        floors = [int(floor) >> HALF for floor in cuts.floors]
+        # of many digits: where a bound of 64 ends in ones, the cut may begin like the next half
+        floors = [real.bounds(MANY)[0] >> MANY - HALF for real in cuts.reals]
         self.floors = np.array([-1, *floors, 1 << HALF], dtype=np.int64)
 
     def halves(self, words: Words) -> Halves:
@@ -53,10 +55,15 @@ class EvenCells:
 
 @functools.lru_cache(maxsize=64)
 def _lag_cells(epsilon: Fraction, choices: int) -> EvenCells:
+    @functools.cache
+    def fall_and_mass(digits: int) -> tuple[Decimal, Decimal]:
+        fall = (-decimal_of(epsilon)).exp()
+        return fall, 1 + (choices - 1) * fall
+
     def below(lag: int) -> Real:
         def formula() -> Decimal:
-            fall = (-decimal_of(epsilon)).exp()
-            return (1 + lag * fall) / (1 + (choices - 1) * fall)
+            fall, mass = fall_and_mass(decimal.getcontext().prec)
+            return (1 + lag * fall) / mass
 
         return Real(formula)
 

@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from tests.cases import budgets, counting, fourier, memoized, order, sparse, value
+from tests.cases import (
+    budgets,
+    counting,
+    fourier,
+    memoized,
+    order,
+    pattern,
+    pegasus,
+    period,
+    sparse,
+    value,
+)
 from tests.conformance import Case
 
 CASES: tuple[Case, ...] = (
     *(*value.CASES, *memoized.CASES, *sparse.CASES),
     *(*budgets.CASES, *counting.CASES, *fourier.CASES),
-    *order.CASES,
+    *(*order.CASES, *pattern.CASES, *pegasus.CASES, *period.CASES),
 )
 NAMED = {case.name: case for case in CASES}

@@ -97,7 +97,7 @@ CASES: tuple[Case, ...] = (
     fourier_case(
         "waves, two columns",
         FourierPerturbation(
-            epsilon=1.0, bounds=((0, 5), (0, 1)), coefficients=5, horizon=40, unit=Window(6)
+            epsilon=1.0, bounds=((0, 5), (0, 1)), coefficients=5, horizon=40, bits=9, unit=Window(6)
         ),
     ),
     fourier_case(

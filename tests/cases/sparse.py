@@ -89,7 +89,7 @@ CASES: tuple[Case, ...] = (
 # streams that are hard to hide: quiet values (Q) above the threshold say that the noisy threshold
 # is high, so that alerts (A) are rare; on the other stream the first go up and the second down
 HARD = {
-    "alerts, signed sums": (("QQQQAQQQQA", 1e-12), ("QQQQQQQQAA", 1e-12)),
+    "alerts, signed sums": (("QQQQAQQQQA", 1e-9), ("QQQQQQQQAA", 1e-9)),
     "alerts, one of signed sums": (("QQA", 1e-6), ("QQQQAA", 1e-9)),
 }
 

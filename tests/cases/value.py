@@ -238,7 +238,7 @@ CASES: tuple[Case, ...] = (
     ),
     count_case(
         "gaussian, counts",
-        Gaussian(rho=1.0, bounds=(0, 9), unit=Contribution(WholeSeries(3), total=2, signed=True)),
+        Gaussian(rho=3.0, bounds=(0, 9), unit=Contribution(WholeSeries(3), total=2, signed=True)),
         Small((0, 1), 3, 1e-13),
     ),
     count_case(

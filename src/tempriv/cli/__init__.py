@@ -54,6 +54,7 @@ def main() -> None:
     from tempriv.cli import (  # noqa: F401
         advising,
         afterwards,
+        attacking,
         auditing,
         budgets,
         counting,

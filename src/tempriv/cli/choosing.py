@@ -153,6 +153,39 @@ class Choice:
         float | None,
         typer.Option(help="For fast: by how much the value moves in a step, a guess."),
     ] = None
+    smoothing: Annotated[
+        str | None,
+        typer.Option(
+            metavar="mean|median|james-stein",
+            help="For pegasus: what is made of the noisy readings of a group; mean by default.",
+        ),
+    ] = None
+    theta: Annotated[
+        float | None,
+        typer.Option(
+            help="For pegasus: how far readings of a group may be from their mean, added up; more "
+            "makes longer groups."
+        ),
+    ] = None
+    grouping_share: Annotated[
+        float | None,
+        typer.Option(help="For pegasus: the part of epsilon for finding groups; 0.2 by default."),
+    ] = None
+    longest_group: Annotated[
+        int | None, typer.Option(help="For pegasus: the most readings of a group; 256 by default.")
+    ] = None
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            help="For pattern-ldp: how far off a line readings may be, in standard deviations."
+        ),
+    ] = None
+    spread: Annotated[
+        float | None,
+        typer.Option(
+            help="For pattern-ldp: a standard deviation; a sixth of the bounds if not given."
+        ),
+    ] = None
     coefficients: Annotated[
         int | None,
         typer.Option(help="For fourier: how many cosine waves are kept; fewer are smoother."),
@@ -252,7 +285,7 @@ class Choice:
         typer.Option(
             help="Time steps: of --unit window; or within which backward, forward, threshold, "
             "dual-threshold and noisy-order hide when a reading was; or of which sampling-period "
-            "hides the pace, and noisy-times the times."
+            "hides the pace, and noisy-times the times; or that pattern-ldp gives a budget."
         ),
     ] = None
     length: Annotated[int | None, typer.Option(help="Readings at most, for --unit series.")] = None
@@ -286,9 +319,9 @@ class Choice:
         if counted is None:
             recipes.require_unit(self.mechanism, self.unit)
         require(
-            max_series is None or not recipe.moves,
-            f"--max-series-per-person: not for --mechanism {self.mechanism}, which hides the times "
-            "of each series by itself",
+            max_series is None or bool(recipe.units),
+            f"--max-series-per-person: not for --mechanism {self.mechanism}, which works on each "
+            "series by itself",
         )
         settings = self._settings(recipe, counted)
         unit = self._unit(recipe, max_series) if counted is None else counted.unit
@@ -371,7 +404,8 @@ class Choice:
             return Near(self.metres)
         if self.unit is None and max_series is None:
             # refuses what goes with another unit
-            make_unit("event", None if recipe.moves else self.window, self.length)
+            own = recipe.moves or "window" in recipe.needs
+            make_unit("event", None if own else self.window, self.length)
             return None
         return make_unit(self.unit or "event", self.window, self.length, max_series)
 

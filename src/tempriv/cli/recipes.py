@@ -82,6 +82,20 @@ RECIPES: dict[str, Recipe] = {
     "budget-distribution": _stream("BudgetDistribution"),
     "budget-absorption": _stream("BudgetAbsorption"),
     "fast": Recipe("Fast", ("bounds", "samples", "wander"), ("resolution",), ("series",)),
+    "pegasus": Recipe(
+        "PeGaSus",
+        ("bounds",),
+        ("smoothing", "theta", "grouping_share", "longest_group", "resolution"),
+        ("event", "window"),
+    ),
+    "pattern-sampling": _stream("PatternSampling"),
+    "pattern-ldp": Recipe(
+        "PatternLDP",
+        ("bounds", "window"),
+        ("tolerance", "spread", "resolution"),
+        (),
+        counts=False,
+    ),
     "fourier": Recipe(
         "FourierPerturbation",
         ("bounds", "coefficients"),
@@ -111,6 +125,8 @@ FIELDS = {
     "free_slots": "threshold",
     "order_noise": "noise",
     "span": "window",
+    "grouping_share": "share",
+    "longest_group": "longest",
 }
 """The fields that options fill, where they have another name."""
 
@@ -155,7 +171,7 @@ def require_unit(name: str, unit: str | None) -> None:
     """Refuse a unit that is not for this mechanism; if none is named, it has to have its own."""
     allowed = RECIPES[name].units
     require(
-        unit is None or not RECIPES[name].moves,
+        unit is None or bool(allowed),
         f"--unit {unit}: not for --mechanism {name}, whose own options say what is protected",
     )
     unit = "event" if unit is None and not _has_own_unit(RECIPES[name]) else unit

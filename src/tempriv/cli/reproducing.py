@@ -18,7 +18,7 @@ from tempriv.errors import Refusal, require
 if TYPE_CHECKING:
     from tempriv.studies.tables import Row
 
-STUDIES = ("principles", "tldp")
+STUDIES = ("principles", "tldp", "sppa")
 EXAMPLE = """
 [bold]Examples[/bold]: the table, a page and a picture into a folder
 
@@ -27,6 +27,10 @@ EXAMPLE = """
 The figures of the paper on release orders, from a folder of data sets
 
   tempriv reproduce tldp --data DIRECTORY --output tldp
+
+Those of the paper on sampling periods, from the same folder
+
+  tempriv reproduce sppa --data DIRECTORY --output sppa
 """
 
 
@@ -35,10 +39,10 @@ def reproduce(
     study: Annotated[str, typer.Argument(metavar="|".join(STUDIES), help="Which paper.")],
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIRECTORY", help="Where the data sets are (tldp only)."),
+        typer.Option(metavar="DIRECTORY", help="Where the data sets are (tldp and sppa)."),
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="As many steps and runs as in the paper (tldp only).")
+        bool, typer.Option("--full", help="More steps, data and runs (tldp and sppa).")
     ] = False,
     output: Annotated[
         Path | None,
@@ -46,7 +50,7 @@ def reproduce(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make the numbers of a paper again, ours beside them; takes seconds, or minutes for tldp."""
+    """Make the numbers of a paper again, ours beside them; takes seconds, or minutes with data."""
     require(study in STUDIES, f"{study}: must be one of {', '.join(STUDIES)}")
     if study == "principles":
         require(
@@ -54,8 +58,10 @@ def reproduce(
             "principles: needs neither --data nor --full, leave them out",
         )
         _principles(output, as_json)
-    else:
+    elif study == "tldp":
         _tldp(data, full, output, as_json)
+    else:
+        _sppa(data, full, output, as_json)
 
 
 def _progress(part: str) -> None:
@@ -91,6 +97,25 @@ def _tldp(data: Path | None, full: bool, output: Path | None, as_json: bool) -> 
         tldp.REMARKS,
         as_json,
         None if output is None else lambda: tldp.write(output, made),
+    )
+
+
+def _sppa(data: Path | None, full: bool, output: Path | None, as_json: bool) -> None:
+    from tempriv.studies import sppa, sppa_data
+    from tempriv.studies.sppa_runs import FULL, QUICK
+
+    require(
+        data is not None,
+        "sppa: needs --data, a folder that holds "
+        f"{', '.join(map(str, sppa_data.FILES[:-1]))} and {sppa_data.FILES[-1]}",
+    )
+    assert data is not None
+    made = sppa.study(sppa_data.read(data), FULL if full else QUICK, _progress)
+    _show(
+        made.rows,
+        sppa.REMARKS,
+        as_json,
+        None if output is None else lambda: sppa.write(output, made),
     )
 
 

@@ -84,6 +84,21 @@ GUIDE: dict[str, tuple[str, str, str | None]] = {
         "--length 720",
         f"--epsilon 1 --samples 20 --wander 2 {PERSON}",
     ),
+    "pegasus": (
+        "every reading with noise, smoothed while little changes",
+        "--epsilon 1 --bounds 0 5 --value kwh",
+        "--epsilon 1 --theta 150 --max-per-step 1 --unit event",
+    ),
+    "pattern-sampling": (
+        "a stream that follows trends by noisy samples, more of them where it leaves its trend",
+        STREAM,
+        f"--epsilon 1 {WINDOW}",
+    ),
+    "pattern-ldp": (
+        "a stream by the points that break its trend; promises nothing (a baseline)",
+        "--epsilon 1 --bounds 0 500 --window 24 --value people",
+        None,
+    ),
     "fourier": (
         "whole series by their slow waves, smooth and with little noise",
         "--epsilon 1 --bounds 0 5 --coefficients 15 --value kwh --unit series --length 168",

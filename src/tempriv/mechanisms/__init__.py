@@ -19,6 +19,8 @@ from tempriv.mechanisms.memoized import MemoizedResponse
 from tempriv.mechanisms.order import Backward, Forward
 from tempriv.mechanisms.order_swap import BlockShuffle, NoisyOrder
 from tempriv.mechanisms.order_threshold import DualThreshold, Threshold
+from tempriv.mechanisms.pattern import PatternLDP, PatternSampling
+from tempriv.mechanisms.pegasus import PeGaSus
 from tempriv.mechanisms.period import SamplingPeriod
 from tempriv.mechanisms.period_values import NoisyCurve, NoisyTimes
 from tempriv.mechanisms.protocol import Mechanism
@@ -27,7 +29,8 @@ from tempriv.mechanisms.value import Gaussian, Laplace, PlanarLaplace, Randomize
 
 ALL: tuple[type, ...] = (
     *(Laplace, Gaussian, RandomizedResponse, PlanarLaplace, MemoizedResponse, SparseVector),
-    *(UniformBudget, SampleOnce, BudgetDistribution, BudgetAbsorption, Fast),
+    *(UniformBudget, SampleOnce, BudgetDistribution, BudgetAbsorption, Fast, PeGaSus),
+    *(PatternLDP, PatternSampling),
     *(RunningCount, FourierPerturbation),
     *(Backward, Forward, Threshold, DualThreshold, BlockShuffle, NoisyOrder),
     *(SamplingPeriod, NoisyCurve, NoisyTimes),

@@ -32,6 +32,24 @@ NOT_YET = (
 )
 
 
+# what the mechanisms of the paper have in common
+
+
+def unit_of(mechanism: Any) -> SlotOrigin:
+    return SlotOrigin(mechanism.window)
+
+
+def form_of(mechanism: Any) -> Rows:
+    return Rows(mechanism.window - 1)
+
+
+def unmet_claim(where: str, remark: str) -> Published:
+    """The claim of the paper, which none of its mechanisms meets, and what is to be said of it."""
+    return Published(
+        claim=CLAIM, source=f"{TLDP}, {where}", holds=False, remark=f"{NOT_YET} {remark}"
+    )
+
+
 def decided(
     decide: Callable[[Any], tuple[Integers, int]],
     law: Lag | Place,
@@ -50,6 +68,24 @@ def decided(
         track.memory[:], track.status[:] = before, 0
         ages, _ = decide(draw(law, purpose))
     return ages[: len(track.missing), None]
+
+
+# what the two that draw one lag at a time have in common
+
+
+def even_lags_of(mechanism: Any) -> Floats:
+    """Equation 4: that a reading moves by so many steps; all but 0 are alike."""
+    first, other = order_theory.even_lags(mechanism.epsilon, mechanism.window)
+    return np.array([first] + [other] * (mechanism.window - 1))
+
+
+def delay_of_first(mechanism: Any) -> tuple[float, ...]:
+    """The mean delay of a reading that comes out, by its first time (Table I, given that)."""
+    probabilities = mechanism.probabilities
+    first, other = float(probabilities[0]), float(probabilities[-1])
+    later = np.arange(1, mechanism.window)
+    chances = (1 - first) * other * (1 - other) ** (later - 1)
+    return (float((later * chances).sum() / (first + chances.sum())),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +119,11 @@ class Backward:
     horizon: ClassVar[None] = None
     error_name: ClassVar[str] = DELAY
 
+    unit = property(unit_of)
+    form = property(form_of)
+    probabilities = property(even_lags_of)
+    errors = property(delay_of_first)
+
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
         order_theory.require_window(self.window, 2)
@@ -92,34 +133,15 @@ class Backward:
         return self.window
 
     @property
-    def unit(self) -> SlotOrigin:
-        return SlotOrigin(self.window)
-
-    @property
-    def form(self) -> Rows:
-        return Rows(self.window - 1)
-
-    @property
-    def probabilities(self) -> Floats:
-        """That a slot takes the reading of so many steps before."""
-        return even(self.epsilon, self.window)
-
-    @property
-    def errors(self) -> tuple[float, ...]:
-        return (delay_of_first(self.probabilities),)
-
-    @property
     def guarantee(self) -> Guarantee:
         return Guarantee(Pure(self.epsilon / 2), self.unit)
 
     @property
     def published(self) -> Published:
-        return Published(
-            claim=CLAIM,
-            source=f"{TLDP}, Section III-A",
-            holds=False,
-            remark=f"{NOT_YET} What holds is that a single output row tells two possible origins "
-            "apart by e^(epsilon/2) at most, its status aside.",
+        return unmet_claim(
+            "Section III-A",
+            "What holds is that a single output row tells two possible origins apart by "
+            "e^(epsilon/2) at most, its status aside.",
         )
 
     def loss_at(self, distance: int) -> Approximate:
@@ -170,6 +192,10 @@ class Forward:
     horizon: ClassVar[None] = None
     error_name: ClassVar[str] = DELAY
 
+    form = property(form_of)
+    probabilities = property(even_lags_of)
+    errors = property(delay_of_first)
+
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
         order_theory.require_window(self.window, 2)
@@ -183,33 +209,18 @@ class Forward:
         return Swap(self.window)
 
     @property
-    def form(self) -> Rows:
-        return Rows(self.window - 1)
-
-    @property
-    def probabilities(self) -> Floats:
-        """That a reading is sent to the slot of so many steps later."""
-        return even(self.epsilon, self.window)
-
-    @property
-    def errors(self) -> tuple[float, ...]:
-        return (delay_of_first(self.probabilities),)
-
-    @property
     def guarantee(self) -> NoGuarantee:
         return NoGuarantee(
-            "a reading in a slot has not been overwritten by a later one, which makes a late "
+            "a reading in a slot has not been overwritten by a later one, which makes a recent "
             "origin likelier than the mechanism's own probabilities say"
         )
 
     @property
     def published(self) -> Published:
-        return Published(
-            claim=CLAIM,
-            source=f"{TLDP}, Section III-B",
-            holds=False,
-            remark=f"{NOT_YET} Even the odds between two origins of one output row exceed "
-            "e^(epsilon/2): of several readings sent to a slot the latest is the one that stays.",
+        return unmet_claim(
+            "Section III-B",
+            "Even the odds between two origins of one output row exceed e^(epsilon/2): of several "
+            "readings sent to a slot the latest is the one that stays.",
         )
 
     def loss_at(self, distance: int) -> Approximate:
@@ -236,17 +247,3 @@ def is_pending(lags: Integers, window: int, step: int) -> Flags:
     """For the slots from a step on: whether a row that has come in can be that late there."""
     ahead = np.arange(len(lags))
     return (lags > ahead) & (lags < window) & (lags <= step + ahead)
-
-
-def even(epsilon: float, window: int) -> Floats:
-    """Equation 4: one lag is likelier, all others are alike."""
-    first, other = order_theory.even_lags(epsilon, window)
-    return np.array([first] + [other] * (window - 1))
-
-
-def delay_of_first(probabilities: Floats) -> float:
-    """The mean delay of a reading that comes out, by its first time (Table I, given that)."""
-    first, other = float(probabilities[0]), float(probabilities[-1])
-    later = np.arange(1, len(probabilities))
-    chances = (1 - first) * other * (1 - other) ** (later - 1)
-    return float((later * chances).sum() / (first + chances.sum()))

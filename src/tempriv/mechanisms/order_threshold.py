@@ -15,20 +15,27 @@ from tempriv.guarantees import Approximate, Guarantee, Published, Pure
 from tempriv.kernels import parts, suited
 from tempriv.kernels_order import dual, threshold
 from tempriv.mechanisms import order_losses, order_theory
-from tempriv.mechanisms.forms import Floats, Integers, Rows, positive
-from tempriv.mechanisms.order import CLAIM, DELAY, NOT_YET, TLDP, decided, is_pending
+from tempriv.mechanisms.forms import Floats, Integers, positive
+from tempriv.mechanisms.order import (
+    DELAY,
+    TLDP,
+    decided,
+    form_of,
+    is_pending,
+    unit_of,
+    unmet_claim,
+)
 from tempriv.mechanisms.protocol import Draw, Track
 from tempriv.mechanisms.stream import start
 from tempriv.noise import Bernoulli
 from tempriv.order_laws import FreeSlots, Place
-from tempriv.units import SlotOrigin
 
 
 def settle(mechanism: Any, choose: Any) -> None:
     """Check the parameters, and fill in the threshold where none is given."""
     epsilon, window, given = mechanism.epsilon, mechanism.window, mechanism.threshold
     positive("epsilon", epsilon)
-    order_theory.require_window(window, 3)
+    order_theory.require_window(window, 3, order_theory.LARGEST_WINDOW)
     if given is None:
         given = choose(epsilon, window).threshold
     order_theory.require_threshold(window, given)
@@ -66,14 +73,6 @@ def free_of(mechanism: Any) -> int:
 
 def slots_of(mechanism: Any) -> int:
     return int(mechanism.window) - 1
-
-
-def unit_of(mechanism: Any) -> SlotOrigin:
-    return SlotOrigin(mechanism.window)
-
-
-def form_of(mechanism: Any) -> Rows:
-    return Rows(mechanism.window - 1)
 
 
 def keep_of(mechanism: Any) -> float:
@@ -131,7 +130,7 @@ class Threshold:
     Guarantees:
         - a released row is an input row, unchanged, at most ``window`` - 1 steps late; without
           dropping none is lost or repeated and no slot is empty, past the start of a series;
-        - one output row by itself tells two origins apart by e^(derived_epsilon/2) at most. All
+        - the values of one output row tell two origins apart by e^(derived_epsilon/2) at most. All
           rows together tell more: see ``loss_at``.
 
     The series starts as if it had begun long before: slots that an earlier reading would have
@@ -174,12 +173,10 @@ class Threshold:
 
     @property
     def published(self) -> Published:
-        return Published(
-            claim=CLAIM,
-            source=f"{TLDP}, Theorem {'4.5' if self.extended else '4.3'}",
-            holds=False,
-            remark=f"{NOT_YET} What holds is that a single output row tells two possible origins "
-            "apart by e^(epsilon/2) at most.",
+        return unmet_claim(
+            f"Theorem {'4.5' if self.extended else '4.3'}",
+            "What holds is that a single output row tells two possible origins apart by "
+            "e^(epsilon/2) at most.",
         )
 
     def loss_at(self, distance: int) -> Approximate:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from tempriv import spec, units
 from tempriv.cargo import Cargo
 from tempriv.columns import compacted, from_numpy, take_text
-from tempriv.errors import DataRefusal, UsageRefusal, require
+from tempriv.errors import UsageRefusal, require
 from tempriv.events import Counted
 from tempriv.guarantees import Guarantee, NoGuarantee
 from tempriv.ledger import Ledger, Output, Scope

@@ -1,4 +1,4 @@
-"""What a study finds: rows of published numbers with ours beside them, on screen and in files."""
+"""What a study finds: rows of published numbers with ours beside them, and tables of figures."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+import numpy as np
 
 from tempriv.files import follow_umask, write_durably
 
@@ -46,6 +48,34 @@ class Row:
         if self.verdict == "ours":
             return self.agrees
         return self.published is not None and self.agrees == (self.verdict != "does not hold")
+
+
+@dataclass(frozen=True)
+class Table:
+    """The numbers behind one figure or table of the paper, a line each."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    lines: tuple[tuple[Any, ...], ...]
+
+    def where(self, **wanted: Any) -> list[dict[str, Any]]:
+        """The lines that have these values, by the names of their columns."""
+        named = [dict(zip(self.columns, line, strict=True)) for line in self.lines]
+        return [line for line in named if all(line[key] == value for key, value in wanted.items())]
+
+    def of(self, column: str, **wanted: Any) -> list[Any]:
+        return [line[column] for line in self.where(**wanted)]
+
+    def as_csv(self) -> bytes:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        for line in self.lines:
+            writer.writerow(
+                [repr(float(one)) if isinstance(one, (float, np.floating)) else one for one in line]
+            )
+        return text.getvalue().encode()
 
 
 def number(value: float | None) -> str:

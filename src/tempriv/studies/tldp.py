@@ -14,10 +14,10 @@ from pathlib import Path
 
 from tempriv.files import follow_umask, write_durably
 from tempriv.studies import tables, tldp_costs, tldp_tasks
-from tempriv.studies.tables import Row
+from tempriv.studies.tables import Row, Table
 from tempriv.studies.tldp_data import Inputs
 from tempriv.studies.tldp_pictures import PICTURES
-from tempriv.studies.tldp_runs import QUICK, Size, Table
+from tempriv.studies.tldp_runs import QUICK, Size
 
 TITLE = "Local differential privacy in the temporal setting, checked"
 

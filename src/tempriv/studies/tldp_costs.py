@@ -10,13 +10,12 @@ import numpy as np
 from tempriv.mechanisms import order_theory
 from tempriv.mechanisms.order import Backward, Forward
 from tempriv.mechanisms.order_threshold import DualThreshold, Threshold
-from tempriv.studies.tables import Row, Verdict
+from tempriv.studies.tables import Row, Table, Verdict
 from tempriv.studies.tldp_data import synthetic
 from tempriv.studies.tldp_runs import (
     OURS,
     THEIRS,
     Size,
-    Table,
     latency_of,
     mechanisms,
     release,

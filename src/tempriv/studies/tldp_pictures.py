@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tempriv.plots import GREY, INK, RULE
-from tempriv.studies.tldp_runs import OURS, THEIRS, Table
+from tempriv.plots import GREY, INK
+from tempriv.studies.panels import describe, legend, panels
+from tempriv.studies.tables import Table
+from tempriv.studies.tldp_runs import OURS, THEIRS
 from tempriv.studies.tldp_tasks import CORRECTED, LATER, LIVE, RESPONSE
 
 # Okabe and Ito's colours; the paper's mechanisms have open marks, ours full ones
@@ -22,37 +24,6 @@ LOOKS = {
     "Laplace": ("#1f2430", "x"),
 }
 Tables = Mapping[str, Table]
-
-
-def _figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, list[Any]]:
-    from tempriv.plots import figure_class
-
-    figure = figure_class()(figsize=size, layout="constrained", facecolor="white")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
-    for axis in axes:
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(color=RULE, linewidth=0.6)
-        axis.set_axisbelow(True)
-        axis.tick_params(labelsize=9, color=GREY, labelcolor=INK)
-    return figure, axes
-
-
-def _words(axis: Any, title: str, across: str, up: str) -> None:
-    axis.set_title(title, loc="left", fontsize=10.5, color=INK)
-    axis.set_xlabel(across, fontsize=10, color=INK)
-    axis.set_ylabel(up, fontsize=10, color=INK)
-
-
-def _legend(figure: Any, axes: Iterable[Any], columns: int) -> None:
-    """One for all panels, above them."""
-    found: dict[str, Any] = {}
-    for axis in axes:
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    figure.legend(
-        found.values(), found.keys(), loc="outside upper center", ncols=columns, frameon=False,
-        fontsize=10,
-    )  # fmt: skip
 
 
 def _curve(
@@ -97,7 +68,7 @@ def _curves(axis: Any, table: Table, across: str, names: Iterable[str]) -> None:
 def figure_4(tables: Tables) -> Any:
     """Derived budgets: the larger of two curves, of which one rises and one falls."""
     table = tables["figure-4"]
-    figure, axes = _figure(1, 3, (9.6, 3.4))
+    figure, axes = panels(1, 3, (9.6, 3.4))
     for axis, window in zip(axes, (10, 20, 50), strict=True):
         lines = table.where(window=window)
         across = [line["threshold"] for line in lines]
@@ -122,18 +93,18 @@ def figure_4(tables: Tables) -> Any:
             arrowprops={"arrowstyle": "-", "color": GREY, "linewidth": 0.8},
         )  # fmt: skip
         axis.set_ylim(-1.5, 2.2 * max(line["from_p0"] for line in lines))
-        _words(axis, f"k = {window}", "threshold c0", "derived epsilon" if window == 10 else "")
-    _legend(figure, axes, 2)
+        describe(axis, f"k = {window}", "threshold c0", "derived epsilon" if window == 10 else "")
+    legend(figure, axes, 2)
     return figure
 
 
 def figure_5(tables: Tables) -> Any:
     """Costs at epsilon 5, against unit costs and against the window."""
-    figure, axes = _figure(2, 2, (9.6, 7.2))
+    figure, axes = panels(2, 2, (9.6, 7.2))
     names = (*THEIRS, *OURS)
     for axis, letter, what in zip(axes, "abc", ("missing", "repeated", "empty"), strict=False):
         _curves(axis, tables[f"figure-5{letter}"], "ratio", names)
-        _words(
+        describe(
             axis,
             f"({letter}) k = 20, others cost k",
             f"cost of one {what}, in windows",
@@ -144,21 +115,21 @@ def figure_5(tables: Tables) -> Any:
     windows = sorted(set(tables["figure-5d"].of("window")))
     axes[3].set_xticks(windows, [str(window) for window in windows])
     axes[3].minorticks_off()
-    _words(axes[3], "(d) all cost k", "window k (log)", "cost of a reading (log)")
+    describe(axes[3], "(d) all cost k", "window k (log)", "cost of a reading (log)")
     for axis in axes:
         axis.set_yscale("log")
-    _legend(figure, axes, 6)
+    legend(figure, axes, 6)
     return figure
 
 
 def figure_6(tables: Tables) -> Any:
     """Costs against the budget, and the ranges of budgets."""
-    figure, axes = _figure(1, 3, (11.0, 4.2))
+    figure, axes = panels(1, 3, (11.0, 4.2))
     for axis, letter, window in zip(axes, "ab", (10, 50), strict=False):
         table = tables[f"figure-6{letter}"]
         _curves(axis, table, "epsilon", (*THEIRS, *OURS))
         axis.set_yscale("log")
-        _words(axis, f"({letter}) k = {window}, all cost k", "epsilon", "cost of a reading (log)")
+        describe(axis, f"({letter}) k = {window}, all cost k", "epsilon", "cost of a reading (log)")
     axis, lines = axes[2], tables["figure-6c"].where()
     for place, line in enumerate(lines):
         most = min(line["most_derivable"], 24.0)
@@ -175,14 +146,14 @@ def figure_6(tables: Tables) -> Any:
             )  # fmt: skip
     axis.set_yticks(range(len(lines)), [str(line["window"]) for line in lines])
     axis.set_xlim(0, 28)
-    _words(axis, "(c) ranges of budgets", "epsilon", "window k")
-    _legend(figure, axes, 5)
+    describe(axis, "(c) ranges of budgets", "epsilon", "window k")
+    legend(figure, axes, 5)
     return figure
 
 
 def figure_7(tables: Tables) -> Any:
     """Errors of counts and averages, and whether unit costs predict which is better."""
-    figure, axes = _figure(2, 2, (9.6, 7.6))
+    figure, axes = panels(2, 2, (9.6, 7.6))
     for axis, name, letter, baselines, up in (
         (axes[0], "figure-7a", "a", (RESPONSE, CORRECTED), "squared error of the count (log)"),
         (axes[2], "figure-7c", "c", ("Laplace",), "squared error of the average (log)"),
@@ -198,7 +169,7 @@ def figure_7(tables: Tables) -> Any:
                 axis.plot(across, errors, color=LOOKS[one][0], linewidth=1, linestyle="--")
         axis.set_yscale("log")
         task = "running count of up-days" if letter == "a" else "average over 10 days"
-        _words(axis, f"({letter}) {task}", f"epsilon (dashed: {LATER})", up)
+        describe(axis, f"({letter}) {task}", f"epsilon (dashed: {LATER})", up)
     for axis, letter, baseline in ((axes[1], "b", "Backward"), (axes[3], "d", "Forward")):
         lines = tables[f"figure-7{letter}"].where()
         across = [line["epsilon"] for line in lines]
@@ -212,15 +183,17 @@ def figure_7(tables: Tables) -> Any:
             xycoords=("axes fraction", "data"), textcoords="offset points",
         )  # fmt: skip
         axis.margins(y=0.12)
-        _words(axis, f"({letter}) {baseline} against Threshold", "epsilon", "log10 of error ratio")
-    _legend(figure, axes, 4)
+        describe(
+            axis, f"({letter}) {baseline} against Threshold", "epsilon", "log10 of error ratio"
+        )
+    legend(figure, axes, 4)
     return figure
 
 
 def table_2(tables: Tables) -> Any:
     """How much of the groups is kept."""
     table = tables["table-2"]
-    figure, (axis,) = _figure(1, 1, (8.0, 4.4))
+    figure, (axis,) = panels(1, 1, (8.0, 4.4))
     for name in (*THEIRS, *OURS, "Laplace"):
         lines = table.where(mechanism=name)
         across = [line["epsilon"] for line in lines]
@@ -230,15 +203,15 @@ def table_2(tables: Tables) -> Any:
             words = f"{name}, as printed"
             axis.plot(across, printed, ":", color=LOOKS[name][0], linewidth=1.8, label=words)
     axis.set_ylim(-0.03, 1.05)
-    _words(axis, table.title, "epsilon", "normalised mutual information")
-    _legend(figure, [axis], 4)
+    describe(axis, table.title, "epsilon", "normalised mutual information")
+    legend(figure, [axis], 4)
     return figure
 
 
 def restored_order(tables: Tables) -> Any:
     """Of a counter: how many steps stand where they were, and how many sorting puts back."""
     table = tables["restored-order"]
-    figure, axes = _figure(1, 2, (9.6, 3.6))
+    figure, axes = panels(1, 2, (9.6, 3.6))
     names = (*THEIRS, *OURS)[::-1]
     for axis, kind, title in (
         (axes[0], "counter", "values that only rise"),
@@ -252,7 +225,7 @@ def restored_order(tables: Tables) -> Any:
             axis.plot(line["informed"], place, "o", color=colour)
         axis.set_yticks(range(len(names)), names)
         axis.set_xlim(-0.03, 1.03)
-        _words(
+        describe(
             axis,
             f"{title}, k = 10, epsilon 1",
             "share of steps in place (open), restored (full)",

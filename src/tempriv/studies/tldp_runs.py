@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -60,34 +58,6 @@ FULL = Size(
     groupings=3,
     attacked=4000,
 )
-
-
-@dataclass(frozen=True)
-class Table:
-    """The numbers behind one figure or table of the paper, a line each."""
-
-    name: str
-    title: str
-    columns: tuple[str, ...]
-    lines: tuple[tuple[Any, ...], ...]
-
-    def where(self, **wanted: Any) -> list[dict[str, Any]]:
-        """The lines that have these values, by the names of their columns."""
-        named = [dict(zip(self.columns, line, strict=True)) for line in self.lines]
-        return [line for line in named if all(line[key] == value for key, value in wanted.items())]
-
-    def of(self, column: str, **wanted: Any) -> list[Any]:
-        return [line[column] for line in self.where(**wanted)]
-
-    def as_csv(self) -> bytes:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        for line in self.lines:
-            writer.writerow(
-                [repr(float(one)) if isinstance(one, (float, np.floating)) else one for one in line]
-            )
-        return text.getvalue().encode()
 
 
 def mechanisms(epsilon: float, window: int, *, whole: bool = False) -> dict[str, Any]:

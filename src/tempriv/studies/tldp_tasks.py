@@ -10,12 +10,11 @@ import numpy.typing as npt
 
 from tempriv.audit.attacks_order import try_order
 from tempriv.mechanisms.value import Laplace, RandomizedResponse
-from tempriv.studies.tables import Row
+from tempriv.studies.tables import Row, Table
 from tempriv.studies.tldp_data import Inputs, Stock, synthetic
 from tempriv.studies.tldp_runs import (
     THEIRS,
     Size,
-    Table,
     as_it_comes,
     in_slots,
     latency_of,
