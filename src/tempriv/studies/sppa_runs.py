@@ -1,0 +1,275 @@
+"""What every part of the study on sampling periods shares: ways to release, and runs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv import spec
+from tempriv.guarantees import NoGuarantee
+from tempriv.mechanisms.order_swap import NoisyOrder
+from tempriv.mechanisms.order_threshold import Threshold
+from tempriv.mechanisms.pattern import PatternSampling
+from tempriv.mechanisms.pegasus import PeGaSus
+from tempriv.mechanisms.period import SamplingPeriod
+from tempriv.mechanisms.period_values import NoisyCurve
+from tempriv.mechanisms.protocol import perturb_block
+from tempriv.randomness import EPOCH, Key, Run
+from tempriv.series import Block
+from tempriv.studies.sppa_data import Bounds, DataSet
+from tempriv.units import Event, Pace, SlotOrigin, Swap, Window
+from tempriv.utility.monitoring import squared_errors
+
+Floats = npt.NDArray[np.float64]
+Released = list[Any]
+
+SPPA, ETM, PEGASUS = "SPPA", "ETM", "PeGaSus"
+COSINE, CLAMPED = "cosine", "clamped cosine"
+CURVE, ORDER, PATTERN, MEAN = "NoisyCurve", "NoisyOrder", "PatternSampling", "window mean"
+JOINED = "ETM, gaps joined"
+THEIRS = (SPPA, ETM, PEGASUS)
+WINDOW = 8
+NOTHING = "nothing"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """How much of everything: trips, segments, gazes and their frames, streams of a phone.
+
+    ``clustered`` of these are segmented; ``cleaned`` trips are sorted back; errors are means over
+    ``runs``.
+    """
+
+    trips: int
+    segments: int
+    gazes: int
+    frames: int
+    streams: int
+    clustered: int
+    cleaned: int
+    runs: int
+    taus: tuple[float, ...] = tuple(round(0.2 * i, 1) for i in range(1, 11))
+    epsilons: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+    windows: tuple[int, ...] = (4, 8, 12, 16, 20)
+    budgets: tuple[float, ...] = (0.25, 0.5, 0.75, 1.0)  # of Table 1
+
+
+QUICK = Size(
+    trips=200, segments=50, gazes=24, frames=600, streams=2, clustered=2, cleaned=200, runs=2,
+    budgets=(0.25, 1.0),
+)  # fmt: skip
+FULL = Size(
+    trips=2000, segments=300, gazes=48, frames=2000, streams=8, clustered=6, cleaned=2000, runs=4
+)
+
+
+def sized(data: DataSet, size: Size) -> DataSet:
+    """As many series of a data set as asked for."""
+    most, steps = {
+        "Porto taxis": (size.trips, None),
+        "Shenzhen taxis": (size.segments, None),
+        "gaze": (size.gazes, size.frames),
+        "phone": (size.streams, None),
+    }[data.name]
+    return data.some(most, steps)
+
+
+# how series are released
+
+
+def release(mechanism: Any, series: Sequence[Floats], seed: int) -> Released:
+    """Series of any lengths through a mechanism, each as it is once all of it is out."""
+    counts = np.array([len(one) for one in series], dtype=np.int64)
+    rows = np.concatenate(series)
+    rows = rows.reshape(len(rows), -1)
+    block = Block(
+        values=rows,
+        missing=np.zeros(rows.shape, dtype=np.bool_),
+        ids=tuple(map(str, range(len(series)))),
+        counts=counts,
+        starts=np.zeros(len(series), dtype=np.int64),
+    )
+    # one chain of keys serves all series, each at steps of its own
+    late = int(mechanism.form.latency or 0)
+    chain, runs, start = Key.from_seed(seed).series(spec.digest(mechanism), "study"), [], 0
+    for count in counts.tolist():
+        chain = chain.at_epoch(start // EPOCH)
+        runs.append(Run(chain, start, count))
+        start += count + late
+    out = perturb_block(mechanism, block, runs, ending=True)
+    whole = np.ma.array(out.values.astype(np.float64), mask=out.missing)
+    return [whole[end - count : end] for end, count in zip(np.cumsum(counts), counts, strict=True)]
+
+
+def column_by_column(
+    make: Callable[[int], Any], series: Sequence[Floats], columns: int, seed: int
+) -> Released:
+    """For mechanisms of one column: each of the columns by one of its own."""
+    parts = [
+        release(make(i), [one[:, i : i + 1] for one in series], seed * columns + i)
+        for i in range(columns)
+    ]
+    return [
+        np.ma.array(
+            np.concatenate([one.data for one in rows], axis=1),
+            mask=np.concatenate([np.ma.getmaskarray(one) for one in rows], axis=1),
+        )
+        for rows in zip(*parts, strict=True)
+    ]
+
+
+def window_mean(series: Floats, window: int) -> Any:
+    """The mean of each window in the place of its readings, as the first and last are none's.
+
+    >>> window_mean(np.arange(7.0)[:, None], 2).ravel().tolist()
+    [None, 1.5, 1.5, 3.5, 3.5, 5.0, None]
+    """
+    out: Any = np.ma.array(np.zeros_like(series), mask=True)
+    inside = series[1:-1]
+    starts = np.arange(0, len(inside), window)
+    lengths = np.diff(np.append(starts, len(inside)))
+    means = np.add.reduceat(inside, starts, axis=0) / lengths[:, None]
+    out[1:-1] = np.repeat(means, lengths, axis=0)
+    return out
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to release a data set, and in a few words what that protects."""
+
+    run: Callable[[Sequence[Floats], int], Released]
+    protects: str
+
+
+def protects(mechanism: Any) -> str:
+    """The unit of its guarantee in a few words."""
+    unit = mechanism.unit
+    if isinstance(unit, Pace):
+        # the rows of every data set here keep their times, so nothing is left of it
+        known = isinstance(mechanism.guarantee, NoGuarantee)
+        return "nothing; the pace of a window, were times secret" if known else "pace of a window"
+    if isinstance(unit, SlotOrigin):
+        return "when one slot was read, seen alone"
+    if isinstance(unit, Swap):
+        return f"which of two came first, within {unit.window}"
+    if isinstance(unit, Window):
+        return f"any {unit.readings} readings in a row"
+    assert isinstance(unit, Event)
+    return "one reading"
+
+
+def _way(mechanism: Any) -> Way:
+    return Way(lambda series, seed: release(mechanism, series, seed), protects(mechanism))
+
+
+def _bounded_way(mechanism: Any, bounds: Bounds) -> Way:
+    """Noise beyond the public bounds is put on them, which costs nothing."""
+    low, high = np.array(bounds).T
+
+    def run(series: Sequence[Floats], seed: int) -> Released:
+        found = release(mechanism, series, seed)
+        return [np.ma.array(np.clip(one.data, low, high), mask=one.mask) for one in found]
+
+    return Way(run, protects(mechanism))
+
+
+def joined(released: Any) -> Any:
+    """Straight lines over empty slots; before the first release and after the last its value.
+
+    >>> joined(np.ma.array([[0.0], [4.0], [0.0], [0.0], [7.0]], mask=[[1], [0], [1], [1], [0]]))
+    array([[4.],
+           [4.],
+           [5.],
+           [6.],
+           [7.]])
+    """
+    there = np.flatnonzero(~np.ma.getmaskarray(released).any(axis=1))
+    every = np.arange(len(released))
+    columns = [np.interp(every, there, column) for column in released.data[there].T]
+    return np.stack(columns, axis=1)
+
+
+def period_of(
+    data: DataSet, epsilon: float, window: int, tau: float, interpolation: Any, clamp: Any
+) -> SamplingPeriod:
+    """As the paper's experiments: readings come at a known period, tau is a multiple of it."""
+    return SamplingPeriod(
+        epsilon=epsilon,
+        window=window,
+        tau=tau * data.period,
+        period=data.period,
+        interpolation=interpolation,
+        clamp=clamp,
+        columns=data.columns,
+        pace="public",
+    )
+
+
+def interpolations(data: DataSet, epsilon: float, window: int, tau: float = 1.0) -> dict[str, Way]:
+    """Every curve, as far as the noise goes and within safe bounds."""
+    return {
+        f"{kind}{words}": _way(period_of(data, epsilon, window, tau, kind, clamp))
+        for words, clamp in (("", None), (", clamped", "safe"))
+        for kind in ("printed", "hermitian", "cosine")
+    }
+
+
+def sampling_ways(data: DataSet, epsilon: float, window: int, tau: float = 1.0) -> dict[str, Way]:
+    """The paper's curve as printed (its real part), ours, and ours within safe bounds."""
+    return {
+        SPPA: _way(period_of(data, epsilon, window, tau, "printed", None)),
+        COSINE: _way(period_of(data, epsilon, window, tau, "cosine", None)),
+        CLAMPED: _way(period_of(data, epsilon, window, tau, "cosine", "safe")),
+    }
+
+
+def mean_way(window: int) -> Way:
+    return Way(lambda series, seed: [window_mean(one, window) for one in series], NOTHING)
+
+
+def ways(data: DataSet, epsilon: float, window: int) -> dict[str, Way]:
+    """The paper's three at tau = T_s, ours, and the mean of each window; the same epsilon for all.
+
+    What protects values does so for ``window`` readings in a row, with the columns sharing epsilon,
+    as "local w-event" says.
+    """
+    unit = Window(window)
+
+    def sampled(column: int) -> PatternSampling:
+        bounds = (data.bounds[column],)
+        return PatternSampling(epsilon=epsilon / data.columns, bounds=bounds, unit=unit)
+
+    pattern = Way(
+        lambda series, seed: column_by_column(sampled, series, data.columns, seed),
+        protects(sampled(0)),
+    )
+    moved = _way(Threshold(epsilon=epsilon, window=window))
+    return {
+        **sampling_ways(data, epsilon, window),
+        ETM: moved,
+        JOINED: Way(lambda *given: [joined(one) for one in moved.run(*given)], moved.protects),
+        ORDER: _way(NoisyOrder(epsilon=epsilon, window=window)),
+        PEGASUS: _bounded_way(PeGaSus(epsilon=epsilon, bounds=data.bounds, unit=unit), data.bounds),
+        CURVE: _bounded_way(
+            NoisyCurve(epsilon=epsilon, bounds=data.bounds, window=window, unit=unit), data.bounds
+        ),
+        PATTERN: pattern,
+        MEAN: mean_way(window),
+    }
+
+
+# how wrong they are
+
+ERRORS = ("mse", "of_variance", "of_window_variance")
+
+
+def errors_of(data: DataSet, way: Way, window: int, seed: int) -> tuple[float, float, float]:
+    """Over the slots that a sampling period releases: all but the first and the last."""
+    found = squared_errors(
+        data.series, way.run(data.series, seed), window=window + 2, first=1, last=-1
+    )
+    return found.mean, found.of_variance, found.of_window_variance
