@@ -24,8 +24,10 @@ from tempriv.mechanisms import (
     ALL,
     Gaussian,
     Laplace,
+    NoisyTimes,
     PlanarLaplace,
     RandomizedResponse,
+    SamplingPeriod,
     SparseVector,
 )
 from tempriv.randomness import Key
@@ -78,6 +80,31 @@ def test_five_per_cent_too_little_gaussian_noise_is_found(rho, seed):
     wrong = audit(LessGaussian(**settings), runs=runs, key=Key.from_seed(seed))
     assert not wrong.holds
     assert wrong.found <= rho / LESS**2
+
+
+class LessTimes(NoisyTimes):
+    @property
+    def law(self):
+        return noise.DiscreteLaplace(super().law.scale * LESS)
+
+
+class LessPace(SamplingPeriod):
+    @property
+    def laws(self):
+        less = Fraction(80, 100) if COMPILED else Fraction(50, 100)
+        return tuple(noise.DiscreteLaplace(law.scale * less) for law in super().laws)
+
+
+def test_too_little_noise_on_times_is_found(seed):
+    """Five per cent on each time; on the pace of a window 20, from fewer runs."""
+    settings = {"epsilon": 1.0, "tau": 60.0}
+    right = audit(NoisyTimes(**settings), runs=RUNS, key=Key.from_seed(seed))
+    assert right.holds and right.found > (0.9 if COMPILED else 0.6)
+    assert not audit(LessTimes(**settings), runs=RUNS, key=Key.from_seed(seed)).holds
+    settings, runs = {"epsilon": 1.0, "tau": 1.0, "window": 2, "clamp": None}, RUNS // 8
+    right = audit(SamplingPeriod(**settings), runs=runs, key=Key.from_seed(seed))
+    assert right.holds and right.found > (0.9 if COMPILED else 0.3)
+    assert not audit(LessPace(**settings), runs=runs, key=Key.from_seed(seed)).holds
 
 
 def test_windows_are_told_by_all_their_readings(seed):

@@ -21,6 +21,7 @@ from tempriv.mechanisms import (
     FourierPerturbation,
     MemoizedResponse,
     NoisyOrder,
+    PeGaSus,
     RunningCount,
     SampleOnce,
     SparseVector,
@@ -48,6 +49,7 @@ WINDOWED = [
 ]
 FAST = Fast(epsilon=1.0, samples=20, wander=1, **WHOLE)
 WAVES = FourierPerturbation(epsilon=1.0, coefficients=9, **WHOLE)
+GROUPS = PeGaSus(epsilon=1.0, **BOUNDS)
 ANSWERS = MemoizedResponse(epsilon_forever=2.0, categories=("no", "yes"))
 
 MOVING: list[Any] = [
@@ -327,8 +329,18 @@ def test_figures_of_moved_rows_have_no_band_and_name_what_is_no_number() -> None
     ]
 
 
+def test_smoothed_groups_are_told_with_the_error_of_a_value_by_itself() -> None:
+    _, public, private = told(GROUPS)
+    assert "and they were smoothed over stretches in which little changed" in public
+    assert "± expected error of a value by itself" in public and AVERAGED not in public
+    assert "where a group goes on over a change, it is late" in public
+    assert "± one standard error" not in private, "errors go together"
+
+
 def test_no_mechanism_is_left_out_here() -> None:
     """A new one is told of as noise on each value, which must not be by oversight."""
-    reported = {type(one) for one in (ALARM, SUMS, *WINDOWED, FAST, WAVES, ANSWERS, *MOVING)}
+    reported = {
+        type(one) for one in (ALARM, SUMS, *WINDOWED, FAST, WAVES, GROUPS, ANSWERS, *MOVING)
+    }
     simple = {"Laplace", "Gaussian", "RandomizedResponse", "PlanarLaplace", "UniformBudget"}
     assert {one.__name__ for one in set(ALL) - reported} == simple, "tell of the new one too"
