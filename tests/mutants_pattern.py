@@ -97,7 +97,7 @@ class ForgetsWhatWasTaken(PatternSampling):
         return row_by_row(self, readings, draw, track, after)
 
 
-@broken("all of epsilon at every step", "line, three steps", the_promise_holds)
+@broken("all of epsilon at every step", "line, eager", the_promise_holds)
 class WholeAtEachStep(PatternSampling):
     def perturb(self, readings, draw, track):
         return original(self, unit=Event()).perturb(readings, draw, track)

@@ -132,7 +132,7 @@ class RowByRow(PeGaSus):
                 one.fineness, Later(limits, row), Later(tests, row), own, 0, outputs[here],
             )  # fmt: skip
             if there:
-                self.after(own[0], reading - one.low, reading + drawn[row], one)
+                self.after(own[0], reading - one.low, reading - one.low + drawn[row], one)
         return outputs[:, None]
 
     def before(self, own, limits, one):

@@ -13,6 +13,7 @@ from tempriv.mechanisms import Laplace
 from tests.statistics import COMPILED
 
 LAPLACE = ["laplace", "--epsilon", "1", "--bounds", "0", "5"]
+CLEARER = ["laplace", "--epsilon", "3", "--bounds", "0", "5"]  # fewer outcomes to list
 GAUSSIAN = ["gaussian", "--rho", "0.5", "--bounds", "0", "5"]
 RESPONSE = ["randomized-response", "--epsilon", "1", "--categories", "home,away,asleep"]
 PLACES = ["planar-laplace", "--epsilon", "1", "--metres", "200", "--origin", "39.9", "116.4"]
@@ -38,9 +39,9 @@ def half_the_noise(monkeypatch):
         (GAUSSIAN, "rho = 0.5", "on a grid of 4 instead of"),
         (RESPONSE, "epsilon = 1", "every outcome of 1 reading enumerated"),
         (PLACES, "epsilon = 0.6", "on a grid of 128 instead of 0.125"),
-        ([*LAPLACE, "--unit", "window", "--window", "2"], "epsilon = 1", "of 2 readings"),
+        ([*CLEARER, "--unit", "window", "--window", "2"], "epsilon = 3", "of 2 readings"),
         ([*LAPLACE, "--resolution", "1"], "epsilon = 1", "every outcome of 1 reading enumerated"),
-        ([*LAPLACE, "--bounds", "0", "1"], "epsilon = 1", "on a grid of 4, 1 instead of"),
+        ([*CLEARER, "--bounds", "0", "1"], "epsilon = 3", "on a grid of 4, 1 instead of"),
         ([*RESPONSE, "--max-series-per-person", "2"], "epsilon = 1", "of 1 reading enumerated"),
     ],
     ids=lambda words: str(words)[:60],

@@ -1,4 +1,4 @@
-"""Promises on larger instances than those of ``tests.cases``: finer noise, or less of it left out."""
+"""Promises on larger instances than those of ``tests.cases``: finer noise, or less left out."""
 
 from dataclasses import replace
 

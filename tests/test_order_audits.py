@@ -22,7 +22,8 @@ from tempriv.mechanisms import (
 from tempriv.randomness import Key
 from tempriv.units import SlotOrigin, Swap
 from tests.statistics import COMPILED, assert_cells
-from tests.test_order import EACH, refusal, said
+from tests.test_order import EACH, said
+from tests.test_order_refusals import refusal
 
 pytest_plugins = ["tests.statistics"]
 

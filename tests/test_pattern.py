@@ -27,6 +27,8 @@ from tempriv.mechanisms.pattern import WHOLE
 from tempriv.mechanisms.protocol import Track
 from tempriv.noise import DiscreteLaplace
 from tempriv.randomness import Key
+from tempriv.releases import read
+from tempriv.sample import METERS
 from tempriv.series import RELEASED, REPEATED, Block
 from tempriv.units import Contribution, Event, WholeSeries, Window
 from tests.cases.pattern import loss_of, readings_of, sampled, sent
@@ -342,3 +344,43 @@ def test_too_fine_a_grid_is_refused():
 def test_errors_are_those_of_a_sample_with_everything():
     mechanism = PatternSampling(epsilon=2.0, bounds=(0, 8), unit=Window(5), grid=1)
     assert mechanism.errors == (DiscreteLaplace(Fraction(4)).mean_magnitude,)
+
+
+# from the command line
+
+
+METER = ["--time", "time", "--value", "energy_kWh", "--series", "home", "--no-ledger", "--clip"]
+AS_PUBLISHED = ["--mechanism", "pattern-ldp", "--epsilon", "1", "--bounds", "0", "5", *METER]
+
+
+def test_the_published_one_is_released_only_by_those_who_know(run):
+    words = [*AS_PUBLISHED, "--window", "24", "--tolerance", "0.2", "--spread", "0.5"]
+    status, _, err = run("release", METERS, "out.csv", *words)
+    assert status == 2 and "promises nothing" in err and "--not-private" in err
+    status, out, _ = run("release", METERS, "out.csv", *words, "--not-private")
+    assert status == 0 and "Protects nothing: which readings are sent" in out
+    about = read("out.csv").about["mechanism"]
+    assert (about["window"], about["tolerance"], about["spread"]) == (24, 0.2, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "needs --window"),
+        (["--window", "24", "--unit", "window"], "--unit window: not for --mechanism pattern-ldp"),
+        (["--window", "24", "--max-series-per-person", "2"], "works on each series by itself"),
+    ],
+)
+def test_its_window_is_its_own(run, words, said):
+    status, _, err = run("release", METERS, "out.csv", *AS_PUBLISHED, *words, "--not-private")
+    assert status == 2 and said in err, err
+
+
+def test_the_repair_is_released_verified_and_audited(run):
+    words = ["--epsilon", "4", "--unit", "window", "--window", "2"]
+    status, out, err = run("release", METERS, "out.csv", "--mechanism", "pattern-sampling",
+                           "--bounds", "0", "5", *words, *METER)  # fmt: skip
+    assert (status, err) == (0, "") and "any 2 consecutive time steps" in out
+    assert run("verify", "out.csv")[0] == 0
+    status, out, _ = run("audit", "pattern-sampling", "--bounds", "0", "1", *words)
+    assert status == 0 and "exact, every outcome" in out and "holds on this case" in out

@@ -17,15 +17,22 @@ from tempriv.mechanisms.resampling import INTERPOLATIONS
 from tempriv.randomness import Key
 from tempriv.units import Event, Pace, Timestamps, Window
 from tests.cases import NAMED
-from tests.cases.period import at_a_noisy_pace, through_noisy_values
-from tests.conformance import _for_all_rows, near, recorded, with_status
+from tests.cases.period import RISING, TWO_PACES, at_a_noisy_pace, through_noisy_values
+from tests.conformance import (
+    Small,
+    _for_all_rows,
+    near,
+    recorded,
+    the_promise_holds,
+    with_status,
+)
 from tests.statistics import COMPILED
 
 pytest_plugins = ["tests.statistics"]
 
 EPSILON = 2.0
 FEW = SamplingPeriod(epsilon=EPSILON, window=2, tau=1.0, grid=1.0, clamp=None)
-MANY = replace(FEW, grid=2.0**-4)  # periods that are whole numbers read few points of the curve
+MANY = replace(FEW, grid=2.0**-3)  # periods that are whole numbers read few points of the curve
 
 
 def retimed(times, step=1.0):
@@ -43,7 +50,7 @@ def loss(mechanism, one, other, tail=1e-9):
 
 
 def test_the_promise_is_about_the_pace_and_no_more_is_promised_away():
-    verdict = exact.audit(FEW, ((0.0, 1.0), (3.0, 2.0)), 4, 1e-6)
+    verdict = exact.audit(FEW, ((0.0, 1.0), (3.0, 2.0)), 4, 1e-3)
     assert verdict.holds and math.isclose(verdict.found, EPSILON, rel_tol=1e-9)
     assert verdict.worst is not None
     assert FEW.guarantee == Guarantee(Pure(EPSILON), Pace(1.0, 2))
@@ -98,6 +105,23 @@ def test_any_readings_in_a_row_are_not_covered_by_the_epsilon_of_a_window(window
     assert mechanism.guarantee.for_unit(wide.unit).loss == Pure(8.0)
 
 
+LARGER = [
+    ("pace, few", {"epsilon": 2.0}, Small(RISING, 4, 1e-6)),
+    ("pace, few", {}, Small(TWO_PACES, 6, 1e-3)),
+    ("pace, few", {"interpolation": "hermitian"}, Small(RISING, 5, 1e-2)),
+    ("pace, few, clamped", {"epsilon": 3.0}, Small(TWO_PACES, 4, 1e-12)),
+    ("pace and shift, few", {"window": 2}, Small(((0.0, 0.0, 1.0), (3.0, 1.0, 2.0)), 4, 1e-3)),
+    ("times, three", {"epsilon": 4.0}, Small((0.0, 1.0), 4, 1e-3)),
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "other", "small"), LARGER, ids=lambda part: str(part)[:40])
+def test_promises_hold_on_larger_instances(name, other, small):
+    case = NAMED[name]
+    the_promise_holds(replace(case, mechanism=replace(case.mechanism, **other), smalls=(small,)))
+
+
 # what was published is not
 
 
@@ -114,12 +138,12 @@ def test_one_reading_moved_in_time_is_told_for_certain(interpolation, clamp):
     assert not mechanism.published.holds
     claim = published(mechanism)
     times = (0.0, 1.0, 2.0, 3.0)
-    for moved in ((0.0, 1.1, 2.0, 3.0), (0.0, 1.0, 1.9, 3.0)):
-        assert claim.unit.are_neighbours(times, moved)
-        found, laws = loss(mechanism, retimed(times), retimed(moved))
-        shared = laws[0].keys() & laws[1].keys()
-        assert math.fsum(laws[0][output] for output in shared) < 0.1
-        assert found == math.inf
+    moved = (0.0, 1.0, 1.9, 3.0)
+    assert claim.unit.are_neighbours(times, moved)
+    found, laws = loss(mechanism, retimed(times), retimed(moved))
+    shared = laws[0].keys() & laws[1].keys()
+    assert math.fsum(laws[0][output] for output in shared) < 0.15
+    assert found == math.inf
 
 
 @pytest.mark.parametrize("interpolation", INTERPOLATIONS)
@@ -133,11 +157,10 @@ def test_a_common_shift_is_told_for_certain(interpolation):
 
 def test_a_value_changed_by_a_hundredth_is_told_for_certain():
     claim = Guarantee(Pure(EPSILON), Event())
-    rows = ((0.0, 1.0), (0.01, 1.0))
-    verdict = exact.audit(FEW, rows, 4, 1e-10, claim)
+    verdict = exact.audit(FEW, ((0.0, 1.0), (0.01, 1.0)), 3, 1e-10, claim)
     assert not verdict.holds and verdict.found == math.inf
-    # ... beside the promise that is kept on the same rows
-    assert exact.audit(FEW, (*rows, (0.0, 2.0)), 4, 1e-6).holds
+    # ... beside the promise that is kept on the same values
+    assert exact.audit(FEW, ((0.0, 1.0), (0.01, 2.0)), 3, 1e-6).holds
 
 
 def test_more_noise_on_the_pace_does_not_help():

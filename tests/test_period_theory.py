@@ -49,10 +49,10 @@ def paced(interpolation, clamp, grid=2.0**-7, **more):
 
 
 def periods(mechanism, centre):
-    """Every noisy period in units of the public one, with its probability; the tail is 1e-12."""
+    """Every noisy period in units of the public one, with its probability; the tail is 2e-9."""
     unit = mechanism.grid / mechanism.window
     scale = float(mechanism.laws[0].scale)
-    reach = int(scale * 28)
+    reach = int(scale * 20)
     k = np.arange(-reach, reach + 1)
     mass = np.tanh(1 / (2 * scale)) * np.exp(-np.abs(k) / scale)
     told = round(centre / unit) * unit + k * unit
@@ -102,7 +102,7 @@ def test_the_formula_is_the_mean_over_all_outcomes(interpolation, clamp, rng):
     """The law is discrete and the formula's is not: with scale s they agree to 1 / s^2 or so."""
     mechanism = paced(interpolation, clamp)
     ratios, masses = periods(mechanism, 1.0)
-    assert math.isclose(masses.sum(), 1, rel_tol=1e-11)
+    assert math.isclose(masses.sum(), 1, rel_tol=1e-8)
     windows = random_windows(rng)
     means = masses @ squared_errors(mechanism, windows, ratios)
     found = [mechanism.expected_mse(window) for window in windows]
@@ -275,7 +275,7 @@ def test_the_wave_is_the_mean_of_a_clamped_laplace(centre, low, high):
 
 def test_clamping_is_free_and_better():
     """Of smooth ways, as of taxis: unclamped, a fifth of all periods run backwards."""
-    steps = np.random.default_rng(3).normal(size=(100, W + 2))
+    steps = np.random.default_rng(3).normal(size=(30, W + 2))
     windows = np.cumsum(np.cumsum(steps, axis=1), axis=1)
     found = {
         (interpolation, clamp): sum(map(paced(interpolation, clamp).expected_mse, windows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from fractions import Fraction
@@ -178,6 +179,7 @@ def test_a_person_with_more_series_than_declared_is_refused():
 # conversions
 
 
+@functools.cache
 def linked(unit: Unit, person: tuple, alphabet) -> set:
     """All inputs one link away: a unit of one series acts on any one series of a person, a person
     unit on any group of series that it covers."""
@@ -197,6 +199,7 @@ def linked(unit: Unit, person: tuple, alphabet) -> set:
     return found
 
 
+@functools.cache
 def distances(have: Unit, start: tuple, alphabet) -> dict:
     """How many links it takes to each input that can be reached at all."""
     found, front = {start: 0}, {start}

@@ -80,7 +80,7 @@ def group_and_smooth(
     Slots, from ``first``: 0 how many readings are in the open group, none if it is closed; 1 its
     noisy threshold, from the first test on; 2 their sum; 3 how many are above their mean and 4 the
     sum of those; 5 the greatest that is not above and 6 the least that is; 7 the sum of noisy
-    readings; then the readings; and, for the median, noisy readings in order.
+    readings; then the readings; and, for the median, noisy readings in order. All less ``low``.
     """
     row = 0
     for series in range(counts.size):
@@ -95,7 +95,7 @@ def group_and_smooth(
             if missing[here]:
                 continue
             reading = readings[here] - low
-            latest = readings[here] + noise[here]
+            latest = reading + noise[here]
             if size == 0:
                 size = 1
                 own[2], own[3], own[4] = reading, 0, 0
@@ -126,7 +126,7 @@ def group_and_smooth(
                 # as much lies above the mean as below; in full steps nothing of the test is lost
                 deviation = rounded_down(2 * (more * high - count * total), more)
                 if above(tests, here, own[1] - deviation - 1):
-                    outputs[here] = fineness * latest
+                    outputs[here] = fineness * (low + latest)
                     _forget(own, members, ordered, size, kind)
                     size = 0
                     continue
@@ -136,7 +136,8 @@ def group_and_smooth(
             members[size - 1] = reading
             if kind == MEDIAN:
                 insert(ordered, size - 1, latest)
-            outputs[here] = smoothed(kind, size, own[7], latest, ordered, fineness)
+            made = smoothed(kind, size, own[7], latest, ordered, fineness)
+            outputs[here] = fineness * low + made
             if size == longest:
                 _forget(own, members, ordered, size, kind)
                 size = 0

@@ -125,7 +125,7 @@ CASES: tuple[Case, ...] = (
     pattern_case(
         "line, three steps",
         PatternSampling(epsilon=3.0, bounds=(0, 1), unit=Window(3), grid=1),
-        Small(BITS, 5, 1e-4),
+        Small(BITS, 4, 1e-4),
     ),
     pattern_case(
         "line, eager",
@@ -136,8 +136,8 @@ CASES: tuple[Case, ...] = (
         "line, soon again",
         # after its second sample every next one is taken as soon as the window lets it: the last
         # two of six steps are a window with two samples in it
-        PatternSampling(epsilon=4.5, bounds=(0, 1), unit=Window(2), gains=(1e6, 0, 0), grid=1),
-        Small(BITS, 6, 1e-2),
+        PatternSampling(epsilon=5.0, bounds=(0, 1), unit=Window(2), gains=(1e6, 0, 0), grid=1),
+        Small(BITS, 6, 2e-2),
     ),
     pattern_case(
         "line, counts",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -154,7 +155,7 @@ def _time(mechanism: Any, one: Floats, by: float | None) -> tuple[Floats, str]:
     other, middle = one.copy(), len(one) // 2
     if isinstance(mechanism, NoisyTimes):
         by = mechanism.tau if by is None else by
-        other[middle] += by
+        other[middle] = _later(one[middle], by)
         return other, f"one time later by {by:g}"
     by = LATER if by is None else by
     columns = _require_curve(mechanism, one)
@@ -189,9 +190,19 @@ def _pace(mechanism: Any, one: Floats, by: float | None) -> tuple[Floats, str]:
         "pace: goes with a sampling period whose steps are a secret column",
     )
     by = mechanism.tau if by is None else by
-    other = one.copy()
-    other[1 : mechanism.window + 1, -1] += by
+    other, window = one.copy(), slice(1, mechanism.window + 1)
+    other[window, -1] = _later(one[window, -1], by)
     return other, f"every step of a window longer by {by:g}"
+
+
+def _later(times: Floats, by: float) -> Floats:
+    """So much later, and not by a rounding more: a promise ends at tau."""
+    moved = times + by
+    past = [
+        abs(Fraction(b) - Fraction(a)) > abs(Fraction(by))
+        for a, b in zip(times, moved, strict=True)
+    ]
+    return np.asarray(np.where(past, np.nextafter(moved, times), moved))
 
 
 def _swap(mechanism: Any, one: Floats, by: float | None) -> tuple[Floats, str]:

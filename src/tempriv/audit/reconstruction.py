@@ -30,7 +30,7 @@ Integers = npt.NDArray[np.int64]
 
 LARGEST_WINDOW = 16  # where the pace has to be found: each one that is tried takes w^3 steps
 RARELY = 1e-6  # of the noise, what is not tried
-TURN = 0.02  # of the fastest wave at the last point, from one pace to the next that is tried
+TURN = 0.05  # of the fastest wave at the last point, from one pace to the next that is tried
 DEEPEST = 24  # dips of the contradiction that are looked into
 SMALLEST = 1e-6  # part of the largest singular value; what is below is as good as undetermined
 EQUAL = 1e-13  # residuals below this part of the values are rounding

@@ -268,6 +268,12 @@ def _changed(
     from tempriv.audit.alterations import SECRETS, altered, readings_needed
 
     require(change in SECRETS, f"--change {change}: must be one of {', '.join(SECRETS)}")
+    takes = recipes.RECIPES[choice.mechanism].takes
+    require(change != "pace" or "pace" in takes, "--change pace: for --mechanism sampling-period")
+    require(
+        choice.categories is None,
+        "--change: for numbers; of categories give two inputs, by --one and --other",
+    )
     mechanism, rows = _read(choice, value, source, change)
     wanted = readings_needed(mechanism) if steps is None else steps
     require(wanted >= 3, f"--steps {wanted}: must be 3 or more")

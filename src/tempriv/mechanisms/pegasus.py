@@ -21,7 +21,15 @@ from tempriv.errors import require
 from tempriv.guarantees import Guarantee, Published, Pure
 from tempriv.kernels import suited
 from tempriv.kernels_pegasus import HEAD, JAMES_STEIN, MEAN, MEDIAN, group_and_smooth
-from tempriv.mechanisms.forms import FINENESS, Derived, Integers, Numbers, bounds_of, positive
+from tempriv.mechanisms.forms import (
+    FINENESS,
+    LARGEST,
+    Derived,
+    Integers,
+    Numbers,
+    bounds_of,
+    positive,
+)
 from tempriv.mechanisms.protocol import Draw, Track
 from tempriv.mechanisms.stream import start
 from tempriv.mechanisms.value import change_of, model_of, number_grids
@@ -134,8 +142,9 @@ class PeGaSus:
                 one.theta + FAR * one.limit.scale,
             )
             scales = one.law.scale, one.limit.scale, one.test.scale
+            farthest = max(abs(one.low), abs(one.low + one.width)) * one.fineness
             require(
-                max(numbers) < ROOM and max(scales) <= LARGEST_SCALE,
+                max(numbers) < ROOM and max(scales) <= LARGEST_SCALE and farthest < LARGEST,
                 f"groups of {self.longest} on a grid of 2^{one.width.bit_length()} steps, theta "
                 "and the noise: must be less to be counted in; choose a coarser grid, shorter "
                 "groups or a greater epsilon",
@@ -208,7 +217,9 @@ class PeGaSus:
         for (grid, (low, high), change), law, (limit, test) in zip(
             columns, self.laws, self.grouping_laws, strict=True
         ):
-            theta = THETA * change / grouping if self.theta is None else self.theta / Fraction(grid)
+            theta = THETA * change / grouping
+            if self.theta is not None:
+                theta = Fraction(self.theta) / Fraction(grid)
             # so fine that means are not rounded off
             parts = min(max(2.0, float(FINENESS / law.scale)), FINENESS)
             found.append(

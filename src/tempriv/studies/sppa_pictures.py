@@ -53,8 +53,8 @@ def _plot(axis: Any, name: str, across: Any, up: Any, label: str | None = None) 
     # others often lie on these, which show from under them
     under = name in (PEGASUS, ORIGINAL)
     axis.plot(
-        across, up, STYLES.get(name, "-"), color=colour, linewidth=3.5 if under else 1.4,
-        marker=mark, markersize=9 if under else 5, zorder=1.5 if under else 2,
+        across, up, STYLES.get(name, "-"), color=colour, linewidth=3.0 if under else 1.4,
+        marker=mark, markersize=8 if under else 5, zorder=1.5 if under else 2,
         markerfacecolor="white" if name in THEIRS else colour, label=label or name,
     )  # fmt: skip
 
@@ -90,11 +90,13 @@ def figure_1(tables: Tables) -> Any:
         lines = every.where(data=name)
         across = [line["leads_away"] for line in lines]
         up = [line["named"] for line in lines]
-        axis.plot(across, up, mark, color=colour, markersize=3, alpha=0.6, label=name)
+        axis.plot(
+            across, up, mark, color=colour, markersize=3, alpha=0.5, label=name, rasterized=True
+        )  # fmt: skip
     before = float(np.median(every.of("in_place")))
     axis.axhline(before, color=GREY, linewidth=1, linestyle="--")
     axis.annotate(
-        "as released", (0, before), (2, 3), textcoords="offset points", fontsize=9, color=INK
+        "as released", (0, before), (2, -12), textcoords="offset points", fontsize=9, color=INK
     )
     axis.axvline(LEADS_AWAY, color=GREY, linewidth=1, linestyle=":")
     axis.set_xlim(0, 1.02)
@@ -122,7 +124,8 @@ def figure_4(tables: Tables) -> Any:
                     [line["tau"] for line in lines],
                     [line["of_window_variance"] for line in lines],
                     "--" if epsilon > 1 else ":" if name == MEAN else "-",
-                    color=colour, marker=mark, markersize=3 if window == 4 else 6, linewidth=1.2,
+                    color=colour, marker=mark, markersize=3 if window == 4 else 6,
+                    linewidth=2.4 if name == MEAN and window > 4 else 1.2,
                     markerfacecolor="white" if name in THEIRS else colour, label=words,
                 )  # fmt: skip
         axis.set_ylim(bottom=0)
