@@ -79,7 +79,7 @@ class TellsImportance(PatternSampling):
         return out
 
 
-@broken("a block begins with all of its budget", "line, important", same_bits_for_any_cutting)
+@broken("a block begins with a fresh window", "line, important", same_bits_for_any_cutting)
 class ForgetsAtEachBlock(PatternSampling):
     def perturb(self, readings, draw, track):
         track.memory[:, TAKEN] = 0
@@ -97,7 +97,7 @@ class ForgetsWhatWasTaken(PatternSampling):
         return row_by_row(self, readings, draw, track, after)
 
 
-@broken("all of epsilon at every step", "line, eager", the_promise_holds)
+@broken("all of epsilon for every sample", "line, eager", the_promise_holds)
 class WholeAtEachStep(PatternSampling):
     def perturb(self, readings, draw, track):
         return original(self, unit=Event()).perturb(readings, draw, track)

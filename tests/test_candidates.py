@@ -452,6 +452,9 @@ def test_a_change_stays_within_the_bounds():
     pair = altered(LAPLACE, np.array([[0.0], [4.0], [5.0], [1.0]]), "value", by=2.0)
     assert pair.other[2] == 3.0
     assert altered(LAPLACE, np.array([[0.0], [5.0], [1.0], [1.0]]), "value", by=2.0).other[2] == 3.0
+    assert "bounds" not in pair.words
+    pair = altered(LAPLACE, np.array([[0.0], [5.0], [1.0], [1.0]]), "value", by=8.0)
+    assert pair.other[2] == 5.0 and "as far as the bounds allow" in pair.words
 
 
 def test_the_hardest_pair_is_pushed_as_a_mechanism_takes_it():

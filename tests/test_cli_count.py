@@ -13,9 +13,10 @@ import pytest
 
 import tempriv as tp
 from tempriv import mechanisms
-from tempriv.cli import options, recipes
+from tempriv.cli import recipes
 from tempriv.cli.recipes import RECIPES
 from tempriv.cli.showing import GUIDE, _example
+from tempriv.cli.words import join_pairs
 from tempriv.errors import UsageRefusal
 from tempriv.events import aggregate
 from tempriv.ledger import Ledger, Scope
@@ -107,7 +108,7 @@ def test_a_mechanism_for_less_than_was_bounded_is_refused(run):
 @pytest.mark.parametrize("name", recipes.counting())
 def test_every_mechanism_for_counts(run, name):
     """As the guide says it; the release can be verified."""
-    words = options.join_pairs(GUIDE[name][2].split())
+    words = join_pairs(GUIDE[name][2].split())
     status, out, err = run("count", "visits.csv", "out.parquet", *TWO_DAYS, "--mechanism", name,
                            *words, "--no-ledger")  # fmt: skip
     assert (status, err) == (0, ""), err
@@ -319,13 +320,13 @@ def test_every_option_is_a_field_or_known_by_another_name():
     for recipe in RECIPES.values():
         names = {field.name for field in fields(getattr(mechanisms, recipe.kind))}
         for one in (*recipe.needs, *recipe.takes):
-            assert recipes.FIELDS.get(one, one) in names or one == "metres"
+            assert recipes.FIELDS.get(one, one) in names or one in ("metres", "late")
 
 
 @pytest.mark.parametrize("name", ["running-count", "budget-distribution", "fourier"])
 def test_values_of_devices_go_through_too(run, name):
     """The same names for tempriv release."""
-    words = options.join_pairs(GUIDE[name][1].replace("--value kwh", "").replace(
+    words = join_pairs(GUIDE[name][1].replace("--value kwh", "").replace(
         "--value people", "").replace("--length 168", "--length 672").split())  # fmt: skip
     status, _, err = run("release", METERS, "out.csv", "--mechanism", name, *words, "--time",
                          "time", "--value", "energy_kWh", "--series", "home", "--no-ledger",

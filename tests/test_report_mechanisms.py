@@ -20,10 +20,15 @@ from tempriv.mechanisms import (
     Forward,
     FourierPerturbation,
     MemoizedResponse,
+    NoisyCurve,
     NoisyOrder,
+    NoisyTimes,
+    PatternLDP,
+    PatternSampling,
     PeGaSus,
     RunningCount,
     SampleOnce,
+    SamplingPeriod,
     SparseVector,
     Threshold,
     UniformBudget,
@@ -50,6 +55,13 @@ WINDOWED = [
 FAST = Fast(epsilon=1.0, samples=20, wander=1, **WHOLE)
 WAVES = FourierPerturbation(epsilon=1.0, coefficients=9, **WHOLE)
 GROUPS = PeGaSus(epsilon=1.0, **BOUNDS)
+PATTERNS = [
+    PatternLDP(epsilon=1.0, window=6, **BOUNDS),
+    PatternSampling(epsilon=1.0, unit=Window(6), **BOUNDS),
+]
+RETIMED = SamplingPeriod(epsilon=1.0, window=8, tau=1.0, pace="public")
+CURVE = NoisyCurve(epsilon=1.0, window=8, **BOUNDS)
+TIMES = NoisyTimes(epsilon=1.0, tau=2.0)
 ANSWERS = MemoizedResponse(epsilon_forever=2.0, categories=("no", "yes"))
 
 MOVING: list[Any] = [
@@ -337,10 +349,33 @@ def test_smoothed_groups_are_told_with_the_error_of_a_value_by_itself() -> None:
     assert "± one standard error" not in private, "errors go together"
 
 
+def test_a_noisy_pace_is_told_in_time_and_not_as_an_error_of_values() -> None:
+    _, public, private = told(RETIMED)
+    assert "read again, a window at a time, at a noisy pace" in public
+    assert "expected error" not in public.partition("How it was made")[0]
+    assert "the first and the last row of a series" in public
+    assert NOISE_ON_EACH not in public and AVERAGED not in public
+    # every value that came out is compared with the reading of its own step, late as it came
+    assert "57" in private.partition("Measured against the private readings")[2]
+
+
+def test_curves_and_times_are_told_by_what_was_done_to_them() -> None:
+    _, public, _ = told(CURVE)
+    assert "smooth curves were drawn through" in public and AVERAGED not in public
+    _, public, _ = told(TIMES)
+    assert "they are times, and random noise was added to each" in public
+    assert "the times of readings" not in public.lower()
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda one: type(one).__name__)
+def test_picked_readings_are_told_with_the_error_of_one_of_them(pattern: Any) -> None:
+    _, public, _ = told(pattern)
+    assert "Between" in public and NOISE_ON_EACH not in public and AVERAGED not in public
+
+
 def test_no_mechanism_is_left_out_here() -> None:
     """A new one is told of as noise on each value, which must not be by oversight."""
-    reported = {
-        type(one) for one in (ALARM, SUMS, *WINDOWED, FAST, WAVES, GROUPS, ANSWERS, *MOVING)
-    }
+    others = (ALARM, SUMS, *WINDOWED, FAST, WAVES, GROUPS, ANSWERS, *MOVING)
+    reported = {type(one) for one in (*others, *PATTERNS, RETIMED, CURVE, TIMES)}
     simple = {"Laplace", "Gaussian", "RandomizedResponse", "PlanarLaplace", "UniformBudget"}
     assert {one.__name__ for one in set(ALL) - reported} == simple, "tell of the new one too"

@@ -178,7 +178,7 @@ def test_velocities_between_all_pairs():
 
 
 def test_who_sees_nothing_scores_all_the_same(inputs):
-    """Four activities of the same length, cut into six parts: F1 of 4/5 twice and 1/2 twice."""
+    """Four activities of 120 steps, six parts of 80: each has one with all of its steps, F1 0.8."""
     (labels, blind, _) = sppa_segments.blind_scores(inputs.activities[:1])[0]
     when = changes(inputs.activities[0].labels)
     assert labels == pytest.approx(0.8)
@@ -385,8 +385,7 @@ def test_on_real_taxis_a_clamped_cosine_beats_the_window_mean_and_the_printed_cu
             assert epsilon > 1 or mean < printed
 
 
-def test_release_gives_what_a_stream_of_the_mechanism_gives(inputs):
-    """The same law, with other keys: rows of an order mechanism are rows of the input."""
+def test_rows_that_are_moved_are_rows_of_the_input(inputs):
     series = [np.column_stack([one, np.arange(len(one))]) for one in inputs.porto.series[:3]]
     for moved, one in zip(
         release(Threshold(epsilon=4.0, window=8), series, 1), series, strict=True

@@ -167,7 +167,8 @@ def _nullable(kind: pa.DataType) -> str:
 def not_protected(about: dict[str, Any]) -> list[str]:
     """What a release says that it does not protect."""
     if about["mechanism"][spec.KIND] == "SamplingPeriod":
-        return [*NOT_PROTECTED_OF_RETIMED, *NOT_PROTECTED_OF_TIMES]
+        told = about["mechanism"]["pace"] == "public"
+        return [*NOT_PROTECTED_OF_RETIMED, *(NOT_PROTECTED if told else NOT_PROTECTED_OF_TIMES)]
     if about["mechanism"][spec.KIND] == "NoisyTimes":
         return list(NOT_PROTECTED_OF_TIMES)
     if "types" in about["columns"]:

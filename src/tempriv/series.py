@@ -165,6 +165,10 @@ class Series:
             "a calendar grid goes with a calendar: a file with one time in each row",
         )
         require(self.step is None or self.grid == "regular", "a step goes with a regular grid")
+        require(
+            self.step is None or isinstance(self.step, str),
+            f"step={self.step!r}: must be text, such as '15min', '1h' or '2'",
+        )
 
     def read(
         self,

@@ -25,6 +25,7 @@ from tempriv import spec
 from tempriv.errors import DataRefusal, LedgerRefusal, StateRefusal, UsageRefusal, require
 from tempriv.files import write_durably
 from tempriv.lines import Lines, Reading
+from tempriv.mechanisms.fitting import FIRST, TELLS, hides_times
 from tempriv.mechanisms.forms import Integers, Rows
 from tempriv.mechanisms.moving import kept, to_state
 from tempriv.mechanisms.protocol import Mechanism, limit_of, perturb_block
@@ -32,7 +33,6 @@ from tempriv.mechanisms.stream import Seen, held_rows, packed, remembered
 from tempriv.randomness import EPOCH, Run, SeriesKey, new_id
 from tempriv.series import Block
 from tempriv.stream_files import Keyring, Recent, Sink
-from tempriv.units import TIME
 
 MAGIC = b"tempriv stream 3\n"
 
@@ -127,6 +127,7 @@ class LineStream:
         self._most = limit_of(self.mechanism)
         form = self.mechanism.form
         self._moves = self.lines.exact = isinstance(form, Rows)
+        self._hides_times = hides_times(self.mechanism)
         require(
             not self.mechanism.takes_whole,
             f"{type(self.mechanism).__name__}: needs a whole series before it can release any of "
@@ -204,13 +205,11 @@ class LineStream:
         """Whether a reading is later than all of its series; earlier ones are passed over."""
         place = self.places.get(reading.series)
         if place is None or place.last is None or reading.tick > place.last:
+            last = None if place is None else place.last
+            count = reading.tick in FIRST if last is None else reading.tick == last + 1
             require(
-                place is None
-                or place.last is None
-                or reading.tick == place.last + 1
-                or not isinstance(self.mechanism.unit, TIME),
-                "a time that is not the number of its reading (0, 1, 2, ...): times are published "
-                "as they are, and others would tell what is to be hidden",
+                count or not self._hides_times,
+                f"a time that is not the number of its reading (0, 1, 2, ...) {TELLS}",
                 DataRefusal,
             )
             if place is None:

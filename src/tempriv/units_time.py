@@ -40,9 +40,15 @@ def _moved(one: Any, other: Any, limits: Sequence[float]) -> bool:
     a, b = _cells(one), _cells(other)
     values = len(a) - len(limits)
     return a[:values] == b[:values] and all(
-        abs(Fraction(x) - Fraction(y)) <= Fraction(limit)
-        for x, y, limit in zip(a[values:], b[values:], limits, strict=True)
+        _near(x, y, limit) for x, y, limit in zip(a[values:], b[values:], limits, strict=True)
     )
+
+
+def _near(one: Any, other: Any, limit: float) -> bool:
+    """Whether two times are so close; one that is missing is close to another such only."""
+    if one is None or other is None:
+        return one is other
+    return abs(Fraction(one) - Fraction(other)) <= Fraction(limit)
 
 
 def _retimed(

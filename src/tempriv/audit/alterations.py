@@ -145,10 +145,15 @@ def _value(mechanism: Any, one: Floats, by: float | None) -> tuple[Floats, str]:
         require(reach > 0, "the readings are all equal: say by how much to change one", DataRefusal)
         by, words = SMALL * reach, f"one reading changed by {100 * SMALL:g} % of their range"
     bounds = mechanism.form.bounds
+    if bounds is None:
+        other[middle, 0] += by
+        return other, words
     # what is clipped back is no change
-    up = bounds is None or one[middle, 0] + by <= bounds[0][1]
-    other[middle, 0] += by if up else -by
-    return other, words
+    low, high = bounds[0]
+    moved = [min(max(one[middle, 0] + side * by, low), high) for side in (1, -1)]
+    other[middle, 0] = max(moved, key=lambda value: abs(value - one[middle, 0]))
+    short = abs(other[middle, 0] - one[middle, 0]) < abs(by) * (1 - 1e-9)
+    return other, words + (", or as far as the bounds allow" if short else "")
 
 
 def _time(mechanism: Any, one: Floats, by: float | None) -> tuple[Floats, str]:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tempriv.errors import require
 from tempriv.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, rho_for
 from tempriv.mechanisms.forms import Places, Rows
 from tempriv.mechanisms.protocol import Mechanism, Track
@@ -428,6 +429,7 @@ def audit(
                 worst, where = found, (example, other)
             if not concentrated:
                 delta = max(delta, compared.hockey_stick(claimed))
+    require(pairs > 0, "no two of these inputs are neighbours, so there is nothing to audit")
     within = worst <= claimed * (1 + 1e-9) + ROUNDING
     # an approximate promise lets single outputs exceed epsilon, within its delta
     holds = delta <= allowed + ROUNDING and (within or allowed > 0)

@@ -54,6 +54,7 @@ def stream(
     """
     from tempriv.ledger import Scope
     from tempriv.lines import Lines
+    from tempriv.mechanisms.fitting import hides_times
     from tempriv.mechanisms.protocol import promise
     from tempriv.randomness import Key
     from tempriv.stream_files import Sink
@@ -103,6 +104,13 @@ def stream(
     for count, what in notes:
         if count:
             print(f"tempriv: {count} lines {what}", file=sys.stderr)
+    if hides_times(chosen):
+        print(
+            "tempriv: a line came out as its reading came in, which tells the pace to who sees "
+            "when lines come, or the lines of several series in turn; hand out what was written, "
+            "sorted by series",
+            file=sys.stderr,
+        )
     if flow.repeated:
         print(
             "tempriv: the last lines of the run before were written again, the same bits, because "

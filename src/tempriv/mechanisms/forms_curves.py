@@ -47,7 +47,7 @@ class Timed:
         numbers = as_bits(np.clip(values[:, : self.values], -HUGE, HUGE))
         if not self.times:
             return numbers
-        most = LARGEST // (4 * self.finer)
+        most = LARGEST // (2 * self.finer)
         times = np.clip(values[:, self.values :], -most * self.grid, most * self.grid)
         # rounded down: times less than tau apart stay within ceil(tau / grid) steps of the grid
         steps = np.floor(times / self.grid).astype(np.int64)

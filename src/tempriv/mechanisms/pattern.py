@@ -313,7 +313,7 @@ class PatternSampling:
         # rounded up by more than dividing it can round down
         top = float(self._top) * (1 + 2.0**-50)
         # with fewer shares a sample is not taken: there is too much noise to draw
-        least = max(1, math.ceil(top / LARGEST_SCALE))
+        least = min(max(1, math.ceil(top / LARGEST_SCALE)), self.unit.readings)
         source = draw.scalable("samples")
         outputs, at = np.zeros(len(readings), dtype=np.int64), 0
         kernel = suited(sample_the_line, source.words)

@@ -149,6 +149,12 @@ class SamplingPeriod:
             f"grid={self.grid:g}: must be coarser for windows of {self.window} periods of "
             f"{self.period:g}",
         )
+        least, most = self._edges()
+        require(
+            least <= most,
+            f"clamp={self.clamp!r}: must be further apart, no noisy period lies in it; or choose "
+            "a finer grid",
+        )
         scale = max(law.scale for law in self.laws)
         require(
             scale <= LARGEST_SCALE,
@@ -242,7 +248,7 @@ class SamplingPeriod:
             return -(1 << 61), 1 << 61
         low, high = self.clamp
         least = math.ceil(Fraction(low) * self.window / Fraction(self.grid))
-        return least, max(least, math.floor(Fraction(high) * self.window / Fraction(self.grid)))
+        return least, math.floor(Fraction(high) * self.window / Fraction(self.grid))
 
     @property
     def _public(self) -> int:

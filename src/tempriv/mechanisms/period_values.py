@@ -25,7 +25,7 @@ from tempriv.mechanisms.resampling import Windows
 from tempriv.mechanisms.stream import start
 from tempriv.mechanisms.value import Laplace
 from tempriv.series import Bounds
-from tempriv.units import Event, Timestamps, Unit
+from tempriv.units import Contribution, Event, Timestamps, Unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +62,11 @@ class NoisyCurve:
 
     def __post_init__(self) -> None:
         require_window(self.window)
+        require(
+            not isinstance(self.unit, Contribution),
+            f"unit={self.unit!r}: must be Event, Window, WholeSeries or Person; for counts of "
+            "people take PeGaSus or Laplace",
+        )
         most = self.window + 2
         if self.waves is None:
             object.__setattr__(self, "waves", max(1, most // 3))
@@ -154,6 +159,10 @@ class NoisyTimes:
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
         positive("tau", self.tau)
+        require(
+            1e-100 < self.tau < 1e100,
+            f"tau={self.tau}: must be between 1e-100 and 1e100; use another unit of time",
+        )
         require_window(self.window)
         object.__setattr__(self, "grid", time_grid(self.grid, self.tau))
         require(

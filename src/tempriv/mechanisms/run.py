@@ -26,7 +26,7 @@ from tempriv.events import Counted
 from tempriv.guarantees import Guarantee, NoGuarantee
 from tempriv.ledger import Ledger, Output, Scope
 from tempriv.mechanisms.cutting import in_parts, whole_series, with_ends
-from tempriv.mechanisms.fitting import require_long_enough, require_untold
+from tempriv.mechanisms.fitting import TimesTold, hides_times, require_long_enough
 from tempriv.mechanisms.forms import Integers, Rows
 from tempriv.mechanisms.moving import kept
 from tempriv.mechanisms.protocol import Mechanism, errors_of, perturb_block, promise
@@ -121,8 +121,9 @@ class Passage:
         mechanism = self.mechanism
         blocks = whole_series(self.reading) if mechanism.takes_whole else iter(self.reading)
         parts = in_parts(blocks, mechanism.slots)
-        late = mechanism.form.latency > 0
+        late, times = mechanism.form.latency > 0, TimesTold(self.series)
         for block, ending in with_ends(parts) if late else ((part, False) for part in parts):
+            times.see(block)
             memory = self._memory_of(block)
             held = [
                 self._held if i == 0 and start else None for i, start in enumerate(block.starts)
@@ -138,7 +139,8 @@ class Passage:
             if len(released):
                 yield rows
         require_long_enough(mechanism.unit, self.reading.facts.longest)
-        require_untold(mechanism.unit, self.series, self.reading.facts)
+        if hides_times(mechanism):
+            times.refuse(self.reading.facts)
 
     def _shown(self, block: Block) -> Block:
         """The block with the numbers of its rows, where it has their places only."""
@@ -339,6 +341,11 @@ def release(
     counted = data if isinstance(data, Counted) else None
     if counted is None:
         source, kind, names = _source(data, any_kind=isinstance(mechanism.form, Rows))
+        require(
+            values is not None or isinstance(data, np.ndarray) or not hides_times(mechanism),
+            "values: must be named where times are the secret: the columns of values, and then "
+            "those of times",
+        )
         series = Series(source, values=_value_names(values, names, layout), **layout)
     else:
         require(
