@@ -70,7 +70,7 @@ def window(panel: Panel) -> None:
     """A window of the sample that was read faster than it came."""
     values = homes()["home-1"]
     found = try_windows(period(clamp=None), values, windows=12, key=Key.from_seed(1))
-    one = found.windows[3]
+    one = found.windows[2]
     truth, places = one.truth[:, 0], range(WINDOW + 2)
     panel.marks_across(list(places), lambda mark: f"{mark:g}")
     panel.marks_up([0, 0.5, 1, 1.5, 2], lambda mark: f"{mark:g}")
@@ -89,7 +89,7 @@ def window(panel: Panel) -> None:
 
 
 def attacks() -> None:
-    left = Panel(268, 74, 250, 220, (0.5, 1.0), (0, 5))
+    left = Panel(280, 74, 240, 220, (0.5, 1.0), (0, 5))
     right = Panel(580, 74, 300, 220, (0, 9), (0, 2.2))
     rates(left)
     window(right)
@@ -113,10 +113,9 @@ def tables() -> None:
             mechanism = period(interpolation=interpolation, clamp=clamp)
             found = try_windows(mechanism, homes()["home-1"], windows=1000, key=Key.from_seed(1))
             low, high = outward(found.success.interval)
-            print(
-                f"| {interpolation} | {clamp or 'none'} | {percent(found.success.rate)} % ({low} to "
-                f"{high}) | {percent(found.share)} % |"
-            )
+            whole = f"{percent(found.success.rate)} % ({low} to {high})"
+            single = f"{percent(found.share)} %"
+            print(f"| {interpolation} | {clamp or 'none'} | {whole} | {single} |")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def test_a_count_of_readings_may_stand_beside_a_secret_pace(times: Any) -> None:
         ([1_700_000_000 + i for i in range(4)], {}),
         ([0, 1, 2, 4], {"grid": "index"}),
         ([0, 1, 2, 4], {"gaps": "null"}),
-        (["2026-03-01", "2026-03-02", "2026-03-03", "2026-03-04"], {}),
+        (np.arange("2026-03-01", "2026-03-05", dtype="datetime64[D]"), {}),
     ],
 )
 def test_times_that_tell_the_pace_are_refused(times: Any, layout: Any) -> None:
@@ -68,10 +68,11 @@ def test_secret_columns_are_named() -> None:
 @pytest.mark.parametrize("first", ["2024-01-01", "17"])
 def test_streams_take_a_count_only(run: Any, monkeypatch: Any, tmp_path: Path, first: str) -> None:
     (tmp_path / "lines.csv").write_text(f"n,x,s\n{first},1,1\n")
-    words = "stream --mechanism sampling-period --epsilon 1 --tau 1 --window 2 --no-ledger"
+    words = "stream --mechanism sampling-period --epsilon 1 --tau 1 --window 2 --no-ledger "
+    words += "--value x --pace s --time n"
     with (tmp_path / "lines.csv").open() as sent:
         monkeypatch.setattr(sys, "stdin", sent)
-        status, out, err = run(*words.split(), *"--value x --pace s --time n".split())
+        status, out, err = run(*words.split())
     assert status != 0 and TOLD in err and first not in out
 
 
