@@ -32,8 +32,8 @@ def plot_candidates(found: TwoCandidates, title: str) -> Any:
         axes.stairs(shares, edges, fill=True, color=colour, alpha=0.25)
         axes.stairs(shares, edges, color=colour, linewidth=2, label=name)
     axes.axvline(0, color=GREY, linewidth=1, linestyle=(0, (4, 3)))
-    axes.set_xlabel("what the observer says: the second input  <  0  <  the first input", fontsize=12,
-                    color=INK)  # fmt: skip
+    says = "what the observer says: the second input  <  0  <  the first input"
+    axes.set_xlabel(says, fontsize=12, color=INK)
     axes.set_ylabel("share of runs", fontsize=12, color=INK)
     axes.yaxis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
     low, high = outward(found.interval)
