@@ -515,7 +515,7 @@ def test_rows_that_are_moved_have_no_readings_in_between():
         ({"mechanism": lambda example, runs, at: np.ones(3)}, "one row for each run"),
         ({"mechanism": lambda example, runs, at: np.ones(3), "row": 1}, "goes with a mechanism"),
     ],
-    ids=str,
+    ids=lambda one: one if isinstance(one, str) else "+".join(one),
 )
 def test_what_cannot_be_meant_is_refused(given, sentence):
     asked = {"mechanism": LAPLACE, "one": [0.0], "other": [5.0], **given}
