@@ -28,7 +28,8 @@ LATE = ["--mechanism", "noisy-order", "--epsilon", "4", "--window", "10", "--lat
 
 
 def test_every_mechanism_that_moves_rows_is_here():
-    assert {name for name, recipe in RECIPES.items() if recipe.moves} == set(WAYS)
+    exact = {name for name, recipe in RECIPES.items() if "keeps their values" in recipe.moves}
+    assert exact == set(WAYS)
 
 
 @pytest.mark.parametrize("name", WAYS)
