@@ -25,6 +25,7 @@ FINENESS = 1024
 """Grid steps to the noise scale (or the range, if smaller): rounding adds < 1e-6 of the error."""
 
 LARGEST = 2**52  # grid numbers stay exact as floats
+TOO_FINE = "grid: too fine for bounds this far from zero; choose a coarser grid"
 EARTH_RADIUS = 6_371_008.8  # metres, the mean radius
 
 
@@ -125,6 +126,7 @@ def grids_of(given: Any, bounds: Bounds, scale_to_range: float) -> tuple[float, 
     )
     for grid, (low, high) in zip(grids, bounds, strict=True):
         power_of_two(grid)
+        require(max(abs(low), abs(high)) / grid < LARGEST, TOO_FINE)
         require(
             high - low >= grid and round(high / grid) > round(low / grid),
             f"grid={grid:g}: must be finer for the bounds {low:g} {high:g}",
@@ -159,7 +161,7 @@ class Numbers:
                 for pair, grid in self._columns()
                 for edge in pair
             ),
-            "grid: too fine for bounds this far from zero; choose a coarser grid",
+            TOO_FINE,
         )
 
     def _columns(self) -> Sequence[tuple[tuple[float, float], float]]:
