@@ -208,6 +208,11 @@ class Ledger:
         require(0 < epsilon < math.inf, f"epsilon={epsilon}: a limit must be a number > 0")
         require(0 <= delta < 1, f"delta={delta}: must be >= 0 and < 1")
         require(
+            not isinstance(unit, units.Landmarks),
+            f"unit={unit!r}: must be another, such as Event: releases may have unlike landmarks, "
+            "so a limit for them would not add up",
+        )
+        require(
             anywhere(unit) == unit,
             f"unit={unit!r}: must be for windows wherever they begin (aligned=False), since those "
             "of several releases begin at unlike readings",

@@ -356,9 +356,18 @@ class RandomisedResponse:
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
         return [(k, self.pmf(k)) for k in range(self.choices)]
 
+    @functools.cached_property
+    def cuts(self) -> Cuts:
+        """A uniform number below its one cut keeps the answer."""
+        return Cuts(
+            [Real(lambda: 1 / (1 + (self.choices - 1) * (-decimal_of(self.epsilon)).exp()))]
+        )
+
     def sample(self, words: Words) -> Integers:
-        keep = Real(lambda: 1 / (1 + (self.choices - 1) * (-decimal_of(self.epsilon)).exp()))
-        shift = Cuts([keep]).cells(words.take(), words.branch(0).one)
+        return self.replacing(self.cuts.cells(words.take(), words.branch(0).one), words)
+
+    def replacing(self, shift: Integers, words: Words) -> Integers:
+        """Where the shift is 1, one of all shifts but 0, each equally likely."""
         replaced = np.flatnonzero(shift)
         shift[replaced] += _uniform(words.only(replaced).branch(1), self.choices - 1)
         return shift
@@ -431,25 +440,41 @@ class PlanarLattice:
         ]
 
     def sample(self, words: Words) -> Integers:
-        rate = self.rate
-        proposal = DiscreteLaplace(1 / (rate * self.SLOPE))
-        slope, speed = float(self.SLOPE), float(rate)
+        proposal = DiscreteLaplace(1 / (self.rate * self.SLOPE))
 
         def draw(lanes: Words, rows: Rows) -> tuple[Integers, Rows]:
-            i, j = (proposal.sample(lanes.branch(axis)) for axis in (0, 1))
-            steps = np.abs(i) + np.abs(j)
-
-            def exact(n: int) -> Real:
-                square = int(i[n]) ** 2 + int(j[n]) ** 2
-                near = self.SLOPE * int(steps[n])
-
-                def formula() -> Decimal:
-                    return (-decimal_of(rate) * (Decimal(square).sqrt() - decimal_of(near))).exp()
-
-                return Real(formula)
-
-            excess = speed * (np.hypot(i, j) - slope * steps)
-            accepted = _with_probability_exp(lanes.branch(2), excess, exact)
-            return np.stack([i, j], axis=1), np.flatnonzero(~accepted)
+            pair = [proposal.sample(lanes.branch(axis)) for axis in (0, 1)]
+            rates, slopes = np.full((2, len(rows)), [[float(self.rate)], [float(self.SLOPE)]])
+            return accepted_pairs(pair, rates, slopes, lanes, lambda n: (self.rate, self.SLOPE))
 
         return until_accepted(words, draw)
+
+
+def accepted_pairs(
+    pair: Sequence[Integers],
+    rates: Floats,
+    slopes: Floats,
+    lanes: Words,
+    exactly: Callable[[int], tuple[Fraction, Fraction]],
+) -> tuple[Integers, Rows]:
+    """Pairs that were proposed at slope times the rate each, and the rows to be drawn again.
+
+    A pair is accepted with probability e^(-rate (distance - slope steps)); ``exactly(n)`` gives
+    rate and slope of a row as they are.
+    """
+    i, j = pair
+    steps = np.abs(i) + np.abs(j)
+
+    def exact(n: int) -> Real:
+        square = int(i[n]) ** 2 + int(j[n]) ** 2
+        rate, slope = exactly(n)
+        near = slope * int(steps[n])
+
+        def formula() -> Decimal:
+            return (-decimal_of(rate) * (Decimal(square).sqrt() - decimal_of(near))).exp()
+
+        return Real(formula)
+
+    excess = rates * (np.hypot(i, j) - slopes * steps)
+    accepted = _with_probability_exp(lanes.branch(2), excess, exact)
+    return np.stack([i, j], axis=1), np.flatnonzero(~accepted)

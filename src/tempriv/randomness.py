@@ -287,6 +287,7 @@ def blocks_of_runs(runs: Sequence[Run], most: int) -> Iterator[list[Run]]:
     yield group
 
 
+MOST_LANES = 8  # that are kept whole for a purpose, 8 bytes a row each
 DENSE = 16
 """Words for so many rows in a row cost less than for one row by itself."""
 
@@ -305,6 +306,7 @@ class Words:
         self._offsets = [0, *itertools.accumulate(piece.count for piece in pieces)]
         self._rows: npt.NDArray[np.intp] | None = None  # all of them
         self._lane = 0
+        self._known: dict[tuple[bytes, type], npt.NDArray[Any]] | None = None
         self.count = self._offsets[-1]
 
     def _like(self, rows: npt.NDArray[np.intp] | None, lane: int) -> Words:
@@ -327,6 +329,14 @@ class Words:
             return self
         return self._like(rows if self._rows is None else self._rows[rows], self._lane)
 
+    def remembered(self) -> Words:
+        """The same words, for who comes back often for some of the rows: lanes are kept whole."""
+        if self._known is not None:
+            return self
+        other = self._like(self._rows, self._lane)
+        other._known = {}
+        return other
+
     def one(self, row: int, lane: int) -> int:
         """The word of a single row."""
         return int(self.only(np.array([row])).take(lane)[0])
@@ -343,6 +353,11 @@ class Words:
         prefix = self._prefix(self._lane, lane)
         if self._rows is None:
             return self._take_all(prefix, kind)
+        if self._known is not None and len(self._rows) > 1:
+            if (prefix, kind) not in self._known and len(self._known) < MOST_LANES:
+                self._known[prefix, kind] = self._take_all(prefix, kind)
+            if (prefix, kind) in self._known:
+                return np.asarray(self._known[prefix, kind][self._rows])
         if DENSE * len(self._rows) >= self._offsets[-1]:
             return np.asarray(self._take_all(prefix, kind)[self._rows])
         return self._take(self._rows, np.frombuffer(prefix, dtype=">u4"), kind)

@@ -46,7 +46,9 @@ def reach(unit: units.Unit) -> int | None:
 
 
 def anywhere(unit: units.Unit) -> units.Unit:
-    """The unit as it adds up over several releases: windows of the pace begin wherever."""
+    """The unit as it adds up over releases whose windows, or landmarks, are not the same."""
+    if isinstance(unit, units.Landmarks):
+        return units.Event() if unit.metres is None else units.Near(unit.metres)
     return unit.anywhere() if isinstance(unit, units.Pace) else unit
 
 

@@ -59,6 +59,7 @@ class Block:
     starts: Integers
     times: Integers | None = None
     status: npt.NDArray[np.int8] | None = None
+    spent: Floats | None = None  # the part of epsilon that went into each row, for its owner
 
     @classmethod
     def of(cls, values: Any, series: str, start: int) -> Block:
@@ -96,6 +97,7 @@ class Block:
             starts=self.starts[first:last],
             times=None if self.times is None else self.times[low:high],
             status=None if self.status is None else self.status[low:high],
+            spent=None if self.spent is None else self.spent[low:high],
         )
 
     def __len__(self) -> int:

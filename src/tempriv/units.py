@@ -14,6 +14,10 @@ from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
 from tempriv.errors import UsageRefusal, require
+from tempriv.units_landmarks import SCATTERED as SCATTERED
+from tempriv.units_landmarks import Landmarks as Landmarks
+from tempriv.units_landmarks import Readings as Readings
+from tempriv.units_landmarks import scattered_steps
 from tempriv.units_order import ORDER as ORDER
 from tempriv.units_order import BlockSwap as BlockSwap
 from tempriv.units_order import Example as Example
@@ -401,6 +405,7 @@ ALL: tuple[type, ...] = (
     *(Event, Window, WholeSeries, Person, Contribution, Answers, Near),
     *ORDER,
     *TIME,
+    *SCATTERED,
 )
 
 
@@ -425,6 +430,8 @@ def steps(have: Unit, want: Unit) -> int | None:
         return None if one is None else one * want.max_series
     if isinstance(have, Person):
         return steps(have.each, want)
+    if isinstance(have, SCATTERED) or isinstance(want, SCATTERED):
+        return scattered_steps(have, want, steps, _in_a_row)
     if isinstance(want, (Swap, BlockSwap, SlotOrigin)):
         return _steps_to_order(have, want)
     if isinstance(have, ORDER):
@@ -441,6 +448,10 @@ def steps(have: Unit, want: Unit) -> int | None:
         return 1
     # whole series are taken for the windows they hold: true however the promise was come by
     return math.ceil(want.readings / have.readings)
+
+
+def _in_a_row(count: int, metres: float | None) -> Unit:
+    return Window(count) if metres is None else Near(metres)
 
 
 def _steps_to_contribution(have: Unit, want: Contribution) -> int | None:

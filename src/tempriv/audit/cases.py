@@ -18,6 +18,7 @@ from tempriv.mechanisms.forms import Integers, Rows, power_of_two_below
 from tempriv.mechanisms.forms_curves import Smoothed, Timed
 from tempriv.mechanisms.protocol import Mechanism, limit_of
 from tempriv.noise import DiscreteGaussian, DiscreteLaplace, Law, PlanarLattice, Staircase
+from tempriv.noise_varying import Varying
 from tempriv.order_laws import FreeSlots, Ties, Within
 from tempriv.units import (
     TIME,
@@ -347,8 +348,9 @@ class Probe(exact.Outcomes):
         super().__init__([], tail)
         self._number = number
 
-    def draw(self, law: Law, purpose: str, rows: Integers | None = None) -> Integers:
-        _require_few(law, self._tail)
+    def draw(self, law: Law | Varying, purpose: str, rows: Integers | None = None) -> Integers:
+        for one in law.laws if isinstance(law, Varying) else (law,):
+            _require_few(one, self._tail)
         if rows is not None and isinstance(law, Ties) and len(rows) > MOST_TOLD_APART:
             raise TooMany  # orders of them
         return super().draw(law, purpose, rows)

@@ -21,8 +21,10 @@ import numpy.typing as npt
 from tempriv.errors import require
 from tempriv.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, rho_for
 from tempriv.mechanisms.forms import Places, Rows
+from tempriv.mechanisms.forms_marked import told
 from tempriv.mechanisms.protocol import Mechanism, Track
-from tempriv.noise import DiscreteGaussian, DiscreteLaplace, Law
+from tempriv.noise import DiscreteGaussian, DiscreteLaplace, Law, UniformChoice
+from tempriv.noise_varying import Varying
 from tempriv.order_laws import Ties
 from tempriv.series import EMPTY
 from tempriv.units import Example, Person, SlotOrigin, Unit
@@ -43,6 +45,8 @@ class Outcomes:
     ``paths`` runs a function once for each combination of outcomes.
     """
 
+    ahead = False  # whatever is drawn is listed, needed or not
+
     def __init__(self, choices: Sequence[int], tail: float):
         self._choices = list(choices)
         self._tail = tail
@@ -59,7 +63,7 @@ class Outcomes:
         self._some: dict[str, set[int]] = {}
 
     def draw(
-        self, law: Law, purpose: str, rows: npt.NDArray[np.int64] | None = None
+        self, law: Law | Varying, purpose: str, rows: npt.NDArray[np.int64] | None = None
     ) -> npt.NDArray[np.int64]:
         """As the keyed source: one draw for each row, here the outcome that the path says.
 
@@ -68,6 +72,7 @@ class Outcomes:
         assert purpose not in self._rows, f"{purpose!r}: drawn again from the same words"
         if rows is not None:
             return self._for_some(law, purpose, rows)
+        assert not isinstance(law, Varying)
         if purpose in self._drawn:
             before, values = self._drawn[purpose]
             assert before == law, f"{purpose!r}: two laws drawn from the same words"
@@ -79,7 +84,7 @@ class Outcomes:
     __call__ = draw
 
     def _for_some(
-        self, law: Law, purpose: str, rows: npt.NDArray[np.int64]
+        self, law: Law | Varying, purpose: str, rows: npt.NDArray[np.int64]
     ) -> npt.NDArray[np.int64]:
         asked = self._some.setdefault(purpose, set())
         assert asked.isdisjoint(rows.tolist()), f"{purpose!r}: drawn again from the same words"
@@ -88,7 +93,13 @@ class Outcomes:
             # every order of these rows, by the place of each
             orders = list(itertools.permutations(range(len(rows))))
             return np.array(self.pick([(one, 1 / len(orders)) for one in orders]), dtype=np.int64)
-        return np.array([self.pick(_outcomes(law, self._tail)) for _ in rows], dtype=np.int64)
+        laws: list[Law] = []
+        if isinstance(law, Varying):
+            laws += [law.laws[number] for number in law.which]
+        else:
+            laws += [law] * len(rows)
+        drawn = [self.pick(_outcomes(one, self._tail)) for one in laws]
+        return np.array(drawn, dtype=np.int64)
 
     def each(self, law: Law, purpose: str) -> RowByRow:
         """Outcomes are listed for the rows that ask, and no more of them than they ask about."""
@@ -144,8 +155,13 @@ class RowByRow:
         """Two outcomes, however many numbers lie on either side."""
         assert self.law is not None
         self._ask(row)
-        # each side by itself: one minus the other would lose a small one
-        masses = mass_above(self.law, -int(cut) - 1), mass_above(self.law, int(cut))
+        masses: tuple[float, float]
+        if isinstance(self.law, UniformChoice):
+            over = (self.law.choices - 1 - int(cut)) / self.law.choices
+            masses = 1 - over, over
+        else:
+            # each side by itself: one minus the other would lose a small one
+            masses = mass_above(self.law, -int(cut) - 1), mass_above(self.law, int(cut))
         sides = [(side, mass) for side, mass in zip((False, True), masses, strict=True) if mass > 0]
         return bool(self._source.pick(sides))
 
@@ -237,8 +253,9 @@ def to_the_end(
     length, latency, columns = len(example), mechanism.form.latency, mechanism.form.columns
     assert columns is not None
     values = np.array(example, dtype=np.float64).reshape(length, columns)
-    if isinstance(mechanism.form, Places):
-        values = mechanism.form.degrees(values)
+    places = told(mechanism.form)
+    if isinstance(places, Places):
+        values[:, :2] = places.degrees(values[:, :2])
     taken = np.zeros((length + latency, columns), dtype=np.int64)
     taken[:length] = mechanism.form.to_grid(values)
     track = Track.fresh(mechanism, series, length + latency, latency)

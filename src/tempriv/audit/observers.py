@@ -136,8 +136,9 @@ class _Given:
     """Hands a mechanism the noise that it is to add: the same for all windows of a series."""
 
     noise: Integers
+    ahead: bool = False
 
-    def __call__(self, law: Law, purpose: str, rows: Integers | None = None) -> Integers:
+    def __call__(self, law: Any, purpose: str, rows: Integers | None = None) -> Integers:
         assert rows is not None
         return np.repeat(self.noise, len(rows) // len(self.noise))
 

@@ -15,6 +15,13 @@ from tempriv.mechanisms.budgets import (
 from tempriv.mechanisms.counting import RunningCount
 from tempriv.mechanisms.fast import Fast
 from tempriv.mechanisms.fourier import FourierPerturbation
+from tempriv.mechanisms.landmark import (
+    AdaptiveLandmarks,
+    CountBoundLandmarks,
+    SkipLandmarks,
+    SplitLandmarks,
+    UniformLandmarks,
+)
 from tempriv.mechanisms.memoized import MemoizedResponse
 from tempriv.mechanisms.order import Backward, Forward
 from tempriv.mechanisms.order_swap import BlockShuffle, NoisyOrder
@@ -34,6 +41,7 @@ ALL: tuple[type, ...] = (
     *(RunningCount, FourierPerturbation),
     *(Backward, Forward, Threshold, DualThreshold, BlockShuffle, NoisyOrder),
     *(SamplingPeriod, NoisyCurve, NoisyTimes),
+    *(UniformLandmarks, SkipLandmarks, AdaptiveLandmarks, SplitLandmarks, CountBoundLandmarks),
 )
 
 

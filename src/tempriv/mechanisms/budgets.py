@@ -104,7 +104,7 @@ def _errors(mechanism: Any, scales: list[Fraction]) -> tuple[float, ...]:
     )
 
 
-class _SideBySide:
+class SideBySide:
     """The draws of several columns as one, that of column j in row i at i + j * rows."""
 
     def __init__(self, parts: list[Any], rows: int):
@@ -250,7 +250,7 @@ class SampleOnce:
     def perturb(self, readings: Integers, draw: Draw, track: Track) -> Integers:
         origin = _origin(self)
         parts = [draw.each(law, f"column {j}") for j, law in enumerate(self.laws)]
-        drawn = _SideBySide(parts, len(readings)).joined
+        drawn = SideBySide(parts, len(readings)).joined
         outputs = np.zeros_like(readings)
         suited(publish_once, drawn)(
             readings - origin, track.missing, track.which, track.steps, self.unit.readings, drawn,
@@ -322,7 +322,7 @@ def _publish_or_repeat(
     plan, rows, origin = mechanism.plan, len(readings), _origin(mechanism)
     looks = draw.each(mechanism.laws[0], "dissimilarity")
     sources = [draw.scalable(f"column {j}") for j in range(readings.shape[1])]
-    drawn = _SideBySide([source.words for source in sources], rows).joined
+    drawn = SideBySide([source.words for source in sources], rows).joined
     outputs = np.zeros_like(readings)
     kernel = suited(publish_or_repeat, looks, drawn)
     at, moved = 0, readings - origin

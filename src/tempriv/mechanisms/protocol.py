@@ -18,9 +18,11 @@ from tempriv import noise
 from tempriv.errors import DataRefusal, UsageRefusal, require
 from tempriv.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.kernels_order import Carriage
-from tempriv.mechanisms.forms import Form, Integers, Rows
+from tempriv.mechanisms.forms import Floats, Form, Integers, Rows
+from tempriv.mechanisms.forms_marked import Marked
 from tempriv.mechanisms.moving import PART, Held, move_block, pool_of, said_of
 from tempriv.noise import Law
+from tempriv.noise_varying import Varying
 from tempriv.order_laws import Lag, Place
 from tempriv.randomness import EPOCH, Key, Run, Words
 from tempriv.series import EMPTY, Block, Flags
@@ -33,7 +35,11 @@ if TYPE_CHECKING:
 class Draw(Protocol):
     """Where a mechanism gets its randomness: keyed noise, or every outcome in an audit."""
 
-    def __call__(self, law: Law, purpose: str, rows: Integers | None = None) -> Integers:
+    @property
+    def ahead(self) -> bool:
+        """Whether rows may be drawn that turn out not to be needed."""
+
+    def __call__(self, law: Law | Varying, purpose: str, rows: Integers | None = None) -> Integers:
         """One draw of the law for every row of the block at hand, for the named purpose.
 
         Or for some of the rows, given by rising position.
@@ -52,13 +58,20 @@ class Draw(Protocol):
 class KeyedDraw:
     """Noise from the keys of some runs of series."""
 
+    ahead: ClassVar[bool] = True
+
     def __init__(self, runs: Sequence[Run]):
         self.runs = runs
+        self._words: dict[str, Words] = {}  # of purposes drawn for a few rows at a time
 
-    def __call__(self, law: Law, purpose: str, rows: Integers | None = None) -> Integers:
-        if rows is not None:
-            return law.sample(Words(self.runs, purpose).only(rows))
-        return noise.draw(law, self.runs, purpose)
+    def __call__(self, law: Law | Varying, purpose: str, rows: Integers | None = None) -> Integers:
+        if rows is None:
+            assert not isinstance(law, Varying)
+            return noise.draw(law, self.runs, purpose)
+        # whoever asks for the second time may ask for a thousandth
+        words = self._words.get(purpose)
+        self._words[purpose] = Words(self.runs, purpose) if words is None else words.remembered()
+        return law.sample(self._words[purpose].only(rows))
 
     def each(self, law: Law, purpose: str) -> Any:
         if isinstance(law, (Lag, Place)):
@@ -80,7 +93,8 @@ class Track:
     Where outputs come late, ``further`` steps after the end of each series bring out the last ones.
 
     ``memory`` has a row of whole numbers for each series, zeros at its start, and is changed in
-    place. ``status`` is filled in by mechanisms that have statuses.
+    place. ``status`` is filled in by mechanisms that have statuses, ``spent`` by those that give
+    each row a part of epsilon of its own: its owner may want to know.
     """
 
     counts: Integers
@@ -88,6 +102,7 @@ class Track:
     missing: Flags
     memory: Integers
     further: int = 0
+    spent: Floats | None = None
     status: npt.NDArray[np.int8] = field(init=False)
     carriage: Carriage = field(default_factory=Carriage)
 
@@ -124,10 +139,16 @@ class Track:
 class Mechanism(Protocol):
     """A frozen, keyword-only dataclass of simple types, with the promise that it keeps."""
 
-    causal: ClassVar[bool]  # an output never depends on later readings
-    bounded_memory: ClassVar[bool]  # a stream holds no more however long it runs
     accepts_null: ClassVar[bool]  # missing readings stay missing and others are unaffected
     has_status: ClassVar[bool]  # outputs may repeat earlier ones or be empty, and say so
+
+    @property
+    def causal(self) -> bool:
+        """Whether an output never depends on later readings."""
+
+    @property
+    def bounded_memory(self) -> bool:
+        """Whether a stream holds no more however long it runs."""
 
     @property
     def takes_whole(self) -> bool:
@@ -201,6 +222,8 @@ def on_grid(mechanism: Mechanism, block: Block) -> Integers:
     )
     if isinstance(mechanism.form, Rows):
         return mechanism.form.to_grid(block.values)
+    if isinstance(mechanism.form, Marked):
+        mechanism.form.require_marks(block)
     return mechanism.form.to_grid(np.where(block.missing, 0.0, block.values))
 
 
@@ -245,6 +268,7 @@ def perturb_block(
         starts=block.starts,
         times=block.times,
         status=track.status if mechanism.has_status else None,
+        spent=track.spent,
     )
 
 

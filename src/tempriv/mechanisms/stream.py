@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tempriv import spec
 from tempriv.errors import DataRefusal, StateRefusal, require
 from tempriv.mechanisms.forms import Integers, Rows, names_of, numbers_of
+from tempriv.mechanisms.forms_marked import told
 from tempriv.mechanisms.moving import (
     bits,
     finite,
@@ -92,7 +93,7 @@ class Stream:
         return self._shaped(self.push_block(block), flat)
 
     def _shaped(self, out: Block, flat: bool) -> npt.NDArray[Any]:
-        categories = self.mechanism.form.categories
+        categories = told(self.mechanism.form).categories
         if categories is not None:
             names = names_of(out, categories)
             return names[:, 0] if flat else names

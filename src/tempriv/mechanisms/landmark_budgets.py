@@ -1,0 +1,227 @@
+"""What the landmark schemes share: noise for a part of epsilon, drawn, added up and checked.
+
+Parts are whole units of epsilon, so that sums of them are exact. A landmark and another reading may
+have unlike parts, and a series may go through many; each has its own law of noise.
+"""
+
+from __future__ import annotations
+
+import functools
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tempriv import noise
+from tempriv.errors import require
+from tempriv.guarantees import Pure
+from tempriv.kernels import Scalable, suited
+from tempriv.kernels_landmark import (
+    CERTAIN,
+    CHOICES,
+    NUMBERS,
+    PLACES,
+    adaptive,
+    add_scaled,
+    count_spending,
+    repeat_last,
+)
+from tempriv.mechanisms.budgets import LARGEST_SCALE, SideBySide
+from tempriv.mechanisms.forms import Floats, Integers, Numbers
+from tempriv.mechanisms.protocol import Draw, Track
+from tempriv.mechanisms.value import Laplace, PlanarLaplace, RandomizedResponse
+from tempriv.noise_varying import Varying
+from tempriv.units import Event, Near
+
+Over = Laplace | RandomizedResponse | PlanarLaplace
+
+WHOLE = 1 << 40
+"""Epsilon in units."""
+
+DIGITS = 6
+"""Parts that are found as it goes are rounded down to so many binary digits where each part needs
+a law of its own: few laws, and less than a 30th of a part is lost."""
+
+AHEAD = 16  # rows drawn at first for a part that may hold for a long time, or not
+
+NO_WORDS = Scalable(*(np.zeros(0, dtype=kind) for kind in (np.uint64, np.uint64, np.int64)))
+
+
+def require_over(over: Any) -> None:
+    require(
+        isinstance(over, Over),
+        f"over={type(over).__name__}: must be Laplace, RandomizedResponse or PlanarLaplace, with "
+        "all of epsilon",
+    )
+    require(
+        isinstance(over.unit, (Event, Near)),
+        f"over: its unit is {over.unit!r}; must be Event(), one reading: the scheme itself shares "
+        "epsilon over readings",
+    )
+
+
+def require_drawable(over: Over, units: int) -> None:
+    """Refuse parts too small for any noise."""
+    most = max(_tops(over)) / max(units, 1)
+    require(
+        units >= 1 and most <= LARGEST_SCALE,
+        f"a part of epsilon / {WHOLE / max(units, 1):.3g} for a reading: too little for this fine "
+        "a grid; give a greater epsilon, a coarser grid, or fewer landmarks",
+    )
+
+
+@functools.lru_cache(maxsize=256)
+def _tops(over: Over) -> tuple[float, ...]:
+    """For each column, how wide noise is for one unit: in grid steps, never less than it must be.
+
+    Of categories, which have no width, the inverse of what one unit is worth.
+    """
+    if isinstance(over, PlanarLaplace):
+        exact = [WHOLE / over.law.rate] * 2
+    elif isinstance(over, RandomizedResponse):
+        exact = [WHOLE / over.share for _ in over.categories]
+    else:
+        exact = [WHOLE * width / over.share for width in over.form.widths]
+    # rounded up by more than dividing by units can round down
+    return tuple(float(top) * (1 + 2.0**-50) for top in exact)
+
+
+@functools.lru_cache(maxsize=4096)
+def _laws(over: Over, units: int) -> tuple[Any, ...]:
+    """The noise of a reading that has so many units."""
+    part = Fraction(units, WHOLE)
+    if isinstance(over, PlanarLaplace):
+        return (noise.PlanarLattice(over.law.rate * part),)
+    if isinstance(over, RandomizedResponse):
+        return tuple(
+            noise.RandomisedResponse(over.share * part, len(names)) for names in over.categories
+        )
+    return tuple(noise.DiscreteLaplace(width / (over.share * part)) for width in over.form.widths)
+
+
+def errors_at(over: Over, units: int) -> tuple[float, ...]:
+    """The expected error in each column, as ``over`` measures it, for so many units."""
+    laws = _laws(over, units)
+    if isinstance(over, PlanarLaplace):
+        return (over.grid * laws[0].mean_distance,) * 2
+    if isinstance(over, RandomizedResponse):
+        return tuple(1 - law.keep for law in laws)
+    return tuple(grid * law.mean_magnitude for grid, law in zip(over.grid, laws, strict=True))
+
+
+def origin_of(over: Over) -> Integers:
+    """What stands for a last release before there is one: a public constant."""
+    form = over.form
+    if isinstance(form, Numbers):
+        low, high = form.edges().T
+        return np.asarray(np.clip(0, low, high))
+    return np.zeros(form.columns, dtype=np.int64)
+
+
+def _noisy(over: Over, units: Integers, readings: Integers, rows: Integers, draw: Draw) -> Integers:
+    """Some rows with noise for the units that each has; for noise that is not simply scaled."""
+    parts, which = np.unique(units, return_inverse=True)
+    laws = [_laws(over, part) for part in parts.tolist()]
+    if isinstance(over, PlanarLaplace):
+        return np.asarray(readings + draw(Varying([law for (law,) in laws], which), "place", rows))
+    columns = [
+        draw(Varying([law[j] for law in laws], which), f"column {j}", rows)
+        for j in range(readings.shape[1])
+    ]
+    return np.asarray((readings + np.stack(columns, axis=1)) % over.form.sizes)
+
+
+def _scaled(draw: Draw, rows: int, columns: int) -> tuple[list[Any], Any]:
+    sources = [draw.scalable(f"column {j}") for j in range(columns)]
+    return sources, SideBySide([source.words for source in sources], rows).joined
+
+
+def _settle(sources: list[Any], words: Any, rows: int, place: int, scale: float) -> None:
+    source = sources[place // rows]
+    source.settle(place % rows, scale)
+    if isinstance(words, Scalable) and words is not source.words:
+        words.settled[place] = source.words.settled[place % rows]
+
+
+def _finish(over: Over, units: Integers, marks: Integers, track: Track) -> None:
+    """Note what was spent, and stop before anything is out if it were more than epsilon."""
+    columns = over.form.columns
+    kept = count_spending(units, marks, track.which, WHOLE, columns, track.memory)
+    if not kept:
+        raise AssertionError("landmarks and another reading would have more than epsilon together")
+    loss = over.guarantee.loss
+    assert isinstance(loss, Pure)
+    track.spent = np.asarray(units * (loss.epsilon / WHOLE), dtype=np.float64)
+
+
+def spend(
+    over: Over, readings: Integers, units: Integers, marks: Integers, draw: Draw, track: Track
+) -> Integers:
+    """Every row with noise for its units; where it has none, the last release again."""
+    rows, values = len(readings), np.ascontiguousarray(readings[:, :-1])
+    missing = over.form.missing_after(track.missing[:, :-1])
+    outputs = np.zeros_like(values)
+    if isinstance(over, Laplace):
+        sources, words = _scaled(draw, rows, values.shape[1])
+        tops, at = np.array(_tops(over)), 0
+        kernel = suited(add_scaled, words)
+        while at < rows:
+            at, place, scale = kernel(at, values, units, tops, words, outputs)
+            if at < rows:
+                _settle(sources, words, rows, place, scale)
+    else:
+        chosen = np.flatnonzero(units)
+        outputs[chosen] = _noisy(over, units[chosen], values[chosen], chosen, draw)
+    repeat_last(units, missing, track.which, origin_of(over), track.memory, outputs, track.status)
+    _finish(over, units, marks, track)
+    return outputs
+
+
+def sample_or_repeat(
+    scheme: Any, readings: Integers, marks: Integers, counts: Integers, later: Integers,
+    others: Integers, draw: Draw, track: Track,
+) -> Integers:  # fmt: skip
+    """AdaptiveLandmarks: noise is drawn as far as a series' part is known, then a bit further."""
+    over, rows = scheme.over, len(readings)
+    values = np.ascontiguousarray(readings[:, :-1])
+    missing = over.form.missing_after(track.missing[:, :-1])
+    outputs, units = np.zeros_like(values), np.zeros(rows, dtype=np.int64)
+    ends = np.cumsum(track.counts)
+    at = ends - track.counts
+    asked = np.full(len(at), -1, dtype=np.int64)
+    ready, noisy = np.full(rows, -1, dtype=np.int64), np.zeros_like(values)
+    scales: Floats = np.zeros(len(at))
+    scaled = isinstance(over, Laplace)
+    sources, words = _scaled(draw, rows, values.shape[1]) if scaled else ([], NO_WORDS)
+    coins = draw.each(noise.UniformChoice(CERTAIN), "sampling")
+    kind = NUMBERS if scaled else PLACES if isinstance(over, PlanarLaplace) else CHOICES
+    tops, origin = np.array(_tops(over)), origin_of(over)
+    rates = [round(x * (1 << 16)) for x in (scheme.increase, scheme.decrease)]
+    kernel = suited(adaptive, coins, words)
+    spans = np.full(len(at), AHEAD if draw.ahead else 1, dtype=np.int64)
+    before, since = np.zeros(len(at), dtype=np.int64), at.copy()
+    while kernel(
+        at, ends, values, missing, marks, later, counts + others, others, WHOLE, kind, tops,
+        float(scheme.kappa), rates[0], rates[1], round(scheme.least * CERTAIN),
+        63 if scaled else DIGITS, coins, scaled, words, noisy, ready, origin, track.memory, outputs,
+        track.status, units, asked, scales,
+    ):  # fmt: skip
+        waiting = np.flatnonzero(asked >= 0)
+        if scaled:
+            for s in waiting.tolist():
+                _settle(sources, words, rows, int(asked[s]), float(scales[s]))
+            continue
+        if draw.ahead:
+            # as far as the last part held; and further each time that noise ends before the part
+            changed = asked[waiting] != before[waiting]
+            held = np.maximum(AHEAD, (at - since)[waiting])
+            spans[waiting] = np.where(changed, held, 4 * spans[waiting])
+            since[waiting] = np.where(changed, at[waiting], since[waiting])
+            before[waiting] = asked[waiting]
+        lengths = np.minimum(spans[waiting], (ends - at)[waiting])
+        first = np.repeat(at[waiting] - np.cumsum(lengths) + lengths, lengths)
+        ahead = first + np.arange(len(first))
+        ready[ahead] = np.repeat(asked[waiting], lengths)
+        noisy[ahead] = _noisy(over, ready[ahead], values[ahead], ahead, draw)
+    _finish(over, units, marks, track)
+    return outputs
