@@ -18,7 +18,8 @@ import pytest
 from tempriv.errors import Refusal
 from tempriv.ledger import Ledger
 from tempriv.mechanisms import Laplace
-from tempriv.mechanisms.run import Passage, release_file
+from tempriv.mechanisms.run import Passage
+from tempriv.mechanisms.to_file import release_file
 from tempriv.releases import Writing
 from tempriv.sample import METERS
 from tempriv.series import Series

@@ -24,7 +24,8 @@ from tempriv.cli import main
 from tempriv.errors import DataRefusal, Refusal, StateRefusal
 from tempriv.lines import Lines
 from tempriv.mechanisms import NoisyCurve, NoisyTimes, SamplingPeriod
-from tempriv.mechanisms.run import Passage, release_file
+from tempriv.mechanisms.run import Passage
+from tempriv.mechanisms.to_file import release_file
 from tempriv.randomness import Key
 from tempriv.series import Series
 from tempriv.stream_files import Sink

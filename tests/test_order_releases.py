@@ -10,7 +10,8 @@ import pytest
 import tempriv as tp
 from tempriv.errors import DataRefusal, Refusal
 from tempriv.mechanisms import Backward, Forward, Laplace
-from tempriv.mechanisms.run import Passage, release_file
+from tempriv.mechanisms.run import Passage
+from tempriv.mechanisms.to_file import release_file
 from tempriv.releases import read_about, sidecar_of
 from tempriv.series import Series
 from tempriv.verify import empty_rows, verify

@@ -28,7 +28,8 @@ from tempriv.mechanisms import (
     NoisyOrder,
     Threshold,
 )
-from tempriv.mechanisms.run import Passage, release_file
+from tempriv.mechanisms.run import Passage
+from tempriv.mechanisms.to_file import release_file
 from tempriv.randomness import EPOCH, Key
 from tempriv.series import Series
 from tempriv.stream_files import Sink

@@ -28,7 +28,8 @@ from tempriv.mechanisms import (
     UniformBudget,
 )
 from tempriv.mechanisms.protocol import Mechanism
-from tempriv.mechanisms.run import Passage, release_file
+from tempriv.mechanisms.run import Passage
+from tempriv.mechanisms.to_file import release_file
 from tempriv.randomness import Key
 from tempriv.report import PRIVATE, write_report
 from tempriv.report import page as page_of

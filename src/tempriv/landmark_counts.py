@@ -4,6 +4,9 @@ K = |L| + max(0, Z + margin), with Z two-sided geometric (discrete Laplace of sc
 K >= |L| always, and budgets that share by K + 1 cover every landmark. What K tells about one
 landmark more or less is ``epsilon``, but for the event that Z + margin fell to 0 or below: then K
 is |L| itself, which a series with one landmark more cannot show. That event is the delta.
+
+This is for landmarks fixed without looking at the protected values: where those decide, a neighbour
+that differs in k readings may have k landmarks more, and the count costs k times its epsilon.
 """
 
 from __future__ import annotations

@@ -122,7 +122,8 @@ def members_of(line: str) -> dict[str, tuple[Any, str]]:
 class Lines:
     """The columns of a stream and how its lines are written.
 
-    With ``exact`` values are carried as they are written.
+    With ``exact`` values are carried as they are written. If ``marked``, the last of the values is
+    0 or 1 in every line and is not written.
     """
 
     def __init__(
@@ -133,6 +134,7 @@ class Lines:
         series: str | None,
         categories: Categories | None = None,
         has_status: bool = False,
+        marked: bool = False,
     ):
         self.form = form
         self.values = list(values)
@@ -144,6 +146,7 @@ class Lines:
         )
         self.categories = categories
         self.has_status = has_status
+        self.marked = marked
         self.exact = False
         self._columns: list[str] | None = None
         self._arrivals: dict[str, int] = {}
@@ -163,7 +166,8 @@ class Lines:
 
     @property
     def written(self) -> list[str]:
-        return [*self.values, STATUS] if self.has_status else list(self.values)
+        told = self.values[:-1] if self.marked else self.values
+        return [*told, STATUS] if self.has_status else list(told)
 
     def parse(self, text: bytes, tally: Tally) -> Iterator[Reading]:
         """The readings of some whole lines; lines that are none are counted."""
@@ -236,6 +240,8 @@ class Lines:
             values = tuple(record.get(name) for name in self.values)
             return Reading(series, tick, shown, values, tuple(value is None for value in values))
         numbers = [self._number(i, record.get(name)) for i, name in enumerate(self.values)]
+        if self.marked and numbers[-1] not in (0.0, 1.0):
+            raise ValueError  # whether it is a landmark, nobody said
         return Reading(
             series,
             tick,

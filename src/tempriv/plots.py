@@ -17,7 +17,7 @@ from tempriv.clock import HOUR
 from tempriv.errors import Refusal
 from tempriv.guarantees import Guarantee
 from tempriv.mechanisms.forms import EARTH_RADIUS
-from tempriv.releases import Release
+from tempriv.releases import Release, value_spec
 from tempriv.series import ONLY_SERIES, STATUSES
 from tempriv.spec import KIND
 
@@ -51,7 +51,7 @@ class Trace:
 
 def kind_of(about: About) -> Kind:
     """What the values of a release are."""
-    made = about["mechanism"]
+    made = value_spec(about)
     if made[KIND] == "SparseVector":
         return "alerts"
     return "categories" if "categories" in made else "places" if "origin" in made else "numbers"
@@ -86,7 +86,7 @@ def time_name(about: About) -> str:
 
 def bounds_of(about: About, column: int) -> Span | None:
     """Where values lie, if they are readings: counts of people, sums and alerts have no such."""
-    made = about["mechanism"]
+    made = value_spec(about)
     bounds, unit = made.get("bounds"), made.get("unit") or {}
     if bounds is None or made[KIND] in MADE_OF_READINGS or unit.get(KIND) == "Contribution":
         return None
@@ -183,7 +183,7 @@ def _plot_column(axes: Any, about: About, trace: Trace, column: int) -> None:
 
     dates: Any = matplotlib.dates  # without types
     clock, values = about["times"]["clock"], trace.values[:, column]
-    names: list[str] | None = about["mechanism"].get("categories", {column: None})[column]
+    names: list[str] | None = value_spec(about).get("categories", {column: None})[column]
     if moves(about) and numbers_of(values) is None:
         names, values = _named(values)
     elif moves(about):
@@ -296,7 +296,7 @@ def _numbers(about: About, table: pa.Table, column: int) -> Floats:
     values = table.column(about["columns"]["values"][column]).combine_chunks()
     if kind_of(about) == "categories":
         # what a CSV file gives back as numbers or truth values was written as text
-        known = [name.lower() for name in about["mechanism"]["categories"][column]]
+        known = [name.lower() for name in value_spec(about)["categories"][column]]
         text = pc.utf8_lower(pc.cast(values, pa.string()))
         values = pc.index_in(text, value_set=pa.array(known, pa.string()))
     return np.asarray(pc.cast(values, pa.float64()).to_numpy(zero_copy_only=False), np.float64)

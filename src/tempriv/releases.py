@@ -164,8 +164,21 @@ def _nullable(kind: pa.DataType) -> str:
     return f"UI{name[2:]}" if name.startswith("ui") else f"I{name[1:]}"
 
 
+TOLD_OF_LANDMARKS = {
+    "UniformLandmarks": "about how many landmarks a series has: its noise is as large",
+    "SkipLandmarks": "which moments are landmarks: they repeat the release before them",
+    "AdaptiveLandmarks": "many of the landmarks: they repeat the release before them, and later "
+    "releases have less noise; and about how many there are",
+    "SplitLandmarks": "which moments are landmarks, as far as their greater noise shows it; and "
+    "about how many there are",
+    "CountBoundLandmarks": "the bound on how many landmarks a series has",
+}
+
+
 def not_protected(about: dict[str, Any]) -> list[str]:
     """What a release says that it does not protect."""
+    if about["mechanism"][spec.KIND] in TOLD_OF_LANDMARKS:
+        return [TOLD_OF_LANDMARKS[about["mechanism"][spec.KIND]], *NOT_PROTECTED]
     if about["mechanism"][spec.KIND] == "SamplingPeriod":
         told = about["mechanism"]["pace"] == "public"
         return [*NOT_PROTECTED_OF_RETIMED, *(NOT_PROTECTED if told else NOT_PROTECTED_OF_TIMES)]
@@ -373,6 +386,12 @@ def read(path: str | Path) -> Release:
     return Release(about, read_table(path, about))
 
 
+def value_spec(about: dict[str, Any]) -> dict[str, Any]:
+    """The part of the spec that says what is done to a single value."""
+    made: dict[str, Any] = about["mechanism"]
+    return made.get("over", made)
+
+
 def value_kinds(about: dict[str, Any]) -> dict[str, pa.DataType]:
     """The types of value columns that were moved as they are, as far as they have simple names."""
     columns = about["columns"]
@@ -395,7 +414,7 @@ def read_table(path: Path, about: dict[str, Any]) -> pa.Table:
         else:
             # a column without any value would have no type
             moved = "types" in columns and "after" not in about
-            texts = moved or "categories" in about["mechanism"]
+            texts = moved or "categories" in value_spec(about)
             value = pa.string() if texts else pa.float64()
             types = dict.fromkeys(columns["values"], value)
             types |= {name: in_csv(kind) for name, kind in kinds.items()}

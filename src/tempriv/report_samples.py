@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from tempriv.mechanisms.counting import RunningCount
 from tempriv.mechanisms.forms import Choices, Places, Rows
+from tempriv.mechanisms.forms_marked import told
 from tempriv.mechanisms.moving import pool_of, together
 from tempriv.mechanisms.protocol import Mechanism
 from tempriv.mechanisms.sparse import SparseVector
@@ -93,7 +94,7 @@ class PrivateSample:
     """
 
     def __init__(self, mechanism: Mechanism) -> None:
-        self.mechanism, self.form = mechanism, mechanism.form
+        self.mechanism, self.form = mechanism, told(mechanism.form)
         columns = self.form.columns or 0
         self.sums = np.zeros((1, columns))  # so far, of the series at hand
         self.private, self.released = Excerpt(), Excerpt()
@@ -126,8 +127,8 @@ class PrivateSample:
             apart = (self.form.to_grid(after) - self.form.to_grid(before)) * self.form.grid
             size = np.broadcast_to(np.hypot(*apart.T)[:, None], apart.shape)
         else:
-            told = isinstance(self.form, Choices) or isinstance(self.mechanism, SparseVector)
-            apart = 1.0 * (after != before) if told else after - before
+            named = isinstance(self.form, Choices) or isinstance(self.mechanism, SparseVector)
+            apart = 1.0 * (after != before) if named else after - before
             size = np.abs(apart)
         if self.form.bounds is not None:
             low, high = np.array(self.form.bounds).T

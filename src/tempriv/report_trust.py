@@ -14,6 +14,7 @@ from tempriv import mechanisms
 from tempriv.clock import describe_step
 from tempriv.mechanisms.sparse import SparseVector
 from tempriv.plots import About, bounds_of, is_retimed, kind_of, shown
+from tempriv.releases import value_spec
 from tempriv.report_samples import PrivateSample, PublicSample
 from tempriv.spec import KIND
 
@@ -281,7 +282,7 @@ def _number(about: About, column: int) -> tuple[list[str], str]:
 
 def _category(about: About, column: int) -> tuple[list[str], str]:
     name, error = about["columns"]["values"][column], about["expected_error"][column]["error"]
-    k = len(about["mechanism"]["categories"][column])
+    k = len(value_spec(about)["categories"][column])
     kept, other = 1 - error, error / (k - 1)
     # the noise in a share is greatest where all readings are of, or all not of, the category
     worst = max(kept * error, other * (1 - other)) * 2 / math.pi
@@ -376,7 +377,7 @@ def _measured(about: About, sample: PrivateSample) -> str:
         compared = "Error: of released value minus reading, the root of the mean square."
     beside = ", ± one standard error" if _averages(about) else ""
     shift = "" if told else f" Bias: the mean of that difference{beside}."
-    if "bounds" in about["mechanism"]:
+    if "bounds" in value_spec(about):
         shift += (
             " Readings outside the bounds were moved to the nearest one before noise was added."
         )

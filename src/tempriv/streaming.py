@@ -27,6 +27,7 @@ from tempriv.files import write_durably
 from tempriv.lines import Lines, Reading
 from tempriv.mechanisms.fitting import FIRST, TELLS, hides_times
 from tempriv.mechanisms.forms import Integers, Rows
+from tempriv.mechanisms.landmark_budgets import landmarks_so_far, most_landmarks
 from tempriv.mechanisms.moving import kept, to_state
 from tempriv.mechanisms.protocol import Mechanism, limit_of, perturb_block
 from tempriv.mechanisms.stream import Seen, held_rows, packed, remembered
@@ -60,6 +61,7 @@ class Place:
     first: int = 0
     last: int | None = None
     taken: int = 0  # steps, with those of the block at hand
+    landmarks: int = 0  # among them
     memory: Integers | None = None
     # where rows are moved: those that can still come out, and ids and times of slots still to come
     held: Block | None = None
@@ -67,6 +69,7 @@ class Place:
     # while readings are sent again after a restart: how many so far, and their fingerprint
     again: int = 0
     again_last: int = 0
+    again_landmarks: int = 0
     again_seen: Seen | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -89,6 +92,7 @@ class Counts:
     released: int = 0
     passed_over: int = 0
     beyond: int = 0
+    unpromised: int = 0
     unreadable: int = 0
     waiting: int = 0
 
@@ -125,6 +129,7 @@ class LineStream:
         self.ring = Keyring(key_path, self.seed, digest)
         self._offset = self.output.size()
         self._most = limit_of(self.mechanism)
+        self._most_landmarks = most_landmarks(self.mechanism)
         form = self.mechanism.form
         self._moves = self.lines.exact = isinstance(form, Rows)
         self._hides_times = hides_times(self.mechanism)
@@ -220,12 +225,24 @@ class LineStream:
             if self._most is not None and place.taken >= self._most:
                 self.counts.beyond += 1
                 return False
+            if self._is_past(reading, place.landmarks):
+                self.counts.unpromised += 1
+                return False
             place.taken += 1
+            place.landmarks += self._is_landmark(reading)
             return True
         self.counts.passed_over += 1
         if self._resumed:
             self._compare(place, reading)
         return False
+
+    def _is_landmark(self, reading: Reading) -> int:
+        return int(self.lines.marked and reading.values[-1] != 0)
+
+    def _is_past(self, reading: Reading, landmarks: int) -> bool:
+        """Whether it is a landmark too many: each has its part of epsilon, and no part is left."""
+        most = self._most_landmarks
+        return most is not None and landmarks >= most and bool(self._is_landmark(reading))
 
     def _compare(self, place: Place, reading: Reading) -> None:
         """A replay from the start must be of the readings that were consumed.
@@ -239,6 +256,9 @@ class LineStream:
         elif reading.tick <= place.again_last:
             return
         place.again_last = reading.tick
+        if self._is_past(reading, place.again_landmarks):
+            return
+        place.again_landmarks += self._is_landmark(reading)
         if place.again < place.step:
             row = self._block([reading], [reading.series], [1], [place.again])
             place.again_seen = place.again_seen.with_block(row)
@@ -395,7 +415,10 @@ class LineStream:
         )
         assert chain is not None
         seen = Seen(self.ring.marks[name], saved["seen"])
-        memory, form = saved["memory"], self.mechanism.form
+        form = self.mechanism.form
+        memory = saved["memory"]
+        if memory is not None:
+            memory = remembered(self.mechanism, memory, saved["step"])
         return Place(
             chain,
             seen,
@@ -403,7 +426,8 @@ class LineStream:
             saved["first"],
             saved["last"],
             taken=saved["step"],
-            memory=None if memory is None else remembered(self.mechanism, memory, saved["step"]),
+            landmarks=0 if memory is None else landmarks_so_far(self.mechanism, memory),
+            memory=memory,
             held=held_rows(self.mechanism, saved["held"], name, saved["step"])
             if isinstance(form, Rows)
             else None,

@@ -23,6 +23,7 @@ from tempriv.plots import (
     kind_of,
     time_name,
 )
+from tempriv.releases import value_spec
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,7 @@ def _alerts(about: About, column: int, trace: Trace, was: Trace | None, span: Sp
 
 def _choices(about: About, column: int, trace: Trace, was: Trace | None,
              wide: bool) -> str:  # fmt: skip
-    names = about["mechanism"]["categories"][column]
+    names = value_spec(about)["categories"][column]
     labels = [name if len(name) <= 16 else name[:15] + "…" for name in names]
     y_marks: Marks = [(float(i), labels[i], "") for i in range(0, len(names), len(names) // 25 + 1)]
     height = 82 + max(60, min(len(names), 24) * 24)

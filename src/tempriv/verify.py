@@ -18,6 +18,7 @@ from tempriv.errors import Refusal
 from tempriv.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.ledger import Ledger
 from tempriv.mechanisms.forms import Derived, Integers, Numbers, Places, Rows
+from tempriv.mechanisms.forms_marked import told
 from tempriv.mechanisms.order import Backward
 from tempriv.mechanisms.order_swap import BlockShuffle, NoisyOrder
 from tempriv.mechanisms.order_threshold import DualThreshold, Threshold
@@ -122,7 +123,7 @@ def _table(path: Path, about: dict[str, Any], mechanism: Any) -> list[Check]:
             "the number of series is as described", series == about["series"], f"{series:,} series"
         )
     )
-    form = mechanism.form
+    form = told(mechanism.form)
     if form.columns not in (None, len(values)):
         return [*checks, Check("the columns fit the mechanism", False, f"{len(values)} columns")]
     if isinstance(form, Rows) or "types" in about["columns"]:

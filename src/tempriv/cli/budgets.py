@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempriv.cli import budget, options
-from tempriv.cli.choosing import make_contribution, make_unit
 from tempriv.cli.options import Json, LedgerOption
 from tempriv.cli.screen import table
+from tempriv.cli.units import make_contribution, make_unit
 from tempriv.errors import UsageRefusal, require
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import typer
 
 from tempriv.cli import recipes
 from tempriv.cli.recipes import RECIPES, Recipe
+from tempriv.cli.units import make_unit
 from tempriv.cli.words import for_columns, names, pair
 from tempriv.errors import require
 
@@ -21,44 +22,8 @@ if TYPE_CHECKING:
     from tempriv.units import Unit
 
 MECHANISMS = tuple(RECIPES)
+ASKED_APART = ("bounds", "categories", "origin", "metres", "clamp", "pace", "late", "landmarks")
 PLACES = ("planar-laplace",)
-
-
-def make_unit(
-    unit: str, window: int | None, length: int | None, max_series: int | None = None
-) -> Unit:
-    from tempriv.units import Event, Person, WholeSeries, Window
-
-    require(
-        unit in ("event", "window", "series"), f"--unit {unit}: must be event, window or series"
-    )
-    for name, given, wanted in (("--window", window, "window"), ("--length", length, "series")):
-        require(given is None or unit == wanted, f"{name} {given}: goes with --unit {wanted} only")
-        require(
-            given is not None or unit != wanted,
-            f"--unit {unit} needs {name}: how many readings in a row it covers",
-        )
-    each: Any = Event()
-    if unit == "window":
-        each = Window(window or 0)
-    elif unit == "series":
-        each = WholeSeries(length or 0)
-    return each if max_series is None else Person(max_series, each)
-
-
-def make_contribution(
-    window: int | None, length: int | None, per_step: float, total: float | None, signed: bool
-) -> Unit:
-    """What one person adds to counts: in all, in any so many steps in a row, or in any one."""
-    from tempriv.units import Contribution, Event, WholeSeries, Window
-
-    require(window is None or length is None, "--window and --length: give one of them, or none")
-    each: Event | Window | WholeSeries = Event()
-    if window is not None:
-        each = Window(window)
-    elif length is not None:
-        each = WholeSeries(length)
-    return Contribution(each, per_step, total, signed)
 
 
 @dataclass(kw_only=True)
@@ -265,6 +230,70 @@ class Choice:
         int | None,
         typer.Option(help="For noisy-curve: how many waves a curve has; fewer are smoother."),
     ] = None
+    landmarks: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="For landmark mechanisms: the column that is 1 at the moments that matter and 0 "
+            "elsewhere; it is not released. tempriv landmarks makes one.",
+        ),
+    ] = None
+    landmarks_from_values: Annotated[
+        bool,
+        typer.Option(
+            "--landmarks-from-values",
+            help="For landmark mechanisms: the moments were chosen by looking at the values. Only "
+            "count-bound-landmarks promises anything then.",
+        ),
+    ] = False
+    count: Annotated[
+        int | None,
+        typer.Option(
+            help="For landmark mechanisms: the most landmarks of a series. A stream needs it; "
+            "otherwise they are counted."
+        ),
+    ] = None
+    count_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="For count-bound-landmarks, instead of --count: a budget for drawing a bound, "
+            "which hides how many landmarks there are."
+        ),
+    ] = None
+    miss: Annotated[
+        float | None,
+        typer.Option(
+            help="With --count-epsilon: the chance that the bound shows the number itself; 1e-6 "
+            "by default."
+        ),
+    ] = None
+    kappa: Annotated[
+        float | None,
+        typer.Option(
+            help="For adaptive-landmarks: a release further from the last than so many times its "
+            "noise counts as a change; 1 by default."
+        ),
+    ] = None
+    increase: Annotated[
+        float | None,
+        typer.Option(
+            help="For adaptive-landmarks: after a change sampling becomes likelier by this part of "
+            "what lacks to certainty; 0.5 by default."
+        ),
+    ] = None
+    decrease: Annotated[
+        float | None,
+        typer.Option(
+            help="For adaptive-landmarks: without a change sampling becomes less likely by this "
+            "part; 0.2 by default."
+        ),
+    ] = None
+    least: Annotated[
+        float | None,
+        typer.Option(
+            help="For adaptive-landmarks: the least chance of sampling a reading; 0.1 by default."
+        ),
+    ] = None
     order_noise: Annotated[
         str | None,
         typer.Option(
@@ -342,8 +371,7 @@ class Choice:
         known = {
             name: getattr(self, name)
             for name in (*recipe.needs, *recipe.takes)
-            if name not in ("bounds", "categories", "origin", "metres", "clamp", "pace", "late")
-            and recipes.is_given(getattr(self, name))
+            if name not in ASKED_APART and recipes.is_given(getattr(self, name))
         }
         if "pace" in recipe.takes:
             known |= self._paced()
@@ -369,8 +397,9 @@ class Choice:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """All columns that go through the mechanism: values, then secret times."""
-        return (*self.value, *(name for name in (self.late, self.pace) if name is not None))
+        """All columns that go through the mechanism: values, then secret times or landmarks."""
+        others = (self.late, self.pace, self.landmarks)
+        return (*self.value, *(name for name in others if name is not None))
 
     def _paced(self) -> dict[str, Any]:
         """What is said of the pace by columns, and of the clamp by two numbers."""
@@ -405,7 +434,8 @@ class Choice:
         if self.unit is None and max_series is None:
             # refuses what goes with another unit
             own = recipe.moves or "window" in recipe.needs
-            make_unit("event", None if own else self.window, self.length)
+            length = None if "length" in recipe.takes else self.length
+            make_unit("event", None if own else self.window, length)
             return None
         return make_unit(self.unit or "event", self.window, self.length, max_series)
 

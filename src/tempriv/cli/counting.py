@@ -28,7 +28,8 @@ ASKED_OTHERWISE = (
     *("per_column", "origin", "metres", "epsilon_instant"),
     # what is moved in time, or drawn as a curve, is not counted
     *("free_slots", "block", "offset", "latency", "order_noise", "tau", "period", "pace", "late"),
-    *("shift", "interpolation", "clamp", "span", "waves"),
+    *("shift", "interpolation", "clamp", "span", "waves", "landmarks", "landmarks_from_values"),
+    *("count", "count_epsilon", "miss", "kappa", "increase", "decrease", "least"),
 )
 
 HELP = (

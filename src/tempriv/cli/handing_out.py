@@ -105,7 +105,7 @@ class HandOut:
         passing: Callable[[Key | None, Any], Passage],
     ) -> None:
         """Release, charge and report; ``passing`` opens the passage for a key and a watcher."""
-        from tempriv.mechanisms.run import release_file, request_of
+        from tempriv.mechanisms.to_file import release_file, request_of
         from tempriv.randomness import Key
         from tempriv.releases import read
         from tempriv.report_samples import PublicSample

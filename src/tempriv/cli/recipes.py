@@ -40,6 +40,7 @@ class Recipe:
     budget: str = "epsilon"
     counts: bool = True  # whether counts of people can go through it
     moves: str = ""
+    over: bool = False  # whether it shares the budget of a mechanism for single values
 
 
 def _moves(
@@ -54,6 +55,14 @@ def _moves(
 def _stream(kind: str) -> Recipe:
     return Recipe(kind, ("bounds",), ("resolution",), ("event", "window"))
 
+
+def _landmarks(kind: str, *takes: str) -> Recipe:
+    """Over numbers, categories or places, by which of their options are given."""
+    own = ("landmarks_from_values", *takes)
+    return Recipe(kind, ("landmarks",), (*OVER, *own), (), counts=False, over=True)
+
+
+OVER = ("bounds", "categories", "origin", "metres", "resolution", "per_column")
 
 RECIPES: dict[str, Recipe] = {
     "laplace": Recipe("Laplace", ("bounds",), ("resolution", "per_column")),
@@ -118,6 +127,13 @@ RECIPES: dict[str, Recipe] = {
     "noisy-times": _moves(
         "NoisyTimes", ("tau",), ("window", "resolution"), "adds noise to a column of times"
     ),
+    "uniform-landmarks": _landmarks("UniformLandmarks", "count"),
+    "skip-landmarks": _landmarks("SkipLandmarks"),
+    "adaptive-landmarks": _landmarks(
+        "AdaptiveLandmarks", "count", "kappa", "increase", "decrease", "least"
+    ),
+    "split-landmarks": _landmarks("SplitLandmarks", "count", "length"),
+    "count-bound-landmarks": _landmarks("CountBoundLandmarks", "count", "count_epsilon", "miss"),
 }
 FIELDS = {
     "alerts": "most",
@@ -127,6 +143,7 @@ FIELDS = {
     "span": "window",
     "grouping_share": "share",
     "longest_group": "longest",
+    "landmarks_from_values": "chosen_from_values",
 }
 """The fields that options fill, where they have another name."""
 
@@ -145,7 +162,9 @@ def require_fits(name: str, given: dict[str, Any]) -> Recipe:
         there = is_given(given.get(one))
         require(there or one not in recipe.needs, f"--mechanism {name} needs {option(one)}")
         # a window is also the unit of some
-        known = one in (*recipe.needs, *recipe.takes) or (one == "window" and not recipe.moves)
+        known = one in (*recipe.needs, *recipe.takes) or (
+            one in ("window", "length") and not recipe.moves
+        )
         require(
             known or not there, f"{option(one)}: not for --mechanism {name}{_why_not(one, recipe)}"
         )
@@ -256,6 +275,8 @@ def maker(
 
     kind = getattr(mechanisms, recipe.kind)
     filled = {FIELDS.get(name, name): value for name, value in settings.items()}
+    if recipe.over:
+        return _sharing(kind, filled, unit)
     if unit is not None or not _has_own_unit(recipe):
         filled["unit"] = unit or Event()
     if "latency" in recipe.takes and delta is not None:
@@ -271,3 +292,30 @@ def maker(
         return made
 
     return make
+
+
+def _sharing(kind: Any, filled: dict[str, Any], unit: Unit | None) -> Callable[[float], Mechanism]:
+    """A scheme over the mechanism for single values whose options were given."""
+    from tempriv.mechanisms.value import Laplace, PlanarLaplace, RandomizedResponse
+
+    of_values = [name for name in ("bounds", "categories", "origin") if name in filled]
+    require(
+        len(of_values) == 1,
+        "give one of --bounds, for numbers, --categories, or --origin with --metres, for places",
+    )
+    over: Any = {"bounds": Laplace, "categories": RandomizedResponse, "origin": PlanarLaplace}
+    over = over[of_values[0]]
+    require(
+        (over is PlanarLaplace) == (unit is not None),
+        "--origin and --metres go together, for places",
+    )
+    known = {field.name for field in fields(over)}
+    for name in ("grid", "per_column"):
+        require(
+            name not in filled or name in known,
+            f"{option('resolution' if name == 'grid' else name)}: not with {option(of_values[0])}",
+        )
+    single = {name: filled[name] for name in known if name in filled}
+    single |= {} if unit is None else {"unit": unit}
+    own = {name: value for name, value in filled.items() if name not in known}
+    return lambda budget: kind(over=over(epsilon=budget, **single), **own)

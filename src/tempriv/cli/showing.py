@@ -139,6 +139,31 @@ GUIDE: dict[str, tuple[str, str, str | None]] = {
         "--epsilon 1 --tau 60 --value seconds",
         None,
     ),
+    "uniform-landmarks": (
+        "moments that matter and any one other, with equal noise on all readings",
+        "--epsilon 1 --bounds 0 5 --landmarks at_home --count 20 --value kwh",
+        None,
+    ),
+    "split-landmarks": (
+        "moments that matter and any one other, with more noise on those that matter",
+        "--epsilon 1 --bounds 0 5 --landmarks at_home --count 20 --length 100 --value kwh",
+        None,
+    ),
+    "count-bound-landmarks": (
+        "any so many readings together, so that it does not matter how they were chosen",
+        "--epsilon 1 --bounds 0 5 --landmarks at_home --count 20 --value kwh",
+        None,
+    ),
+    "adaptive-landmarks": (
+        "moments that matter and any one other, released only where things change",
+        "--epsilon 1 --bounds 0 5 --landmarks at_home --count 20 --value kwh",
+        None,
+    ),
+    "skip-landmarks": (
+        "moments that matter are not released at all, and everyone sees which they are",
+        "--epsilon 1 --bounds 0 5 --landmarks at_home --value kwh",
+        None,
+    ),
     "backward": (
         "exact rows, at each step one of the last few; some twice, some never (a baseline)",
         "--epsilon 5 --window 20 --value pulse",

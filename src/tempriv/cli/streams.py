@@ -55,6 +55,7 @@ def stream(
     from tempriv.ledger import Scope
     from tempriv.lines import Lines
     from tempriv.mechanisms.fitting import hides_times
+    from tempriv.mechanisms.forms_marked import Marked
     from tempriv.mechanisms.protocol import promise
     from tempriv.randomness import Key
     from tempriv.stream_files import Sink
@@ -76,6 +77,7 @@ def stream(
         choice.series,
         chosen.form.categories,
         chosen.has_status,
+        isinstance(chosen.form, Marked),
     )
     flow = LineStream(chosen, lines, Sink(sys.stdout.fileno()), state, key_seed)
     key = Key.generate() if key_seed is None else Key.from_seed(key_seed)
@@ -98,6 +100,7 @@ def stream(
     notes = [
         (counts.passed_over, "were not later than their series and were passed over"),
         (counts.beyond, "were past the length that is promised and were passed over"),
+        (counts.unpromised, "were landmarks past the number that was given and were passed over"),
         (counts.unreadable, "could not be read as a reading and were passed over"),
         (counts.waiting, "are held back in the state, and come out as more come in"),
     ]

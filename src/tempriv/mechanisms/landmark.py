@@ -18,7 +18,7 @@ import numpy as np
 from tempriv import landmark_counts
 from tempriv.errors import DataRefusal, require
 from tempriv.guarantees import Guarantee, NoGuarantee, Published
-from tempriv.kernels_landmark import SLOTS
+from tempriv.kernels_landmark import CAME, SLOTS
 from tempriv.mechanisms.forms import Integers, positive
 from tempriv.mechanisms.forms_marked import Marked
 from tempriv.mechanisms.landmark_budgets import (
@@ -105,7 +105,7 @@ def landmarks_of(track: Track, marks: Integers, count: int | None) -> tuple[Inte
     sums = np.concatenate([[0], np.cumsum(marks)])
     ends = np.cumsum(track.counts)
     here = sums[ends] - sums[ends - track.counts]
-    before = track.memory[:, track.memory.shape[1] - SLOTS + 1]
+    before = track.memory[:, track.memory.shape[1] - SLOTS + CAME]
     counts = here if count is None else np.full(len(here), count, dtype=np.int64)
     require(
         bool((before + here <= counts).all()),
@@ -480,9 +480,11 @@ class CountBoundLandmarks:
         if self.count is not None:
             if not self.chosen_from_values:
                 landmarks_of(track, marks, self.count)
+            else:
+                # it protects any count + 1 readings, so more marks than that break no promise
+                marks = np.zeros_like(marks)
             units = np.full(len(marks), WHOLE // (self.count + 1), dtype=np.int64)
-            # any count + 1 readings: that marks are more than the bound breaks no promise
-            return spend(self.over, readings, units, np.zeros_like(marks), draw, track)
+            return spend(self.over, readings, units, marks, draw, track)
         counts, _ = landmarks_of(track, marks, None)
         bounds = self._drawn_bounds(counts, draw, track)
         units = (WHOLE // (bounds + 1))[track.which]

@@ -17,6 +17,7 @@ from tempriv.errors import require
 from tempriv.guarantees import Pure
 from tempriv.kernels import Scalable, suited
 from tempriv.kernels_landmark import (
+    CAME,
     CERTAIN,
     CHOICES,
     NUMBERS,
@@ -28,10 +29,11 @@ from tempriv.kernels_landmark import (
 )
 from tempriv.mechanisms.budgets import LARGEST_SCALE, SideBySide
 from tempriv.mechanisms.forms import Floats, Integers, Numbers
+from tempriv.mechanisms.forms_marked import Marked
 from tempriv.mechanisms.protocol import Draw, Track
 from tempriv.mechanisms.value import Laplace, PlanarLaplace, RandomizedResponse
 from tempriv.noise_varying import Varying
-from tempriv.units import Event, Near
+from tempriv.units import Event, Near, Readings
 
 Over = Laplace | RandomizedResponse | PlanarLaplace
 
@@ -45,6 +47,23 @@ a law of its own: few laws, and less than a 30th of a part is lost."""
 AHEAD = 16  # rows drawn at first for a part that may hold for a long time, or not
 
 NO_WORDS = Scalable(*(np.zeros(0, dtype=kind) for kind in (np.uint64, np.uint64, np.int64)))
+
+
+def most_landmarks(mechanism: Any) -> int | None:
+    """How many landmarks of a series there is room for; None where there is no limit."""
+    if not isinstance(mechanism.form, Marked):
+        return None
+    # any so many readings are protected there, whichever are called landmarks
+    free = mechanism.chosen_from_values and isinstance(mechanism.unit, Readings)
+    count: int | None = getattr(mechanism, "count", None)
+    return None if free else count
+
+
+def landmarks_so_far(mechanism: Any, memory: Integers) -> int:
+    """Of a series that is remembered so."""
+    if not isinstance(mechanism.form, Marked):
+        return 0
+    return int(memory[0, mechanism.over.form.columns + CAME])
 
 
 def require_over(over: Any) -> None:
@@ -120,6 +139,8 @@ def origin_of(over: Over) -> Integers:
 
 def _noisy(over: Over, units: Integers, readings: Integers, rows: Integers, draw: Draw) -> Integers:
     """Some rows with noise for the units that each has; for noise that is not simply scaled."""
+    if not len(rows):
+        return readings  # a block of landmarks only, or of nothing
     parts, which = np.unique(units, return_inverse=True)
     laws = [_laws(over, part) for part in parts.tolist()]
     if isinstance(over, PlanarLaplace):

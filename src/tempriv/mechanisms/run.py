@@ -8,8 +8,6 @@ successor does with the same bits and without a second charge.
 from __future__ import annotations
 
 import datetime
-import hashlib
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -24,24 +22,20 @@ from tempriv.columns import compacted, from_numpy, take_text
 from tempriv.errors import UsageRefusal, require
 from tempriv.events import Counted
 from tempriv.guarantees import Guarantee, NoGuarantee
-from tempriv.ledger import Ledger, Output, Scope
+from tempriv.ledger import Ledger, Scope
 from tempriv.mechanisms.cutting import in_parts, whole_series, with_ends
 from tempriv.mechanisms.fitting import TimesTold, hides_times, require_long_enough
 from tempriv.mechanisms.forms import Integers, Rows
+from tempriv.mechanisms.forms_marked import Marked, told
 from tempriv.mechanisms.moving import kept
 from tempriv.mechanisms.protocol import Mechanism, errors_of, perturb_block, promise
+from tempriv.owners import LANDMARK, SPENT
 from tempriv.randomness import Key, Run, SeriesKey
 from tempriv.reading import Facts, Reading
 from tempriv.releases import (
     FORMAT,
     Release,
-    Writing,
-    checksum,
     not_protected,
-    publish,
-    refuse_existing,
-    remove_stale_partials,
-    sidecar_of,
     with_receipt,
 )
 from tempriv.series import STATUS, STATUSES, Block, Series
@@ -86,10 +80,14 @@ class Passage:
             "counts of several groups are columns of one table, not series: a person may be in "
             "more than one of them, and the promise is for all of them together",
         )
+        # marks of landmarks go in and do not come out
+        marked = isinstance(mechanism.form, Marked)
+        self.values = series.values[:-1] if marked else series.values
         self.kept_key = key is not None
         key = key or Key.generate()
         self.series, self.mechanism, self.key, self.watch = series, mechanism, key, watch
         self.pseudonyms, self.counted = pseudonyms, counted
+        self.owner: Callable[[pa.RecordBatch], None] | None = None
         require(
             counted is None or units.steps(mechanism.unit, counted.unit) == 1,
             f"unit={mechanism.unit!r}: the mechanism must cover what the counts were bounded for, "
@@ -135,6 +133,8 @@ class Passage:
             if self.watch is not None:
                 self.watch(self._shown(block), self._shown(released))
             rows = self._rows(released)
+            if self.owner is not None and released.spent is not None:
+                self.owner(self._owned(block, released))
             self._forget(block)
             if len(released):
                 yield rows
@@ -143,9 +143,10 @@ class Passage:
             times.refuse(self.reading.facts)
 
     def _shown(self, block: Block) -> Block:
-        """The block with the numbers of its rows, where it has their places only."""
+        """The block with the numbers of its rows, where it has their places only; no marks."""
         if self.cargo is None:
-            return block
+            width = len(self.values)
+            return replace(block, values=block.values[:, :width], missing=block.missing[:, :width])
         values, missing = self.cargo.shown(block.values[:, 0], block.missing[:, 0])
         return replace(block, values=values, missing=missing)
 
@@ -180,17 +181,28 @@ class Passage:
     def _names(self) -> list[str | None]:
         return [self.series.series, *(self.series.time or "").split("+"), *self.series.values]
 
-    def _rows(self, block: Block) -> pa.RecordBatch:
+    def _whose_and_when(self, block: Block) -> list[tuple[str, Any]]:
         columns: list[tuple[str, Any]] = []
         if self.series.series is not None:
             columns.append((self.series.series, self._ids(block)))
         if self.reading.clock is not None and block.times is not None:
             columns += self.reading.clock.columns(block.times)
+        return columns
+
+    def _owned(self, private: Block, released: Block) -> pa.RecordBatch:
+        columns = self._whose_and_when(released)
+        marks = private.values[:, -1].astype(np.int64) * ~private.missing[:, -1]
+        columns += [(LANDMARK, from_numpy(marks, pa.int64()))]
+        columns += [(SPENT, from_numpy(np.asarray(released.spent), pa.float64()))]
+        return pa.RecordBatch.from_arrays([c for _, c in columns], names=[n for n, _ in columns])
+
+    def _rows(self, block: Block) -> pa.RecordBatch:
+        columns = self._whose_and_when(block)
         if self.cargo is not None:
             moved = self.cargo.unload(block.values[:, 0], block.missing[:, 0])
             columns += zip(self.series.values, moved, strict=True)
         else:
-            columns += [(n, self._values(block, i)) for i, n in enumerate(self.series.values)]
+            columns += [(n, self._values(block, i)) for i, n in enumerate(self.values)]
         if block.status is not None:
             columns.append((STATUS, take_text(STATUSES, block.status.astype(np.int64))))
         return pa.RecordBatch.from_arrays([c for _, c in columns], names=[n for n, _ in columns])
@@ -203,7 +215,7 @@ class Passage:
 
     def _values(self, block: Block, column: int) -> Any:
         values, missing = block.values[:, column], block.missing[:, column]
-        categories = self.mechanism.form.categories
+        categories = told(self.mechanism.form).categories
         if categories is None:
             return from_numpy(values, pa.float64(), missing)
         return take_text(categories[column], values, missing)
@@ -243,7 +255,7 @@ class Passage:
     def about(self) -> dict[str, Any]:
         """The description of the release, once everything has passed."""
         mechanism, facts, counted = self.mechanism, self.reading.facts, self.counted
-        errors = zip(self.series.values, errors_of(mechanism, len(self.series.values)), strict=True)
+        errors = zip(self.values, errors_of(mechanism, len(self.values)), strict=True)
         about = {
             "tempriv": VERSION,
             "format": FORMAT,
@@ -262,7 +274,7 @@ class Passage:
                 "series": self.series.series,
                 "ids": "number" if self.reading.whole_number_ids else "text",
                 "time": None if self.reading.clock is None else list(self.reading.clock.names),
-                "values": list(self.series.values),
+                "values": list(self.values),
                 **({"status": STATUS} if mechanism.has_status else {}),
                 **({} if self.cargo is None else {"types": self.cargo.told}),
             },
@@ -399,88 +411,3 @@ def _value_names(given: Any, names: list[str], layout: dict[str, Any]) -> tuple[
         return (given,) if isinstance(given, str) else tuple(given)
     taken = {layout.get("series"), layout.get("person"), *str(layout.get("time")).split("+")}
     return tuple(name for name in names if name not in taken)
-
-
-def request_of(source: Path, mechanism: Mechanism, settings: dict[str, Any]) -> str:
-    """Names a request: the same command on the same unchanged file has the same name."""
-    there = source.stat()
-    parts = [str(source.resolve()), there.st_size, there.st_mtime_ns, spec.digest(mechanism)]
-    text = json.dumps([*parts, settings], sort_keys=True, default=str)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
-
-
-def release_file(
-    passage: Passage,
-    output: Path,
-    *,
-    ledger: Ledger | None = None,
-    dataset: str | None = None,
-    request: str = "",
-    note: str | None = None,
-    force: bool = False,
-    progress: Callable[[int], None] = lambda rows: None,
-) -> dict[str, Any]:
-    """Release a table to a file, whatever its size; returns the description written beside it.
-
-    Guarantees:
-        - the output appears whole or not at all, and only after the charge is durable;
-        - a run that was killed after its charge is finished by the next one with the same request:
-          same bits, no second charge.
-    """
-    interrupted = finish_interrupted(output, ledger, request, force)
-    if interrupted is not None:
-        return interrupted
-    refuse_existing(output, force)
-    remove_stale_partials(output, keep=[] if ledger is None else ledger.partials(output.resolve()))
-    check_early(ledger, dataset, passage.guarantee)
-    passage.spell(output)
-    with Writing(output, passage.key.release_id) as writing:
-        for batch in passage.batches():
-            writing.add(batch)
-            progress(batch.num_rows)
-        about = writing.close(passage.about())
-        refuse_existing(output, force)
-        receipt = None
-        if ledger is not None and dataset is not None:
-            place = Output(
-                path=str(output.resolve()),
-                partial=str(writing.partial.resolve()),
-                checksum=about["output"]["blake2b"],
-                request=request,
-            )
-            receipt = ledger.charge(
-                dataset,
-                passage.guarantee,
-                passage.scope,
-                passage.key.release_id,
-                note=note,
-                output=place,
-            )
-        writing.kept = True
-        about = with_receipt(about, receipt)
-        writing.publish(about)
-        if ledger is not None and receipt is not None:
-            ledger.finish(passage.key.release_id)
-    return about
-
-
-def finish_interrupted(
-    output: Path, ledger: Ledger | None, request: str, force: bool
-) -> dict[str, Any] | None:
-    """Put in place what a killed run had computed and paid for."""
-    found = None if ledger is None else ledger.prepared(output.resolve(), request)
-    if ledger is None or found is None:
-        return None
-    receipt, place = found.receipt, found.output
-    partial = Path(place.partial)
-    for candidate in (output, partial):
-        beside = sidecar_of(candidate)
-        if candidate.exists() and beside.exists() and checksum(candidate) == place.checksum:
-            if candidate == partial:
-                refuse_existing(output, force)
-            about = with_receipt(json.loads(beside.read_bytes()), receipt)
-            publish(output, partial, about)
-            ledger.finish(receipt.release_id)
-            remove_stale_partials(output, keep=ledger.partials(output.resolve()))
-            return {**about, "finished_interrupted": True}
-    return None

@@ -1,0 +1,114 @@
+"""A release to a file: computed aside, paid for, and put in place, however the run ends."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tempriv import spec
+from tempriv.ledger import Ledger, Output
+from tempriv.mechanisms.protocol import Mechanism
+from tempriv.mechanisms.run import Passage, check_early
+from tempriv.owners import OwnerFile
+from tempriv.releases import (
+    Writing,
+    checksum,
+    publish,
+    refuse_existing,
+    remove_stale_partials,
+    sidecar_of,
+    with_receipt,
+)
+
+
+def request_of(source: Path, mechanism: Mechanism, settings: dict[str, Any]) -> str:
+    """Names a request: the same command on the same unchanged file has the same name."""
+    there = source.stat()
+    parts = [str(source.resolve()), there.st_size, there.st_mtime_ns, spec.digest(mechanism)]
+    text = json.dumps([*parts, settings], sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def release_file(
+    passage: Passage,
+    output: Path,
+    *,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    request: str = "",
+    note: str | None = None,
+    force: bool = False,
+    progress: Callable[[int], None] = lambda rows: None,
+) -> dict[str, Any]:
+    """Release a table to a file, whatever its size; returns the description written beside it.
+
+    Guarantees:
+        - the output appears whole or not at all, and only after the charge is durable;
+        - a run that was killed after its charge is finished by the next one with the same request:
+          same bits, no second charge.
+    """
+    interrupted = finish_interrupted(output, ledger, request, force)
+    if interrupted is not None:
+        return interrupted
+    refuse_existing(output, force)
+    remove_stale_partials(output, keep=[] if ledger is None else ledger.partials(output.resolve()))
+    check_early(ledger, dataset, passage.guarantee)
+    passage.spell(output)
+    with (
+        OwnerFile(output, passage.key.release_id) as owner,
+        Writing(output, passage.key.release_id) as writing,
+    ):
+        passage.owner = owner.add
+        for batch in passage.batches():
+            writing.add(batch)
+            progress(batch.num_rows)
+        about = writing.close(passage.about())
+        refuse_existing(output, force)
+        owner.put_in_place()
+        receipt = None
+        if ledger is not None and dataset is not None:
+            place = Output(
+                path=str(output.resolve()),
+                partial=str(writing.partial.resolve()),
+                checksum=about["output"]["blake2b"],
+                request=request,
+            )
+            receipt = ledger.charge(
+                dataset,
+                passage.guarantee,
+                passage.scope,
+                passage.key.release_id,
+                note=note,
+                output=place,
+            )
+        writing.kept = owner.kept = True
+        about = with_receipt(about, receipt)
+        writing.publish(about)
+        if ledger is not None and receipt is not None:
+            ledger.finish(passage.key.release_id)
+    return about
+
+
+def finish_interrupted(
+    output: Path, ledger: Ledger | None, request: str, force: bool
+) -> dict[str, Any] | None:
+    """Put in place what a killed run had computed and paid for."""
+    found = None if ledger is None else ledger.prepared(output.resolve(), request)
+    if ledger is None or found is None:
+        return None
+    receipt, place = found.receipt, found.output
+    partial = Path(place.partial)
+    for candidate in (output, partial):
+        beside = sidecar_of(candidate)
+        if candidate.exists() and beside.exists() and checksum(candidate) == place.checksum:
+            if candidate == partial:
+                refuse_existing(output, force)
+            about = with_receipt(json.loads(beside.read_bytes()), receipt)
+            publish(output, partial, about)
+            ledger.finish(receipt.release_id)
+            remove_stale_partials(output, keep=ledger.partials(output.resolve()))
+            return {**about, "finished_interrupted": True}
+    return None
