@@ -69,9 +69,10 @@ STAGES: tuple[tuple[tuple[str, ...], ...], ...] = (
     ),
     (
         (
-            *("verify", "audit", "utility"),
-            *("plots", "plots_budget", "plots_population", "plots_advice", "plots_attacks", "svg"),
-            *("report_samples", "report_trust", "report_moved", "report"),
+            *("verify", "audit", "utility", "leakage_budgets", "leakage"),
+            *("plots", "plots_budget", "plots_population", "plots_advice", "plots_attacks"),
+            *("plots_leakage", "svg"),
+            *("report_samples", "report_trust", "report_moved", "report_leakage", "report"),
         ),
         ("adapters",),
     ),
@@ -232,6 +233,8 @@ OUTSIDERS: dict[str, dict[str, bool]] = {
         "after": True,
         "mechanisms.run": True,
         "verify": True,
+        "leakage_budgets": True,
+        "leakage": True,
         "plots": True,
         "report": True,
         "utility": True,

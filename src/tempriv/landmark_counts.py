@@ -44,12 +44,9 @@ def margin(epsilon: float, miss: float) -> int:
         isinstance(miss, (int, float)) and 0 < miss < 1,
         f"miss={miss}: must be a probability > 0 and < 1, such as 1e-6",
     )
-    s = max(0, math.ceil(-(math.log(miss) + math.log1p(math.exp(-epsilon))) / epsilon) - 1)
-    while s > 0 and _at_most(epsilon, s) <= miss:  # Pr[Z <= -s] = Pr[Z < -(s - 1)]
-        s -= 1
-    while _at_most(epsilon, s + 1) > miss:
-        s += 1
-    return s
+    # a^(s + 1) / (1 + a) <= miss, for s
+    least = -(math.log(miss) + math.log1p(math.exp(-epsilon))) / epsilon - 1
+    return max(0, math.ceil(least))
 
 
 def delta(epsilon: float, margin: int) -> float:

@@ -389,7 +389,8 @@ def read(path: str | Path) -> Release:
 def value_spec(about: dict[str, Any]) -> dict[str, Any]:
     """The part of the spec that says what is done to a single value."""
     made: dict[str, Any] = about["mechanism"]
-    return made.get("over", made)
+    over: dict[str, Any] = made.get("over", made)
+    return over
 
 
 def value_kinds(about: dict[str, Any]) -> dict[str, pa.DataType]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import itertools
@@ -12,10 +13,12 @@ from fractions import Fraction
 from typing import Any
 
 from tempriv.audit import exact
-from tempriv.errors import Refusal, require
+from tempriv.audit.cases_marked import marked_pairs, marked_rows, over_of
+from tempriv.errors import DataRefusal, Refusal, require
 from tempriv.guarantees import Guarantee
 from tempriv.mechanisms.forms import Integers, Rows, power_of_two_below
 from tempriv.mechanisms.forms_curves import Smoothed, Timed
+from tempriv.mechanisms.forms_marked import Marked
 from tempriv.mechanisms.protocol import Mechanism, limit_of
 from tempriv.noise import DiscreteGaussian, DiscreteLaplace, Law, PlanarLattice, Staircase
 from tempriv.noise_varying import Varying
@@ -26,6 +29,7 @@ from tempriv.units import (
     BlockSwap,
     Contribution,
     Example,
+    Landmarks,
     Near,
     Pace,
     Person,
@@ -77,7 +81,7 @@ def length_of(mechanism: Mechanism) -> int:
 
 def _changed(unit: Unit, length: int) -> int:
     """How many readings of a series of that length may change."""
-    if isinstance(unit, Answers):
+    if isinstance(unit, (Answers, Landmarks)):
         return length
     return min((unit.each if isinstance(unit, Person) else unit).readings, length)
 
@@ -92,6 +96,8 @@ def alphabet_of(mechanism: Mechanism) -> tuple[Hashable, ...]:
     unit, form = unit_of(mechanism), mechanism.form
     if isinstance(form, Rows):
         return (0,)  # what is in a row does not matter, but that rows differ
+    if isinstance(form, Marked):
+        return marked_rows(alphabet_of(over_of(mechanism)))
     if isinstance(unit, TIME):
         return _times_of(mechanism, unit)
     if isinstance(unit, Near):
@@ -173,6 +179,8 @@ def worst_pairs(
         return _swapped_pairs(unit, length)[:most]
     if isinstance(unit, TIME):
         return _retimed_pairs(unit, alphabet, length)[:most]
+    if isinstance(mechanism.form, Marked):
+        return marked_pairs(mechanism, alphabet, length)[:most]
     patterns = list(dict.fromkeys(_patterns(alphabet, length, unit)))
     if isinstance(unit, Person):
         patterns = [(pattern,) * unit.max_series for pattern in patterns]
@@ -284,12 +292,16 @@ def small_case(mechanism: Mechanism, length: int | None = None) -> Small | None:
         lengths = list(order_lengths(unit_of(mechanism)))[::-1] if length is None else [length]
         _swapped_pairs(unit_of(mechanism), lengths[0])  # or refuse
     elif length is None and remembers(mechanism):
-        lengths = list(range(min(full, MOST_ENUMERATED), min(full, 3) - 1, -1))
-    copies = (mechanism, MOST_PATHS / 4), (_coarse(mechanism), MOST_PATHS)
-    for steps, letters in itertools.product(lengths, dict.fromkeys((alphabet, alphabet[:2]))):
+        shortest = 2 if isinstance(mechanism.form, Marked) else 3
+        lengths = list(range(min(full, MOST_ENUMERATED), min(full, shortest) - 1, -1))
+    most, fewer = MOST_PATHS, alphabet[:2]
+    if isinstance(mechanism.form, Marked):
+        most, fewer = 2 * MOST_PATHS, alphabet  # without marks there is nothing to see
+    copies = (mechanism, most / 4), (_coarse(mechanism), most)
+    for steps, letters in itertools.product(lengths, dict.fromkeys((alphabet, fewer))):
         for tail, (copy, limit) in itertools.product(TAILS, copies):
             if copy is not None and _paths(copy, letters, steps, tail) <= limit:
-                grid = None if copy is mechanism else copy.grid
+                grid = None if copy is mechanism else over_of(copy).grid
                 return Small(copy, letters, steps, tail, grid)
     return None
 
@@ -297,6 +309,9 @@ def small_case(mechanism: Mechanism, length: int | None = None) -> Small | None:
 def _coarse(mechanism: Any) -> Any:
     """The same spec on about the coarsest grid that tells the edges apart."""
     unit = mechanism.unit
+    if isinstance(mechanism.form, Marked):
+        over = _coarse(mechanism.over)
+        return None if over is None else dataclasses.replace(mechanism, over=over)
     if not hasattr(mechanism, "grid") or isinstance(unit, Contribution):
         return None  # counts lie on their grid already
     if isinstance(unit, TIME):
@@ -319,7 +334,7 @@ def _paths(mechanism: Mechanism, alphabet: Sequence[Hashable], length: int, tail
     unit = mechanism.unit
     series = unit.max_series if isinstance(unit, Person) else 1
     inputs = float(len(alphabet)) ** (length * series)
-    if inputs > MOST_PATHS:
+    if inputs > 2 * MOST_PATHS:
         return inputs
     most = 0.0
     try:
@@ -329,7 +344,8 @@ def _paths(mechanism: Mechanism, alphabet: Sequence[Hashable], length: int, tail
         for one in patterns:
             probes = [Probe(number, tail) for number in range(PROBES)]
             for probe in probes:
-                exact._run_series(mechanism, one, probe)
+                with contextlib.suppress(DataRefusal):  # too many landmarks
+                    exact._run_series(mechanism, one, probe)
             most = max(most, sum(math.prod(map(float, probe.sizes)) for probe in probes) / PROBES)
     except TooMany:
         return math.inf

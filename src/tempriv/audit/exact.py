@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.errors import require
+from tempriv.errors import DataRefusal, require
 from tempriv.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, rho_for
 from tempriv.mechanisms.forms import Places, Rows
 from tempriv.mechanisms.forms_marked import told
@@ -425,8 +425,11 @@ def audit(
         examples = [tuple(range(length))]
 
     @functools.cache
-    def law(example: Example) -> Distribution:
-        return distribution(mechanism, example, tail, unit)
+    def law(example: Example) -> Distribution | None:
+        try:
+            return distribution(mechanism, example, tail, unit)
+        except DataRefusal:  # of which nothing comes out
+            return None
 
     concentrated = isinstance(promise.loss, Concentrated)
     claimed = promise.loss.rho if isinstance(promise.loss, Concentrated) else promise.loss.epsilon
@@ -435,11 +438,14 @@ def audit(
     where: tuple[Example, Example] | None = None
     for example in examples:
         for other in unit.neighbours(example, alphabet):
+            one_law, other_law = law(example), law(other)
+            if one_law is None or other_law is None:
+                continue
             pairs += 1
             if isinstance(unit, SlotOrigin):
-                compared = _glimpses(law(example), law(other), unit.slots(example, other))
+                compared = _glimpses(one_law, other_law, unit.slots(example, other))
             else:
-                compared = Comparison.of(law(example), law(other))
+                compared = Comparison.of(one_law, other_law)
             loss = compared.concentrated_loss if concentrated else compared.pure_loss
             found = loss(claimed)
             if found > worst:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from tempriv.cli import app, recipes
-from tempriv.cli.choosing import MECHANISMS, PLACES, Choice, with_choice
+from tempriv.cli.choosing import MECHANISMS, Choice, with_choice
 from tempriv.cli.options import Json, KeySeed
 from tempriv.errors import require
 
@@ -61,7 +61,9 @@ def _audit(
     )
     require(steps is None or steps >= 1, f"--steps {steps}: must be >= 1")
     columns = max(len(choice.bounds or ()), len(choice.categories or ()), 1)
-    choice.value = ["value"] * (2 if name in PLACES else columns)
+    choice.value = ["value"] * (2 if choice.origin is not None else columns)
+    if recipes.RECIPES[name].over:
+        choice.landmarks = "landmark"
     if "pace" in recipes.RECIPES[name].takes:
         choice.pace, choice.late = "step", None if choice.shift is None else "late"
     mechanism = choice.make(max_series_per_person)
@@ -127,7 +129,7 @@ def _method(mechanism: Any, found: dict[str, Any]) -> str:
         return f"exact, every outcome of {steps} enumerated"
     return (
         f"exact, every outcome of {steps} enumerated on a grid of {_sizes(found['grid'])} instead "
-        f"of {_sizes(mechanism.grid)}"
+        f"of {_sizes(getattr(mechanism, 'over', mechanism).grid)}"
     )
 
 
@@ -189,4 +191,5 @@ def _by_name(command: Callable[..., None]) -> Callable[..., None]:
 
 
 # there is no table, so nothing is asked about one
-app.command(help=HELP)(_by_name(with_choice(_audit, ("value", "time", "series", "pace", "late"))))
+NOT_ASKED = ("value", "time", "series", "pace", "late", "landmarks")
+app.command(help=HELP)(_by_name(with_choice(_audit, NOT_ASKED)))

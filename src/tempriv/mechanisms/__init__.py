@@ -15,13 +15,9 @@ from tempriv.mechanisms.budgets import (
 from tempriv.mechanisms.counting import RunningCount
 from tempriv.mechanisms.fast import Fast
 from tempriv.mechanisms.fourier import FourierPerturbation
-from tempriv.mechanisms.landmark import (
-    AdaptiveLandmarks,
-    CountBoundLandmarks,
-    SkipLandmarks,
-    SplitLandmarks,
-    UniformLandmarks,
-)
+from tempriv.mechanisms.landmark import SkipLandmarks, SplitLandmarks, UniformLandmarks
+from tempriv.mechanisms.landmark_adaptive import AdaptiveLandmarks
+from tempriv.mechanisms.landmark_bound import CountBoundLandmarks
 from tempriv.mechanisms.memoized import MemoizedResponse
 from tempriv.mechanisms.order import Backward, Forward
 from tempriv.mechanisms.order_swap import BlockShuffle, NoisyOrder

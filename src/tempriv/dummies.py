@@ -1,0 +1,321 @@
+"""Hiding which moments are landmarks: dummies as published, and an answer that keeps a promise.
+
+``DummyLandmarks`` is Section 3.4 of Katsomallos, Tzompanaki and Kotzinos, "Landmark Privacy"
+(CODASPY 2022). It protects nothing: every option contains all landmarks, so a moment that is left
+out is certainly none. ``RandomizedMarks`` answers for each moment by itself, and does protect.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tempriv import spec
+from tempriv.dummies_options import (
+    Distance,
+    Flags,
+    Floats,
+    Integers,
+    Options,
+    Score,
+    heuristic,
+    marks_of,
+    optimal,
+    partitioned,
+)
+from tempriv.errors import require
+from tempriv.guarantees import Guarantee, NoGuarantee, Published, Pure
+from tempriv.noise import UniformChoice
+from tempriv.randomness import Key, Run, Words
+from tempriv.thresholds import Cuts, Real, cells_of, decimal_of, is_below
+from tempriv.units import Event
+
+GENERATORS = {"optimal": optimal, "heuristic": heuristic, "partitioned": partitioned}
+WORD = 2.0**64
+
+
+def _positive(name: str, value: float) -> None:
+    require(
+        isinstance(value, (int, float)) and 0 < value < math.inf,
+        f"{name}={value}: must be a number > 0",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ExponentialChoice:
+    """Option i with probability proportional to e^(epsilon utility_i / (2 sensitivity)).
+
+    Drawn exactly: a word decides where floating point is certain, else as many digits as it takes.
+    """
+
+    utilities: Floats
+    epsilon: float
+    sensitivity: float
+
+    @functools.cached_property
+    def probabilities(self) -> Floats:
+        # e^0 for the best, so that nothing overflows
+        lacking = self.utilities.max() - self.utilities
+        weights = np.exp(-self.epsilon / (2 * self.sensitivity) * lacking)
+        return np.asarray(weights / weights.sum())
+
+    def pmf(self, k: int) -> float:
+        return float(self.probabilities[k]) if 0 <= k < len(self.utilities) else 0.0
+
+    def outcomes(self, tail: float) -> list[tuple[int, float]]:
+        return list(enumerate(self.probabilities.tolist()))
+
+    @functools.cached_property
+    def _rates(self) -> list[Fraction]:
+        best = Fraction(float(self.utilities.max()))
+        each = Fraction(self.epsilon) / (2 * Fraction(self.sensitivity))
+        return [each * (best - Fraction(utility)) for utility in self.utilities.tolist()]
+
+    def _cut(self, option: int) -> Real:
+        """The probability of this option or one before it."""
+
+        def formula() -> Decimal:
+            weights = [(-decimal_of(rate)).exp() for rate in self._rates]
+            first = sum(weights[: option + 1], start=Decimal(0))
+            return first / (first + sum(weights[option + 1 :], start=Decimal(0)))
+
+        return Real(formula)
+
+    def sample(self, words: Words) -> Integers:
+        word = words.take()
+        uniform = word.astype(np.float64) / WORD
+        below = np.cumsum(self.probabilities)[:-1]
+        # each sum is of n terms, each term and each sum rounded a few times
+        margin = (len(below) + 64) * 2.0**-50
+        chosen = np.searchsorted(below, uniform - margin, side="right")
+        last = np.searchsorted(below, uniform + margin, side="right")
+        for row in np.flatnonzero(last != chosen).tolist():
+            more = functools.partial(words.branch(0).one, row)
+            reached = functools.partial(self._is_below, int(word[row]), more)
+            first, end = int(chosen[row]), int(last[row])
+            chosen[row] = bisect.bisect_left(range(len(below)), True, first, end, key=reached)
+        return chosen.astype(np.int64)
+
+    def _is_below(self, word: int, more: Any, option: int) -> bool:
+        return is_below(word, more, self._cut(option))
+
+
+@dataclass(frozen=True, eq=False)
+class Hidden:
+    """Marks to go on with in place of the landmarks, and what is true of them."""
+
+    marks: Flags
+    guarantee: Guarantee | NoGuarantee
+
+    def __repr__(self) -> str:
+        return f"Hidden({np.count_nonzero(self.marks)} marks of {len(self.marks)} moments)"
+
+
+def _if_secret(key: Key, guarantee: Guarantee | NoGuarantee) -> Guarantee | NoGuarantee:
+    if key.seed is None:
+        return guarantee
+    return NoGuarantee(f"the marks come from seed {key.seed}, so anyone can draw them again")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DummyLandmarks:
+    """Dummies added to the landmarks, as published; it does not hide which those are.
+
+    ``epsilon`` is the budget of the selection. ``distance``: euclidean or wasserstein for
+    partitioned; wasserstein or temporal for optimal and heuristic. ``score`` (Section 3.4.2):
+    temporal, count, or distance. The paper takes every sensitivity as 1 (Section 4.1.2).
+
+    Guarantees:
+        - none about landmarks: ``exposed`` says how much they show;
+        - every landmark is marked, so budgets over the marks cover all of them.
+
+    >>> hiding = DummyLandmarks(epsilon=0.01)
+    >>> hidden = hiding.select([0, 1, 0, 0, 1, 0, 0, 0, 1, 0], Key.from_seed(7), "ann")
+    >>> bool(hidden.marks[[1, 4, 8]].all())
+    True
+    >>> print(hiding.guarantee.sentence.split(":")[0])
+    Protects nothing
+    """
+
+    epsilon: float
+    options: str = "partitioned"
+    distance: Distance = "euclidean"
+    score: Score = "temporal"
+    sensitivity: float = 1.0
+
+    def __post_init__(self) -> None:
+        _positive("epsilon", self.epsilon)
+        _positive("sensitivity", self.sensitivity)
+        require(
+            self.options in GENERATORS,
+            f"options={self.options!r}: must be optimal, heuristic or partitioned",
+        )
+        # a pair that cannot be meant is refused here rather than with the data
+        self.generate([True, False])
+        require(
+            self.score in ("temporal", "count", "distance"),
+            f"score={self.score!r}: must be temporal, count or distance",
+        )
+
+    @property
+    def guarantee(self) -> NoGuarantee:
+        return NoGuarantee(
+            "every set to choose from contains all landmarks, so a moment outside the chosen set "
+            "is certainly none; and the sets themselves, with the bins of partitioned, are made "
+            "from the landmarks, so the exponential mechanism's promise does not apply"
+        )
+
+    @property
+    def published(self) -> Published:
+        return Published(
+            claim="selecting dummies by the exponential mechanism costs its epsilon, which adds to "
+            "that of the scheme by sequential composition, and protects the landmark timestamps",
+            source="Katsomallos, Tzompanaki and Kotzinos 2022, Section 3.4",
+            holds=False,
+            remark="A moment that is not in the chosen set is no landmark, which is certain at any "
+            "epsilon; a larger epsilon chooses fewer dummies and shows more.",
+        )
+
+    def generate(self, marks: Any) -> Options:
+        """The sets to choose from; they are private."""
+        return GENERATORS[self.options](marks, self.distance)
+
+    def law(self, options: Options) -> ExponentialChoice:
+        """Which option is chosen, and how likely."""
+        return ExponentialChoice(options.utilities(self.score), self.epsilon, self.sensitivity)
+
+    def exposed(self, marks: Any) -> float:
+        """The chance that a regular moment, any of them, is shown to be no landmark.
+
+        If that moment were a landmark, this could not happen: so no (epsilon, delta) promise for
+        one landmark more or less holds with a smaller delta, whatever its epsilon.
+
+        >>> every_fifth = np.arange(100) % 5 == 0
+        >>> cheap, dear = (
+        ...     DummyLandmarks(epsilon=epsilon, score="distance") for epsilon in (0.01, 0.5)
+        ... )
+        >>> round(cheap.exposed(every_fifth), 2), round(dear.exposed(every_fifth), 2)
+        (0.51, 0.91)
+        """
+        options = self.generate(marks)
+        if len(options) == 0:
+            return 0.0
+        dummies = np.arange(1, len(options) + 1)
+        return 1 - float(self.law(options).probabilities @ dummies) / len(options)
+
+    def select(self, marks: Any, key: Key, series: str) -> Hidden:
+        """Landmarks and dummies together. A key serves one set of landmarks of a series."""
+        options, promise = self.generate(marks), _if_secret(key, self.guarantee)
+        runs = [Run(key.series(spec.digest(self), series), 0, len(options.marks))]
+        if len(options) == 0:  # every moment is a landmark already
+            return Hidden(options.marks.copy(), promise)
+        first = Words(runs, "option").only(np.array([0]))
+        chosen = int(self.law(options).sample(first)[0])
+        if options.sets is not None:
+            return Hidden(options.sets[chosen].copy(), promise)
+        added = sample_from(options, chosen, Words(runs, "dummies"))
+        return Hidden(options.marks | added, promise)
+
+
+def sample_from(options: Options, chosen: int, words: Words) -> Flags:
+    """Dummies from the regular moments without replacement, by the density of the histogram.
+
+    The last part of Section 3.4.2: each draw takes one of the moments left, with probability
+    proportional to the density of its bin. So the bins need not come out with the counts chosen.
+    """
+    bins = options.bins
+    assert bins is not None
+    # densities count / capacity as whole numbers; two capacities at most differ
+    whole = math.lcm(int(bins.capacity[0]), int(bins.capacity[-1]))
+    density = options.counts(chosen) * (whole // bins.capacity)
+    marks = np.zeros(len(options.marks), dtype=np.bool_)
+    left, round_ = np.flatnonzero(~options.marks), 0
+    wanted = chosen + 1
+    while wanted:
+        # draws with replacement, those of moments already taken passed over: the same law
+        weights = np.cumsum(density[left // bins.width])
+        some = words.only(np.arange(wanted)).branch(round_)
+        drawn = UniformChoice(int(weights[-1])).sample(some)
+        places = np.searchsorted(weights, drawn, side="right")
+        _, first = np.unique(places, return_index=True)
+        taken = places[np.sort(first)]
+        marks[left[taken]] = True
+        left = np.delete(left, taken)
+        wanted, round_ = wanted - len(taken), round_ + 1
+    return marks
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomizedMarks:
+    """For each moment by itself: a landmark is marked with probability ``recall``, others less.
+
+    Others are marked at the least ``rate`` for which no answer is more than e^epsilon times as
+    likely for a landmark as for another moment, or the reverse. A landmark that is not marked is
+    an ordinary moment from then on: it is not protected as a landmark. With ``union`` all landmarks
+    are marked, and the promise is gone.
+
+    Guarantees:
+        - whether any one moment is a landmark: epsilon, against anyone who sees the marks;
+        - k moments at once: k epsilon;
+        - each landmark is missed with probability 1 - recall.
+
+    >>> marking = RandomizedMarks(epsilon=1.0, recall=0.95)
+    >>> round(marking.rate, 3)
+    0.864
+    """
+
+    epsilon: float
+    recall: float
+    union: bool = False
+
+    def __post_init__(self) -> None:
+        _positive("epsilon", self.epsilon)
+        require(
+            isinstance(self.recall, (int, float)) and 0 < self.recall < 1,
+            f"recall={self.recall}: must be > 0 and < 1; a landmark that is always marked makes "
+            "every unmarked moment certainly none",
+        )
+
+    @property
+    def guarantee(self) -> Guarantee | NoGuarantee:
+        if self.union:
+            return NoGuarantee(
+                "with union every landmark is marked, so a moment without a mark is certainly none"
+            )
+        return Guarantee(Pure(float(self.epsilon)), Event())
+
+    @property
+    def rate(self) -> float:
+        """How often a moment that is no landmark is marked."""
+        few = self.recall * math.exp(-self.epsilon)
+        return max(few, 1 - math.exp(min(self.epsilon, 700.0)) * (1 - self.recall))
+
+    def _reals(self) -> tuple[Real, Real]:
+        """The chances of a mark, for a moment that is no landmark and for a landmark."""
+        recall, epsilon = Fraction(self.recall), Fraction(self.epsilon)
+
+        def rate() -> Decimal:
+            few = decimal_of(recall) * (-decimal_of(epsilon)).exp()
+            return max(few, 1 - decimal_of(epsilon).exp() * decimal_of(1 - recall))
+
+        return Real(rate), Real(lambda: decimal_of(recall))
+
+    def select(self, marks: Any, key: Key, series: str) -> Hidden:
+        """Marks in place of the landmarks. A key serves one set of landmarks of a series."""
+        found = marks_of(marks)
+        words = Words([Run(key.series(spec.digest(self), series), 0, len(found))], "marks")
+        return Hidden(self.answer(found, words), _if_secret(key, self.guarantee))
+
+    def answer(self, marks: Flags, words: Words) -> Flags:
+        """One answer for each row of words."""
+        cuts = [Cuts([real]) for real in self._reals()]
+        cells = cells_of(cuts, marks.astype(np.int64), words.take(), words.branch(0).one)
+        marked: Flags = cells == 0
+        return marked | marks if self.union else marked

@@ -1,0 +1,174 @@
+"""Landmarks protected by a bound on their number, public or drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tempriv import landmark_counts
+from tempriv.errors import require
+from tempriv.guarantees import Guarantee, NoGuarantee, Published
+from tempriv.mechanisms.forms import Integers, positive
+from tempriv.mechanisms.landmark_budgets import (
+    WHOLE,
+    Over,
+    errors_at,
+    require_drawable,
+    spend,
+)
+from tempriv.mechanisms.landmark_traits import (
+    SOURCE,
+    complete,
+    counts_first,
+    epsilon_of,
+    form_of,
+    guarantee_of,
+    is_causal,
+    landmarks_of,
+    marks_of,
+    metres_of,
+    slots_of,
+    unit_of,
+)
+from tempriv.mechanisms.protocol import Draw, Track
+from tempriv.mechanisms.stream import start
+from tempriv.units import Readings, Unit
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountBoundLandmarks:
+    """Gives every reading the same part of epsilon, by a bound on the number of landmarks.
+
+    The bound is public (``count``); or it is drawn for each series: its number of landmarks and
+    noise for ``count_epsilon``, raised so that it is never too small.
+
+    Guarantees:
+        - with ``count``: pure epsilon for any count + 1 readings of a series together, wherever
+          they are, so that it does not matter how landmarks were chosen; marks are only counted,
+          and what comes out does not depend on them;
+        - with ``count_epsilon``: pure epsilon for all landmarks and any one other reading, if they
+          were not chosen by looking at the values; and for how many there are, one more or less,
+          what ``count_loss`` says.
+
+    >>> from tempriv.mechanisms import Laplace
+    >>> scheme = CountBoundLandmarks(over=Laplace(epsilon=1.0, bounds=(0, 5)), count=4)
+    >>> scheme.guarantee.unit, round(scheme.errors[0])
+    (Readings(count=5, metres=None), 25)
+    """
+
+    over: Over
+    count: int | None = None
+    count_epsilon: float | None = None
+    miss: float = 1e-6
+    chosen_from_values: bool = False
+
+    accepts_null: ClassVar[bool] = True
+    has_status: ClassVar[bool] = False
+    horizon: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        complete(self)
+        require(
+            (self.count is None) != (self.count_epsilon is None),
+            "count and count_epsilon: give one of them, a public bound on the number of landmarks "
+            "or a budget for drawing one",
+        )
+        if self.count_epsilon is not None:
+            positive("count_epsilon", self.count_epsilon)
+            require(
+                self.count_epsilon <= 20,
+                f"count_epsilon={self.count_epsilon:g}: must be at most 20; such a bound hides "
+                "nothing",
+            )
+        require(
+            isinstance(self.miss, (int, float)) and 1e-300 < self.miss < 1,
+            f"miss={self.miss}: must be a probability > 0 and < 1, such as 1e-6",
+        )
+        require_drawable(self.over, WHOLE // (self._least_bound + 1))
+
+    form = property(form_of)
+    epsilon = property(epsilon_of)
+    slots = property(slots_of)
+    takes_whole = property(counts_first)
+    causal = property(is_causal)
+    bounded_memory = property(is_causal)
+
+    @property
+    def margin(self) -> int:
+        """How much is added to the number of landmarks beside noise."""
+        if self.count_epsilon is None:
+            return 0
+        return landmark_counts.margin(self.count_epsilon, self.miss)
+
+    @property
+    def _least_bound(self) -> int:
+        return self.margin if self.count is None else self.count
+
+    @property
+    def count_loss(self) -> tuple[float, float] | None:
+        """(epsilon, delta) of the bound for one landmark more or less; None of a public one."""
+        if self.count_epsilon is None:
+            return None
+        return self.count_epsilon, landmark_counts.delta(self.count_epsilon, self.margin)
+
+    @property
+    def unit(self) -> Unit:
+        if self.count is None:
+            return unit_of(self)
+        return Readings(self.count + 1, metres_of(self))
+
+    @property
+    def guarantee(self) -> Guarantee | NoGuarantee:
+        if self.count is None:
+            return guarantee_of(self)
+        return Guarantee(self.over.guarantee.loss, self.unit)
+
+    @property
+    def published(self) -> Published:
+        return Published(
+            claim="A part epsilon / (|L| + 1) for every timestamp gives (epsilon, L)-landmark "
+            "privacy",
+            source=f"{SOURCE}, Section 3.2, Uniform",
+            holds=True,
+            remark="The paper shares by the number of landmarks itself, which the noise then "
+            "shows; a bound in its place shows the bound only.",
+        )
+
+    @property
+    def errors(self) -> tuple[float, ...]:
+        return errors_at(self.over, WHOLE // (self._least_bound + 1))
+
+    @property
+    def error_name(self) -> str:
+        if self.count is not None:
+            return str(self.over.error_name)
+        return f"{self.over.error_name} in a series without landmarks; with each it grows"
+
+    def perturb(self, readings: Integers, draw: Draw, track: Track) -> Integers:
+        marks = marks_of(track, readings)
+        if self.count is not None:
+            if not self.chosen_from_values:
+                landmarks_of(track, marks, self.count)
+            else:
+                # it protects any count + 1 readings, so more marks than that break no promise
+                marks = np.zeros_like(marks)
+            units = np.full(len(marks), WHOLE // (self.count + 1), dtype=np.int64)
+            return spend(self.over, readings, units, marks, draw, track)
+        counts, _ = landmarks_of(track, marks, None)
+        bounds = self._drawn_bounds(counts, draw, track)
+        units = (WHOLE // (bounds + 1))[track.which]
+        return spend(self.over, readings, units, marks, draw, track)
+
+    def _drawn_bounds(self, counts: Integers, draw: Draw, track: Track) -> Integers:
+        """One for each series, by noise of its first row; a length is public, so is no less."""
+        firsts = (np.cumsum(track.counts) - track.counts)[track.counts > 0]
+        drawn = np.zeros(len(counts), dtype=np.int64)
+        assert self.count_epsilon is not None
+        law = landmark_counts.law(self.count_epsilon)
+        drawn[track.counts > 0] = draw(law, "count", firsts)
+        raised = counts + np.maximum(0, drawn + self.margin)
+        return np.asarray(np.minimum(raised, np.maximum(track.counts, 1)))
+
+    start = start

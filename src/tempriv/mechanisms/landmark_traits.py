@@ -1,0 +1,110 @@
+"""What all landmark schemes have: a form with marks, a unit, and a count of landmarks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tempriv.errors import DataRefusal, require
+from tempriv.guarantees import Guarantee, NoGuarantee
+from tempriv.kernels_landmark import CAME, SLOTS
+from tempriv.mechanisms.forms import Integers
+from tempriv.mechanisms.forms_marked import Marked
+from tempriv.mechanisms.landmark_budgets import WHOLE, require_over
+from tempriv.mechanisms.protocol import Track
+from tempriv.units import Landmarks, Near, Unit
+
+SOURCE = "Katsomallos, Tzompanaki and Kotzinos 2022"
+
+FROM_VALUES = (
+    "the landmarks were chosen by looking at the values that are to be protected, so two series "
+    "that differ in values may have unlike landmarks; bound their number instead "
+    "(CountBoundLandmarks)"
+)
+
+
+def whole_number(name: str, value: Any, least: int) -> None:
+    require(
+        value is None
+        or (isinstance(value, int) and not isinstance(value, bool) and least <= value < WHOLE),
+        f"{name}={value}: must be a whole number >= {least}",
+    )
+
+
+def complete(scheme: Any) -> None:
+    require_over(scheme.over)
+    require(
+        isinstance(scheme.chosen_from_values, (bool, int)) and scheme.chosen_from_values in (0, 1),
+        f"chosen_from_values={scheme.chosen_from_values}: must be True or False",
+    )
+    object.__setattr__(scheme, "chosen_from_values", bool(scheme.chosen_from_values))
+    if hasattr(scheme, "count"):
+        whole_number("count", scheme.count, 0)
+
+
+def form_of(scheme: Any) -> Marked:
+    return Marked(scheme.over.form)
+
+
+def epsilon_of(scheme: Any) -> float:
+    epsilon: float = scheme.over.epsilon
+    return epsilon
+
+
+def slots_of(scheme: Any) -> int:
+    return int(scheme.over.form.columns) + SLOTS
+
+
+def metres_of(scheme: Any) -> float | None:
+    unit = scheme.over.unit
+    return unit.metres if isinstance(unit, Near) else None
+
+
+def unit_of(scheme: Any) -> Unit:
+    return Landmarks(metres=metres_of(scheme))
+
+
+def guarantee_of(scheme: Any) -> Guarantee | NoGuarantee:
+    if scheme.chosen_from_values:
+        return NoGuarantee(FROM_VALUES)
+    return Guarantee(scheme.over.guarantee.loss, scheme.unit)
+
+
+def counts_first(scheme: Any) -> bool:
+    """Without a bound on the number of landmarks all of a series must be there to count them."""
+    return scheme.count is None
+
+
+def is_causal(scheme: Any) -> bool:
+    return not scheme.takes_whole
+
+
+def landmarks_of(track: Track, marks: Integers, count: int | None) -> tuple[Integers, Integers]:
+    """How many landmarks each series has, or may have; and how many come after each row."""
+    which = track.which
+    sums = np.concatenate([[0], np.cumsum(marks)])
+    ends = np.cumsum(track.counts)
+    here = sums[ends] - sums[ends - track.counts]
+    before = track.memory[:, track.memory.shape[1] - SLOTS + CAME]
+    counts = here if count is None else np.full(len(here), count, dtype=np.int64)
+    require(
+        bool((before + here <= counts).all()),
+        f"a series has more than {count} landmarks, the number that was given: give a greater one",
+        DataRefusal,
+    )
+    so_far = sums[1:] - np.repeat(sums[ends - track.counts], track.counts)
+    return counts, np.asarray((counts - before)[which] - so_far)
+
+
+def marks_of(track: Track, readings: Integers) -> Integers:
+    """A row without a reading is no landmark: there is nothing to protect."""
+    there = ~track.missing[:, :-1].all(axis=1)
+    return np.asarray(readings[:, -1] * there)
+
+
+def has_others(track: Track, counts: Integers, scheme: Any) -> Integers:
+    """1 for series that have other readings than landmarks, 0 for those that have none."""
+    if scheme.count is not None:
+        return np.ones(len(counts), dtype=np.int64)
+    return np.asarray((counts < track.counts) | (counts == 0), dtype=np.int64)
