@@ -13,7 +13,18 @@ import platform
 import tempfile
 from pathlib import Path
 
-from benchmarks import audit, budgets, counting, ledger, noise, order, pegasus, period, releases
+from benchmarks import (
+    audit,
+    budgets,
+    correlation,
+    counting,
+    ledger,
+    noise,
+    order,
+    pegasus,
+    period,
+    releases,
+)
 from benchmarks.measure import Row, one_core
 
 RESULTS = Path(__file__).with_name("results.json")
@@ -42,7 +53,7 @@ def main() -> None:
         os.environ["XDG_DATA_HOME"] = home  # a ledger of its own
         rows = releases.starting() + noise.rows() + budgets.rows() + audit.rows()
         rows += order.rows() + period.rows() + ledger.rows() + counting.rows()
-        rows += pegasus.rows()
+        rows += pegasus.rows() + correlation.rows()
         rows += releases.large(10_000_000)
         if large:
             rows += releases.large(100_000_000, rounds=1, with_copy=False)
