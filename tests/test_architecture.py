@@ -55,7 +55,7 @@ STAGES: tuple[tuple[tuple[str, ...], ...], ...] = (
         ),
     ),
     (
-        ("landmarks", "dummies_options", "dummies"),
+        ("landmarks", "marking", "dummies_options", "dummies"),
         (
             "owners",
             "releases",
@@ -72,7 +72,14 @@ STAGES: tuple[tuple[tuple[str, ...], ...], ...] = (
             *("verify", "audit", "utility", "leakage_budgets", "leakage"),
             *("plots", "plots_budget", "plots_population", "plots_advice", "plots_attacks"),
             *("plots_leakage", "svg"),
-            *("report_samples", "report_trust", "report_moved", "report_leakage", "report"),
+            *(
+                "report_samples",
+                "report_landmarks",
+                "report_trust",
+                "report_moved",
+                "report_leakage",
+                "report",
+            ),
         ),
         ("adapters",),
     ),
@@ -229,6 +236,7 @@ OUTSIDERS: dict[str, dict[str, bool]] = {
         "reading": True,
         "events": True,
         "owners": True,
+        "marking": True,
         "releases": True,
         "after": True,
         "mechanisms.run": True,

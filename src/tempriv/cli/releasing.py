@@ -18,6 +18,7 @@ from tempriv.cli.handing_out import (
     Source,
     TargetError,
 )
+from tempriv.cli.marking import admit_looking
 from tempriv.cli.options import Dataset, Json, KeySeed, LedgerOption, NoLedger, NotPrivate
 from tempriv.errors import require
 
@@ -89,6 +90,7 @@ def release(
     from tempriv.series import Series, require_columns
     from tempriv.tables import header
 
+    admit_looking(choice, source)
     chosen = choice.make(max_series_per_person, target_error)
     options.refuse_unprotected(chosen, key_seed, not_private)
     require(

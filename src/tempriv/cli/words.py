@@ -7,7 +7,7 @@ from typing import Any
 
 from tempriv.errors import require
 
-PAIRS = ("--bounds", "--origin", "--clamp")
+PAIRS = ("--bounds", "--origin", "--clamp", "--stays")
 
 
 def join_pairs(arguments: list[str]) -> list[str]:

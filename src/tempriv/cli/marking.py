@@ -1,0 +1,178 @@
+"""``tempriv landmarks``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tempriv.cli import app
+from tempriv.cli.choosing import Choice
+from tempriv.cli.options import Json, KeySeed
+from tempriv.cli.words import names, pair
+from tempriv.errors import require
+
+EXAMPLE = """
+[bold]Example[/bold]: the moments when somebody was at home, from a column that says so
+
+  tempriv landmarks meters.csv marked.csv --column at_home --time time --series home
+
+  tempriv release marked.csv private.csv --mechanism split-landmarks --epsilon 1 --bounds 0 5
+  --landmarks landmark --time time --value energy_kWh --series home
+"""
+
+
+@app.command("landmarks", epilog=EXAMPLE)
+def choose(
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help="Table, .csv or .parquet.")],
+    output: Annotated[
+        Path, typer.Argument(metavar="OUTPUT", help="A copy with marks, as private as INPUT.")
+    ],
+    column: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="A column that says it: 0/1, false/true or no/yes."),
+    ] = None,
+    times: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A list of times, or of series and times, with the same names."
+        ),
+    ] = None,
+    of: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column for --below, --above or --among."),
+    ] = None,
+    below: Annotated[float | None, typer.Option(help="Values less than this.")] = None,
+    above: Annotated[float | None, typer.Option(help="Values greater than this.")] = None,
+    among: Annotated[
+        str | None, typer.Option(metavar="A,B,C", help="Entries that are one of these.")
+    ] = None,
+    stays: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METRES MINUTES", help="Where someone stayed within a distance for a time."
+        ),
+    ] = None,
+    latitude: Annotated[str | None, typer.Option(metavar="COLUMN", help="For --stays.")] = None,
+    longitude: Annotated[str | None, typer.Option(metavar="COLUMN", help="For --stays.")] = None,
+    time: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Time column, or two as date+hour.")
+    ] = None,
+    series: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column with the series id.")
+    ] = None,
+    mark: Annotated[str, typer.Option(metavar="NAME", help="Name of the new column.")] = "landmark",
+    dummies: Annotated[
+        str | None,
+        typer.Option(
+            metavar="randomized|partitioned|heuristic|optimal",
+            help="Mark other moments too. randomized hides which are landmarks (--recall); the "
+            "others are published methods that do not.",
+        ),
+    ] = None,
+    dummy_epsilon: Annotated[
+        float | None, typer.Option(help="For --dummies: its budget, beside that of the release.")
+    ] = None,
+    recall: Annotated[
+        float | None,
+        typer.Option(help="For --dummies randomized: the part of landmarks that stay marked."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace OUTPUT if it exists.")] = False,
+    key_seed: KeySeed = None,
+    as_json: Json = False,
+) -> None:
+    """Choose the moments that matter: a private copy of a table with one more column."""
+    from tempriv.marking import Rule, mark_table
+
+    rule = Rule(
+        column=column,
+        times=times,
+        of=of,
+        below=below,
+        above=above,
+        among=None if among is None else tuple(names(among)),
+        stays=None if stays is None else pair("--stays", stays),
+        places=None if latitude is None or longitude is None else (latitude, longitude),
+    )
+    hiding = _hiding(dummies, dummy_epsilon, recall)
+    done = mark_table(
+        source,
+        output,
+        rule,
+        time=time,
+        series=series,
+        name=mark,
+        hide=None if hiding is None else _keyed(hiding, key_seed),
+        hidden_how="" if hiding is None else hiding.guarantee.sentence,
+        force=force,
+    )
+    if as_json:
+        print(json.dumps({**vars(done), "column": mark}))
+        return
+    share = 100 * done.landmarks / done.rows
+    print(f"Marked {output}, column {mark}; keep it as private as {source}")
+    print(f"  landmarks {done.landmarks:,} of {done.rows:,} readings ({share:.1f} %): {done.how}")
+    if hiding is not None:
+        print(f"  marks     {done.marks:,} with dummies; {_hidden(hiding)}")
+    print(f"  series    {done.series:,}, with up to {done.most:,} marks each")
+    if done.looked_at:
+        print(
+            f"  careful   they were chosen by looking at {' and '.join(done.looked_at)}: a release "
+            "of that column\n            can promise something with count-bound-landmarks and a "
+            "--count of your own only"
+        )
+
+
+def _hiding(dummies: str | None, epsilon: float | None, recall: float | None) -> Any:
+    from tempriv.dummies import DummyLandmarks, RandomizedMarks
+
+    for name, given in (("--dummy-epsilon", epsilon), ("--recall", recall)):
+        require(given is None or dummies is not None, f"{name}: goes with --dummies")
+    if dummies is None:
+        return None
+    require(epsilon is not None, f"--dummies {dummies} needs --dummy-epsilon, such as 0.1")
+    assert epsilon is not None
+    if dummies == "randomized":
+        require(recall is not None, "--dummies randomized needs --recall, such as 0.95")
+        assert recall is not None
+        return RandomizedMarks(epsilon=epsilon, recall=recall)
+    require(
+        dummies in ("partitioned", "heuristic", "optimal"),
+        f"--dummies {dummies}: must be randomized, partitioned, heuristic or optimal",
+    )
+    require(recall is None, "--recall: goes with --dummies randomized")
+    distance: Any = "euclidean" if dummies == "partitioned" else "wasserstein"
+    return DummyLandmarks(epsilon=epsilon, options=dummies, distance=distance)
+
+
+def _hidden(hiding: Any) -> str:
+    """What the marks tell of which moments are landmarks."""
+    from tempriv.guarantees import Guarantee
+
+    promise = hiding.guarantee
+    if not isinstance(promise, Guarantee):
+        return f"which of them are landmarks is not hidden: {promise.reason}"
+    missed = 100 * (1 - hiding.recall)
+    return (
+        f"whether any one moment is a landmark: {promise.loss}; about {missed:.3g} % of landmarks "
+        "have no mark and are protected like other moments only"
+    )
+
+
+def _keyed(hiding: Any, seed: int | None) -> Any:
+    from tempriv.randomness import Key
+
+    key = Key.generate() if seed is None else Key.from_seed(seed)
+    return lambda marks, whose: hiding.select(marks, key, whose).marks
+
+
+def admit_looking(choice: Choice, source: Path) -> None:
+    """Where it is written that released values decided on the landmarks, the promise is gone."""
+    if choice.landmarks is None:
+        return
+    from tempriv.marking import looked_at
+
+    if set(looked_at(source, choice.landmarks)) & set(choice.value):
+        choice.landmarks_from_values = True
