@@ -18,6 +18,7 @@ from benchmarks import (
     budgets,
     correlation,
     counting,
+    landmark,
     ledger,
     noise,
     order,
@@ -53,7 +54,7 @@ def main() -> None:
         os.environ["XDG_DATA_HOME"] = home  # a ledger of its own
         rows = releases.starting() + noise.rows() + budgets.rows() + audit.rows()
         rows += order.rows() + period.rows() + ledger.rows() + counting.rows()
-        rows += pegasus.rows() + correlation.rows()
+        rows += pegasus.rows() + correlation.rows() + landmark.rows()
         rows += releases.large(10_000_000)
         if large:
             rows += releases.large(100_000_000, rounds=1, with_copy=False)

@@ -18,7 +18,7 @@ from tempriv.errors import Refusal, require
 if TYPE_CHECKING:
     from tempriv.studies.tables import Row
 
-STUDIES = ("principles", "tldp", "sppa")
+STUDIES = ("principles", "tldp", "sppa", "landmark")
 EXAMPLE = """
 [bold]Examples[/bold]: the table, a page and a picture into a folder
 
@@ -31,6 +31,10 @@ The figures of the paper on release orders, from a folder of data sets
 Those of the paper on sampling periods, from the same folder
 
   tempriv reproduce sppa --data DIRECTORY --output sppa
+
+Those of the paper on landmarks, from the same folder
+
+  tempriv reproduce landmark --data DIRECTORY --output landmark
 """
 
 
@@ -39,10 +43,10 @@ def reproduce(
     study: Annotated[str, typer.Argument(metavar="|".join(STUDIES), help="Which paper.")],
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIRECTORY", help="Where the data sets are (tldp and sppa)."),
+        typer.Option(metavar="DIRECTORY", help="Where the data sets are (all but principles)."),
     ] = None,
     full: Annotated[
-        bool, typer.Option("--full", help="More steps, data and runs (tldp and sppa).")
+        bool, typer.Option("--full", help="More steps, data and runs (all but principles).")
     ] = False,
     output: Annotated[
         Path | None,
@@ -60,8 +64,10 @@ def reproduce(
         _principles(output, as_json)
     elif study == "tldp":
         _tldp(data, full, output, as_json)
-    else:
+    elif study == "sppa":
         _sppa(data, full, output, as_json)
+    else:
+        _landmark(data, full, output, as_json)
 
 
 def _progress(part: str) -> None:
@@ -85,13 +91,9 @@ def _tldp(data: Path | None, full: bool, output: Path | None, as_json: bool) -> 
     from tempriv.studies import tldp, tldp_data
     from tempriv.studies.tldp_runs import FULL, QUICK
 
-    require(
-        data is not None,
-        "tldp: needs --data, a folder that holds "
-        f"{tldp_data.STOCK} (daily closes) and {tldp_data.TAXIS} (taxi segments)",
-    )
-    assert data is not None
-    made = tldp.study(tldp_data.read(data), FULL if full else QUICK, _progress)
+    holds = f"{tldp_data.STOCK} (daily closes) and {tldp_data.TAXIS} (taxi segments)"
+    folder = _folder("tldp", data, holds)
+    made = tldp.study(tldp_data.read(folder), FULL if full else QUICK, _progress)
     _show(
         made.rows,
         tldp.REMARKS,
@@ -102,21 +104,38 @@ def _tldp(data: Path | None, full: bool, output: Path | None, as_json: bool) -> 
 
 def _sppa(data: Path | None, full: bool, output: Path | None, as_json: bool) -> None:
     from tempriv.studies import sppa, sppa_data
+    from tempriv.studies.inputs import listed
     from tempriv.studies.sppa_runs import FULL, QUICK
 
-    require(
-        data is not None,
-        "sppa: needs --data, a folder that holds "
-        f"{', '.join(map(str, sppa_data.FILES[:-1]))} and {sppa_data.FILES[-1]}",
-    )
-    assert data is not None
-    made = sppa.study(sppa_data.read(data), FULL if full else QUICK, _progress)
+    folder = _folder("sppa", data, listed(sppa_data.FILES))
+    made = sppa.study(sppa_data.read(folder), FULL if full else QUICK, _progress)
     _show(
         made.rows,
         sppa.REMARKS,
         as_json,
         None if output is None else lambda: sppa.write(output, made),
     )
+
+
+def _landmark(data: Path | None, full: bool, output: Path | None, as_json: bool) -> None:
+    from tempriv.studies import landmark, landmark_data
+    from tempriv.studies.inputs import listed
+    from tempriv.studies.landmark_runs import FULL, QUICK
+
+    folder = _folder("landmark", data, listed(landmark_data.FILES))
+    made = landmark.study(landmark_data.read(folder), FULL if full else QUICK, _progress)
+    _show(
+        made.rows,
+        landmark.REMARKS,
+        as_json,
+        None if output is None else lambda: landmark.write(output, made),
+    )
+
+
+def _folder(study: str, data: Path | None, holds: str) -> Path:
+    require(data is not None, f"{study}: needs --data, a folder that holds {holds}")
+    assert data is not None
+    return data
 
 
 def _show(

@@ -6,6 +6,7 @@ takes one reading, a block, or a file of ten thousand series, and gives the same
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -123,12 +124,12 @@ class Track:
             further=further,
         )
 
-    @property
+    @functools.cached_property
     def which(self) -> Integers:
         """The series of each row."""
         return np.asarray(np.repeat(np.arange(len(self.counts)), self.counts), dtype=np.int64)
 
-    @property
+    @functools.cached_property
     def steps(self) -> Integers:
         """The step of each row in its series."""
         before = np.cumsum(self.counts) - self.counts

@@ -8,15 +8,13 @@ each window, and every line says what its mechanism protects.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from tempriv.files import follow_umask, write_durably
 from tempriv.studies import sppa_cleaning, sppa_errors, sppa_events, sppa_segments, tables
 from tempriv.studies.sppa_data import Inputs
 from tempriv.studies.sppa_pictures import PICTURES
 from tempriv.studies.sppa_runs import QUICK, Size, sized
-from tempriv.studies.tables import Row, Table
+from tempriv.studies.tables import Study, Table, gathered
 
 TITLE = "Sampling periods, checked"
 
@@ -46,14 +44,6 @@ REMARKS = (
 )
 
 
-@dataclass(frozen=True)
-class Study:
-    """The statements, and the table behind each figure, by name."""
-
-    rows: tuple[Row, ...]
-    tables: dict[str, Table]
-
-
 def _tables(inputs: Inputs, size: Size) -> Iterator[Table]:
     data = tuple(sized(one, size) for one in inputs.all)
     yield from sppa_cleaning.tables(inputs, size)
@@ -66,11 +56,7 @@ def study(
     inputs: Inputs, size: Size = QUICK, progress: Callable[[str], None] = lambda part: None
 ) -> Study:
     """Everything again; with ``FULL`` size more of the data, and more runs."""
-    progress("figure-1")
-    found: dict[str, Table] = {}
-    for table in _tables(inputs, size):
-        found[table.name] = table
-        progress(f"{table.name} done, next")
+    found = gathered(_tables(inputs, size), "figure-1", progress)
     parts = (sppa_cleaning, sppa_errors, sppa_events, sppa_segments)
     rows = tuple(row for part in parts for row in part.rows(found))
     return Study(rows, found)
@@ -78,12 +64,4 @@ def study(
 
 def write(folder: Path, made: Study) -> list[Path]:
     """The statements as table and page, a table for each figure, and the pictures of them."""
-    written = tables.write(folder, "sppa", TITLE, REMARKS, made.rows)
-    for name, table in made.tables.items():
-        path = folder / f"{name}.csv"
-        write_durably(path, table.as_csv())
-        follow_umask(path)
-        written.append(path)
-    for name, draw in PICTURES.items():
-        written.append(tables.write_picture(folder / f"{name}.png", draw(made.tables)))
-    return written
+    return tables.write_study(folder, "sppa", TITLE, REMARKS, made, PICTURES)

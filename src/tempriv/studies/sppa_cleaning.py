@@ -15,8 +15,9 @@ import numpy.typing as npt
 
 from tempriv.audit.attacks_order import guess_origins, known_of, monotone_share
 from tempriv.mechanisms.order_threshold import Threshold
+from tempriv.studies.runs import release
 from tempriv.studies.sppa_data import DataSet, Inputs
-from tempriv.studies.sppa_runs import WINDOW, Size, protects, release
+from tempriv.studies.sppa_runs import WINDOW, Size, protects
 from tempriv.studies.tables import Row, Table
 from tempriv.utility.monitoring import squared_error
 

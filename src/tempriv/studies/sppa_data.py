@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv import noise
 from tempriv.errors import DataRefusal, require
 from tempriv.mechanisms.forms import EARTH_RADIUS
-from tempriv.randomness import Key, Run
+from tempriv.studies.inputs import read_columns, require_files, uniform
 from tempriv.utility.monitoring import velocities
 
 Floats = npt.NDArray[np.float64]
@@ -117,12 +116,7 @@ def _phone(activities: tuple[Activities, ...]) -> DataSet:
 
 def read(folder: Path) -> Inputs:
     """The real data from their folder, or one sentence that says what is missing."""
-    for part in FILES:
-        require(
-            (folder / part).is_file(),
-            f"{folder / part}: no such file; give --data a folder that holds "
-            f"{', '.join(map(str, FILES[:-1]))} and {FILES[-1]}",
-        )
+    require_files(folder, FILES)
     activities = read_phone(folder / PHONE)
     return Inputs(
         _porto(read_places(folder / PORTO, "trip", CENTRES[PORTO], SHORTEST)),
@@ -131,23 +125,6 @@ def read(folder: Path) -> Inputs:
         _phone(activities),
         activities,
     )
-
-
-def _table(path: Path, names: tuple[str, ...]) -> list[npt.NDArray[Any]]:
-    import pyarrow
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    try:
-        if path.suffix == ".csv":
-            table = pyarrow.csv.read_csv(path)
-        else:
-            table = pyarrow.parquet.read_table(path, columns=list(names))
-        return [table[name].to_numpy() for name in names]
-    except (pyarrow.ArrowException, KeyError) as wrong:
-        raise DataRefusal(
-            f"{path}: must be a table with columns {', '.join(names[:-1])} and {names[-1]}"
-        ) from wrong
 
 
 def _series(rows: Floats, *keys: npt.NDArray[Any], step: npt.NDArray[Any]) -> list[Floats]:
@@ -163,7 +140,7 @@ def read_places(
 ) -> tuple[Floats, ...]:
     """Trips in metres east and north of the centre: those with enough points and no jump."""
     names = (each, "step", "longitude", "latitude")
-    key, step, longitude, latitude = _table(path, names)
+    key, step, longitude, latitude = read_columns(path, names)
     degrees = np.stack([longitude, latitude], axis=1).astype(np.float64) - centre
     shrink = np.cos(np.radians(centre[1]))
     metres = np.radians(degrees) * EARTH_RADIUS * np.array([shrink, 1.0])
@@ -183,7 +160,7 @@ def read_places(
 def read_gaze(path: Path) -> tuple[Floats, ...]:
     """Where on the screen, a series for each person and activity."""
     names = ("subject", "activity", "frame", "gaze_x", "gaze_y")
-    subject, activity, frame, across, down = _table(path, names)
+    subject, activity, frame, across, down = read_columns(path, names)
     rows = np.stack([across, down], axis=1).astype(np.float64)
     return tuple(_series(rows, activity.astype(str), subject.astype(str), step=frame))
 
@@ -195,7 +172,7 @@ def read_phone(path: Path) -> tuple[Activities, ...]:
     put behind it as they are: the file has no more. A round of the six activities begins with
     standing, after walking of some sort; everybody goes through two, so each activity returns.
     """
-    window, step, activity, *sensors = _table(path, ("window", "t", "activity", *SENSORS))
+    window, step, activity, *sensors = read_columns(path, ("window", "t", "activity", *SENSORS))
     order = np.lexsort((step, window))
     starts = np.flatnonzero(np.diff(window[order])) + 1
     rows = np.split(np.stack(sensors, axis=1).astype(np.float64)[order], starts)
@@ -227,30 +204,27 @@ def stand_in(series: int, steps: int, seed: int = 0) -> Inputs:
     >>> [(one.name, len(one.series), one.series[0].shape) for one in made.all][2:]
     [('gaze', 3, (60, 2)), ('phone', 3, (240, 6))]
     """
-    key = Key.from_seed(seed)
 
-    def uniform(name: str, *shape: int) -> Floats:
-        run = Run(key.series("study", name), 0, int(np.prod(shape)))
-        drawn = noise.draw(noise.UniformChoice(1 << 20), [run], "value")
-        return (drawn / (1 << 19) - 1).reshape(shape)
+    def drawn(name: str, *shape: int) -> Floats:
+        return 2 * uniform(name, *shape, seed=seed) - 1
 
     def taxis(name: str) -> tuple[Floats, ...]:
         # turns now and then, at a speed that changes
-        turns = np.cumsum(uniform(f"{name} turns", series, steps) ** 5, axis=1)
-        speeds = 100 * (1 + uniform(f"{name} speeds", series, steps))
+        turns = np.cumsum(drawn(f"{name} turns", series, steps) ** 5, axis=1)
+        speeds = 100 * (1 + drawn(f"{name} speeds", series, steps))
         moves = np.stack([speeds * np.cos(turns), speeds * np.sin(turns)], axis=2)
         return tuple(np.cumsum(moves, axis=1))
 
     def gazes() -> tuple[Floats, ...]:
-        places = 0.5 + 0.4 * uniform("places", series, steps // 10 + 1, 2)
+        places = 0.5 + 0.4 * drawn("places", series, steps // 10 + 1, 2)
         still = np.repeat(places, 10, axis=1)[:, :steps]
-        return tuple(still + 0.01 * uniform("trembling", series, steps, 2))
+        return tuple(still + 0.01 * drawn("trembling", series, steps, 2))
 
     def phone() -> tuple[Activities, ...]:
         found = []
         times = np.arange(4 * steps)[:, None]
         labels = np.repeat([5, 4, 1, 2], steps)
-        shaken = uniform("phone", series, 4 * steps, 6)
+        shaken = drawn("phone", series, 4 * steps, 6)
         for one in range(series):
             size = np.where(labels < 4, 0.4 * labels, 0.02)[:, None]
             swing = np.sin(times * (0.2 + 0.1 * labels[:, None]) + np.arange(6))

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv import spec
 from tempriv.guarantees import NoGuarantee
 from tempriv.mechanisms.order_swap import NoisyOrder
 from tempriv.mechanisms.order_threshold import Threshold
@@ -17,15 +16,12 @@ from tempriv.mechanisms.pattern import PatternSampling
 from tempriv.mechanisms.pegasus import PeGaSus
 from tempriv.mechanisms.period import SamplingPeriod
 from tempriv.mechanisms.period_values import NoisyCurve
-from tempriv.mechanisms.protocol import perturb_block
-from tempriv.randomness import EPOCH, Key, Run
-from tempriv.series import Block
+from tempriv.studies.runs import Released, release
 from tempriv.studies.sppa_data import Bounds, DataSet
 from tempriv.units import Event, Pace, SlotOrigin, Swap, Window
 from tempriv.utility.monitoring import squared_errors
 
 Floats = npt.NDArray[np.float64]
-Released = list[Any]
 
 SPPA, ETM, PEGASUS = "SPPA", "ETM", "PeGaSus"
 COSINE, CLAMPED = "cosine", "clamped cosine"
@@ -79,30 +75,6 @@ def sized(data: DataSet, size: Size) -> DataSet:
 
 
 # how series are released
-
-
-def release(mechanism: Any, series: Sequence[Floats], seed: int) -> Released:
-    """Series of any lengths through a mechanism, each as it is once all of it is out."""
-    counts = np.array([len(one) for one in series], dtype=np.int64)
-    rows = np.concatenate(series)
-    rows = rows.reshape(len(rows), -1)
-    block = Block(
-        values=rows,
-        missing=np.zeros(rows.shape, dtype=np.bool_),
-        ids=tuple(map(str, range(len(series)))),
-        counts=counts,
-        starts=np.zeros(len(series), dtype=np.int64),
-    )
-    # one chain of keys serves all series, each at steps of its own
-    late = int(mechanism.form.latency or 0)
-    chain, runs, start = Key.from_seed(seed).series(spec.digest(mechanism), "study"), [], 0
-    for count in counts.tolist():
-        chain = chain.at_epoch(start // EPOCH)
-        runs.append(Run(chain, start, count))
-        start += count + late
-    out = perturb_block(mechanism, block, runs, ending=True)
-    whole = np.ma.array(out.values.astype(np.float64), mask=out.missing)
-    return [whole[end - count : end] for end, count in zip(np.cumsum(counts), counts, strict=True)]
 
 
 def column_by_column(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -78,6 +78,26 @@ class Table:
         return text.getvalue().encode()
 
 
+@dataclass(frozen=True)
+class Study:
+    """The statements, and the table behind each figure, by name."""
+
+    rows: tuple[Row, ...]
+    tables: dict[str, Table]
+
+
+def gathered(
+    made: Iterable[Table], first: str, progress: Callable[[str], None]
+) -> dict[str, Table]:
+    """Tables by name as they are made, with a word after each; ``first`` is the one before."""
+    progress(first)
+    found: dict[str, Table] = {}
+    for table in made:
+        found[table.name] = table
+        progress(f"{table.name} done, next")
+    return found
+
+
 def number(value: float | None) -> str:
     """Six digits, whole numbers in full.
 
@@ -124,6 +144,23 @@ def write(
     folder.mkdir(parents=True, exist_ok=True)
     pages = {".csv": as_csv(rows), ".md": as_markdown(title, remarks, rows)}
     return [_public(folder / f"{name}{suffix}", data) for suffix, data in pages.items()]
+
+
+def write_study(
+    folder: Path,
+    name: str,
+    title: str,
+    remarks: Sequence[str],
+    made: Study,
+    pictures: Mapping[str, Callable[[dict[str, Table]], Any]],
+) -> list[Path]:
+    """The statements as table and page, a table for each figure, and the pictures of them."""
+    written = write(folder, name, title, remarks, made.rows)
+    for table in made.tables.values():
+        written.append(_public(folder / f"{table.name}.csv", table.as_csv()))
+    for drawn, draw in pictures.items():
+        written.append(write_picture(folder / f"{drawn}.png", draw(made.tables)))
+    return written
 
 
 def write_picture(path: Path, figure: Any) -> Path:

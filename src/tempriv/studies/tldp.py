@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
-from tempriv.files import follow_umask, write_durably
 from tempriv.studies import tables, tldp_costs, tldp_tasks
-from tempriv.studies.tables import Row, Table
+from tempriv.studies.tables import Study, gathered
 from tempriv.studies.tldp_data import Inputs
 from tempriv.studies.tldp_pictures import PICTURES
 from tempriv.studies.tldp_runs import QUICK, Size
@@ -44,35 +42,16 @@ REMARKS = (
 )
 
 
-@dataclass(frozen=True)
-class Study:
-    """The statements, and the table behind each figure, by name."""
-
-    rows: tuple[Row, ...]
-    tables: dict[str, Table]
-
-
 def study(
     inputs: Inputs, size: Size = QUICK, progress: Callable[[str], None] = lambda part: None
 ) -> Study:
     """Everything again; with ``FULL`` size as many steps as in the paper, and more runs."""
-    progress("figure-4")
-    found: dict[str, Table] = {}
-    for table in itertools.chain(tldp_costs.tables(size), tldp_tasks.tables(inputs, size)):
-        found[table.name] = table
-        progress(f"{table.name} done, next")
+    made = itertools.chain(tldp_costs.tables(size), tldp_tasks.tables(inputs, size))
+    found = gathered(made, "figure-4", progress)
     rows = (*tldp_costs.rows(found), *tldp_tasks.rows(found))
     return Study(rows, found)
 
 
 def write(folder: Path, made: Study) -> list[Path]:
     """The statements as table and page, a table for each figure, and the pictures of them."""
-    written = tables.write(folder, "tldp", TITLE, REMARKS, made.rows)
-    for name, table in made.tables.items():
-        path = folder / f"{name}.csv"
-        write_durably(path, table.as_csv())
-        follow_umask(path)
-        written.append(path)
-    for name, draw in PICTURES.items():
-        written.append(tables.write_picture(folder / f"{name}.png", draw(made.tables)))
-    return written
+    return tables.write_study(folder, "tldp", TITLE, REMARKS, made, PICTURES)

@@ -18,6 +18,7 @@ from tempriv import noise
 from tempriv.errors import DataRefusal, require
 from tempriv.mechanisms.forms import EARTH_RADIUS
 from tempriv.randomness import Key, Run
+from tempriv.studies.inputs import require_files
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -46,11 +47,7 @@ class Inputs:
 
 def read(folder: Path) -> Inputs:
     """The real data from their folder, or one sentence that says what is missing."""
-    for part in (STOCK, TAXIS):
-        require(
-            (folder / part).is_file(),
-            f"{folder / part}: no such file; give --data a folder that holds {STOCK} and {TAXIS}",
-        )
+    require_files(folder, (STOCK, TAXIS))
     return Inputs(read_stock(folder / STOCK), read_taxis(folder / TAXIS))
 
 
