@@ -10,7 +10,7 @@ import typer
 
 from tempriv.cli import app, recipes
 from tempriv.cli.auditing import _progress as progress_of
-from tempriv.cli.choosing import MECHANISMS, PLACES, Choice, with_choice
+from tempriv.cli.choosing import MECHANISMS, Choice, with_choice
 from tempriv.cli.options import Json, KeySeed
 from tempriv.cli.planning import refuse_plot
 from tempriv.errors import DataRefusal, require
@@ -228,7 +228,9 @@ def _hardest(choice: Choice, value: list[str] | None) -> tuple[Any, Pair]:
 
     require(value is None, "--value: goes with INPUT, or with --one and --other")
     columns = max(len(choice.bounds or ()), len(choice.categories or ()), 1)
-    choice.value = ["value"] * (2 if choice.mechanism in PLACES else columns)
+    choice.value = ["value"] * (2 if choice.origin is not None else columns)
+    if recipes.RECIPES[choice.mechanism].over:
+        choice.landmarks = "landmark"
     if "pace" in recipes.RECIPES[choice.mechanism].takes:
         choice.pace, choice.late = "step", None if choice.shift is None else "late"
     mechanism = choice.make()

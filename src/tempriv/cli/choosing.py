@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 MECHANISMS = tuple(RECIPES)
 ASKED_APART = ("bounds", "categories", "origin", "metres", "clamp", "pace", "late", "landmarks")
-PLACES = ("planar-laplace",)
 
 
 @dataclass(kw_only=True)
