@@ -11,14 +11,17 @@ import pytest
 
 from tempriv.mechanisms import (
     ALL,
+    AdaptiveLandmarks,
     Backward,
     BlockShuffle,
     BudgetAbsorption,
     BudgetDistribution,
+    CountBoundLandmarks,
     DualThreshold,
     Fast,
     Forward,
     FourierPerturbation,
+    Laplace,
     MemoizedResponse,
     NoisyCurve,
     NoisyOrder,
@@ -26,12 +29,17 @@ from tempriv.mechanisms import (
     PatternLDP,
     PatternSampling,
     PeGaSus,
+    PlanarLaplace,
+    RandomizedResponse,
     RunningCount,
     SampleOnce,
     SamplingPeriod,
+    SkipLandmarks,
     SparseVector,
+    SplitLandmarks,
     Threshold,
     UniformBudget,
+    UniformLandmarks,
 )
 from tempriv.mechanisms.run import release
 from tempriv.plots import kind_of, plot_release, shown
@@ -40,7 +48,7 @@ from tempriv.report import page
 from tempriv.report_moved import law_of, seen_moves
 from tempriv.report_samples import PrivateSample, PublicSample
 from tempriv.series import Block, Series
-from tempriv.units import Contribution, WholeSeries, Window
+from tempriv.units import Contribution, Near, WholeSeries, Window
 from tests.test_report import made, words
 
 BOUNDS: Any = {"bounds": (0, 5)}
@@ -73,6 +81,23 @@ MOVING: list[Any] = [
     BlockShuffle(epsilon=1.0, block=6, offset=2),
     NoisyOrder(epsilon=4.0, window=5),
     NoisyOrder(epsilon=4.0, window=3, latency=40),
+]
+
+OVER: dict[str, Any] = {
+    "numbers": Laplace(epsilon=1.0, **BOUNDS),
+    "categories": RandomizedResponse(epsilon=2.0, categories=("no", "yes")),
+    "places": PlanarLaplace(epsilon=1.0, unit=Near(200), origin=(39.9, 116.4)),
+}
+# of which each is: with the same errors for all readings, as told; or for which it tells them
+EVEN: list[Any] = [(UniformLandmarks, {"count": 9}), (CountBoundLandmarks, {"count": 9})]
+UNEVEN: list[Any] = [
+    (SkipLandmarks, {}, "one fresh value"),
+    (AdaptiveLandmarks, {"count": 9}, "the first value"),
+    (SplitLandmarks, {"count": 9, "length": 60}, "one value, on average"),
+    (UniformLandmarks, {}, "one value, without landmarks"),
+    (AdaptiveLandmarks, {}, "one value, without landmarks"),
+    (SplitLandmarks, {}, "one value, without landmarks"),
+    (CountBoundLandmarks, {"count_epsilon": 2.0}, "one value, without landmarks"),
 ]
 
 AVERAGED = "average over 24"
@@ -373,9 +398,105 @@ def test_picked_readings_are_told_with_the_error_of_one_of_them(pattern: Any) ->
     assert "Between" in public and NOISE_ON_EACH not in public and AVERAGED not in public
 
 
+# landmarks
+
+
+def told_of(kind: str, scheme: Any, **given: Any) -> tuple[str, str]:
+    """The words of the public page and of the private one, on 60 readings with 8 landmarks."""
+    steps = np.arange(60)
+    columns: dict[str, Any] = {
+        "numbers": {"kWh": steps % 6.0},
+        "categories": {"said": ["no", "yes"] * 30},
+        "places": {"lat": 39.9 + steps / 1e4, "lon": 116.4 - steps / 1e4},
+    }[kind]
+    marks = (steps % 8 == 3).astype(int)
+    columns["at_home"] = [str(mark) for mark in marks] if kind == "categories" else marks
+    series = Series(pa.table(columns), values=tuple(columns))
+    about, public, private = made(series, scheme(over=OVER[kind], **given))
+    return words(page(about, public)), words(page(about, private))
+
+
+def scheme_id(given: Any) -> str:
+    """The name of a scheme, or what it was given."""
+    return given.__name__ if isinstance(given, type) else "-".join(given) or "counted"
+
+
+@pytest.mark.parametrize("kind", OVER)
+@pytest.mark.parametrize(("scheme", "given"), EVEN, ids=scheme_id)
+def test_equal_parts_are_told_as_noise_on_each_with_its_averages(
+    kind: str, scheme: Any, given: Any
+) -> None:
+    public, private = told_of(kind, scheme, **given)
+    assert "of them" in public and ", all in the same way. That was done" in public
+    over = "share over 24" if kind == "categories" else AVERAGED
+    assert over in public and "without landmarks" not in public and "nan" not in public + private
+    if kind == "numbers":
+        assert "± expected error" in public and "typically 50.0 off" in public
+    promised = (
+        "any 10 readings of a series together"
+        if scheme is CountBoundLandmarks
+        else ("all landmarks of a series (the moments that its owner named) and any one other")
+    )
+    assert f"Protects {promised}" in public
+
+
+@pytest.mark.parametrize("kind", OVER)
+@pytest.mark.parametrize(("scheme", "given", "stated"), UNEVEN)
+def test_unequal_parts_are_told_with_what_an_error_is_about(
+    kind: str, scheme: Any, given: Any, stated: str
+) -> None:
+    public, private = told_of(kind, scheme, **given)
+    assert f"Column {stated} " in public and "nan" not in public + private
+    assert AVERAGED not in public and "share over 24" not in public
+    assert "where s is its share" not in public and "± one standard error" not in private
+    without = stated == "one value, without landmarks"
+    assert ("Each landmark of a series adds to that" in public) == without
+    assert ("in a series without landmarks" in public) == without
+    assert ("from " in private.partition("measured error")[2].partition("Before")[0]) == without
+    assert "landmark" in public.partition("What is not protected")[2].partition("How far")[0]
+    if kind == "numbers":
+        assert ("± expected error without landmarks" in public) == without
+    if kind == "places":
+        assert ("typical move without landmarks: " in public) == without
+
+
+def test_what_was_done_at_landmarks_is_told() -> None:
+    again = "except at landmarks (the moments that the owner named), where the last released value"
+    assert all(again in told_of(kind, SkipLandmarks)[0] for kind in OVER)
+    assert "with more of it at landmarks" in told_of("numbers", SplitLandmarks)[0]
+    assert "and more often exchanged at landmarks" in told_of("categories", SplitLandmarks)[0]
+    assert "and farther at landmarks" in told_of("places", SplitLandmarks)[0]
+    assert (
+        "some of them were moved at random, and the others"
+        in told_of("places", AdaptiveLandmarks)[0]
+    )
+    assert "The column “status” tells fresh values" in told_of("numbers", SkipLandmarks)[0]
+
+
+def test_what_a_landmark_promise_leaves_open_is_told() -> None:
+    public, _ = told_of("numbers", UniformLandmarks)
+    assert "the promise covers landmarks and one other reading, not what many" in public
+    assert "For any 24 readings in a row it is only epsilon = 24" in public
+    public, _ = told_of("numbers", CountBoundLandmarks, count=9)
+    assert "For any 100 readings in a row it is only epsilon = 10" in public
+    public, _ = told_of("places", SplitLandmarks)
+    assert "places 2,000 metres apart have only epsilon = 10" in public
+    public, _ = told_of("numbers", CountBoundLandmarks, count_epsilon=2.0)
+    assert "One landmark more or less is hidden in it with epsilon = 2 and delta = " in public
+    public, _ = told_of("numbers", UniformLandmarks, chosen_from_values=True)
+    assert "No privacy promise" in public and "Treat this copy like the original" in public
+
+
+@pytest.mark.parametrize("kind", OVER)
+def test_the_column_of_marks_is_in_no_page(kind: str) -> None:
+    for scheme in (UniformLandmarks, SkipLandmarks, AdaptiveLandmarks, SplitLandmarks):
+        assert all("at_home" not in page for page in told_of(kind, scheme))
+
+
 def test_no_mechanism_is_left_out_here() -> None:
     """A new one is told of as noise on each value, which must not be by oversight."""
     others = (ALARM, SUMS, *WINDOWED, FAST, WAVES, GROUPS, ANSWERS, *MOVING)
     reported = {type(one) for one in (*others, *PATTERNS, RETIMED, CURVE, TIMES)}
+    reported |= {scheme for scheme, *_ in (*EVEN, *UNEVEN)}
     simple = {"Laplace", "Gaussian", "RandomizedResponse", "PlanarLaplace", "UniformBudget"}
     assert {one.__name__ for one in set(ALL) - reported} == simple, "tell of the new one too"

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from tempriv.mechanisms.counting import RunningCount, window_sum
     from tempriv.mechanisms.fast import Fast
     from tempriv.mechanisms.fourier import FourierPerturbation
+    from tempriv.mechanisms.landmark import SkipLandmarks, SplitLandmarks, UniformLandmarks
+    from tempriv.mechanisms.landmark_adaptive import AdaptiveLandmarks
+    from tempriv.mechanisms.landmark_bound import CountBoundLandmarks
     from tempriv.mechanisms.memoized import MemoizedResponse
     from tempriv.mechanisms.order import Backward, Forward
     from tempriv.mechanisms.order_swap import BlockShuffle, NoisyOrder
@@ -50,9 +53,11 @@ if TYPE_CHECKING:
         BlockSwap,
         Contribution,
         Event,
+        Landmarks,
         Near,
         Pace,
         Person,
+        Readings,
         SlotOrigin,
         Swap,
         Timestamps,
@@ -84,6 +89,9 @@ _ROOMS = {
     "mechanisms.counting": ("RunningCount", "window_sum"),
     "mechanisms.fast": ("Fast",),
     "mechanisms.fourier": ("FourierPerturbation",),
+    "mechanisms.landmark": ("SkipLandmarks", "SplitLandmarks", "UniformLandmarks"),
+    "mechanisms.landmark_adaptive": ("AdaptiveLandmarks",),
+    "mechanisms.landmark_bound": ("CountBoundLandmarks",),
     "mechanisms.memoized": ("MemoizedResponse",),
     "mechanisms.order": ("Backward", "Forward"),
     "mechanisms.order_swap": ("BlockShuffle", "NoisyOrder"),
@@ -100,13 +108,14 @@ _ROOMS = {
     "sensitivities": ("sensitivity",),
     "series": ("Series",),
     "units": (
-        *("Answers", "BlockSwap", "Contribution", "Event", "Near", "Pace", "Person", "SlotOrigin"),
-        *("Swap", "Timestamps", "WholeSeries", "Window"),
+        *("Answers", "BlockSwap", "Contribution", "Event", "Landmarks", "Near", "Pace", "Person"),
+        *("Readings", "SlotOrigin", "Swap", "Timestamps", "WholeSeries", "Window"),
     ),
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
+    "AdaptiveLandmarks",
     "Answers",
     "Approximate",
     "Backward",
@@ -117,6 +126,7 @@ __all__ = [
     "BudgetRefusal",
     "Concentrated",
     "Contribution",
+    "CountBoundLandmarks",
     "Counted",
     "DataRefusal",
     "DualThreshold",
@@ -127,6 +137,7 @@ __all__ = [
     "Gaussian",
     "Guarantee",
     "Key",
+    "Landmarks",
     "Laplace",
     "Ledger",
     "MemoizedResponse",
@@ -144,6 +155,7 @@ __all__ = [
     "Published",
     "Pure",
     "RandomizedResponse",
+    "Readings",
     "Receipt",
     "Refusal",
     "Release",
@@ -152,13 +164,16 @@ __all__ = [
     "SamplingPeriod",
     "Scope",
     "Series",
+    "SkipLandmarks",
     "SlotOrigin",
     "SparseVector",
+    "SplitLandmarks",
     "Stream",
     "Swap",
     "Threshold",
     "Timestamps",
     "UniformBudget",
+    "UniformLandmarks",
     "WholeSeries",
     "Window",
     "__version__",

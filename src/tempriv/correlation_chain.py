@@ -122,7 +122,10 @@ class Chain:
         if self.backward is not None:
             put("backward", _rows("backward", self.backward, self.states, self.private))
         if self.start is not None:
-            start = np.asarray(self.start, dtype=np.float64)
+            try:
+                start = np.asarray(self.start, dtype=np.float64)
+            except (TypeError, ValueError):
+                start = np.zeros(0)
             require(
                 start.shape == (self.states,),
                 f"start: must have {self.states} probabilities, one for each state",

@@ -80,6 +80,12 @@ def numbers_of(values: npt.NDArray[Any]) -> Floats | None:
     return np.array([math.nan if one is None else one for one in values], np.float64)
 
 
+def where_stated(about: About) -> str:
+    """For which readings the expected error is, if not for all: nobody may count landmarks."""
+    alone = "without landmarks" in about["expected_error"][0]["measure"]
+    return " without landmarks" if alone else ""
+
+
 def time_name(about: About) -> str:
     return " + ".join(about["columns"]["time"] or ["reading number"])
 
@@ -212,7 +218,8 @@ def _plot_column(axes: Any, about: About, trace: Trace, column: int) -> None:
         axes.margins(x=0.01)
         return
     if not moves(about):
-        error = f"expected error: ± {shown(about['expected_error'][column]['error'])}"
+        size = shown(about["expected_error"][column]["error"])
+        error = f"expected error{where_stated(about)}: ± {size}"
         low, high = band(about, column, values)
         axes.fill_between(times, low, high, color=BLUE, alpha=0.15, linewidth=0, label=error)
     axes.plot(times, values, color=BLUE, linewidth=1.2, marker="o" if few else None, markersize=4,
@@ -244,7 +251,7 @@ def _plot_places(axes: Any, about: About, trace: Trace) -> None:
         axes.set_aspect(1 / shrink, adjustable="datalim")
         axes.add_patch(Ellipse(middle, reach / shrink, reach, fill=False, edgecolor=INK, lw=1.4))
         axes.plot([], [], "o", markersize=11, markerfacecolor="none", color=INK,
-                  label=f"typical move: {shown(metres)} m")  # fmt: skip
+                  label=f"typical move{where_stated(about)}: {shown(metres)} m")  # fmt: skip
     _legend(axes)
 
 

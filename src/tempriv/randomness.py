@@ -215,6 +215,17 @@ def new_id() -> str:
     return os.urandom(16).hex()
 
 
+def simulation(key: Key, purpose: str) -> np.random.Generator:
+    """Ordinary random numbers, to try out what many devices would answer; never for a release.
+
+    >>> one, other = (simulation(Key.from_seed(1), "a").integers(1000) for _ in range(2))
+    >>> bool(one == other)
+    True
+    """
+    words = key.again("simulation", purpose).cipher_key("numbers")
+    return np.random.default_rng(int.from_bytes(words, "big"))
+
+
 def fresh_series_key() -> SeriesKey:
     """A chain of its own for a series that a long stream meets."""
     return SeriesKey(os.urandom(32), 0)

@@ -165,10 +165,10 @@ def _nullable(kind: pa.DataType) -> str:
 
 
 TOLD_OF_LANDMARKS = {
-    "UniformLandmarks": "about how many landmarks a series has: its noise is as large",
+    "UniformLandmarks": "about how many landmarks a series has: the size of its noise shows it",
     "SkipLandmarks": "which moments are landmarks: they repeat the release before them",
-    "AdaptiveLandmarks": "many of the landmarks: they repeat the release before them, and later "
-    "releases have less noise; and about how many there are",
+    "AdaptiveLandmarks": "about how many landmarks a series has, and a little of when they were: "
+    "noise becomes less as they are passed over",
     "SplitLandmarks": "which moments are landmarks, as far as their greater noise shows it; and "
     "about how many there are",
     "CountBoundLandmarks": "the bound on how many landmarks a series has",
@@ -177,8 +177,11 @@ TOLD_OF_LANDMARKS = {
 
 def not_protected(about: dict[str, Any]) -> list[str]:
     """What a release says that it does not protect."""
-    if about["mechanism"][spec.KIND] in TOLD_OF_LANDMARKS:
-        return [TOLD_OF_LANDMARKS[about["mechanism"][spec.KIND]], *NOT_PROTECTED]
+    scheme = about["mechanism"][spec.KIND]
+    if scheme == "UniformLandmarks" and about["mechanism"].get("count") is not None:
+        scheme = "CountBoundLandmarks"  # it is one
+    if scheme in TOLD_OF_LANDMARKS:
+        return [TOLD_OF_LANDMARKS[scheme], *NOT_PROTECTED]
     if about["mechanism"][spec.KIND] == "SamplingPeriod":
         told = about["mechanism"]["pace"] == "public"
         return [*NOT_PROTECTED_OF_RETIMED, *(NOT_PROTECTED if told else NOT_PROTECTED_OF_TIMES)]

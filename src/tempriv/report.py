@@ -13,15 +13,26 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from tempriv import guarantees, report_moved
+from tempriv import guarantees, report_landmarks, report_leakage, report_moved
 from tempriv.clock import describe_step, describe_tick
 from tempriv.errors import Refusal, require
 from tempriv.files import follow_umask, write_durably
 from tempriv.guarantees import Guarantee, NoGuarantee, Pure
+from tempriv.leakage import Leakage
 from tempriv.plots import About, bounds_of, is_retimed, kind_of, moves, shown
 from tempriv.releases import ledger_sentence
 from tempriv.report_samples import PrivateSample, PublicSample
-from tempriv.report_trust import BAND, MOST_PICTURED, average, done, items, lasts, percent, trust
+from tempriv.report_trust import (
+    MOST_PICTURED,
+    average,
+    band_name,
+    done,
+    items,
+    lasts,
+    move_name,
+    percent,
+    trust,
+)
 from tempriv.spec import KIND
 from tempriv.svg import pictures
 from tempriv.units import Event, Near, Person, SlotOrigin, Window
@@ -30,21 +41,28 @@ PRIVATE = "Contains private data: do not hand out"
 
 
 def write_report(
-    path: Path, about: About, sample: PublicSample | PrivateSample, force: bool = False
+    path: Path,
+    about: About,
+    sample: PublicSample | PrivateSample,
+    force: bool = False,
+    leakage: Leakage | None = None,
 ) -> Path:
-    """Write the page; with a PrivateSample it is the owner's, and only the owner can read it."""
+    """Write the page; with a PrivateSample it is the owner's, and only the owner can read it.
+
+    ``leakage`` adds what all readings together tell of one, if they are correlated.
+    """
     path = Path(path)
     require(path.suffix.lower() in (".html", ".htm"), f"{path}: a report must end in .html")
     require(path.parent.is_dir(), f"{path.parent}: no such directory")
     remedy = "choose another name, or replace it with --force"
     require(force or not path.exists(), f"{path}: exists already; {remedy}", Refusal)
-    write_durably(path, page(about, sample).encode())
+    write_durably(path, page(about, sample, leakage).encode())
     if not isinstance(sample, PrivateSample):
         follow_umask(path)
     return path
 
 
-def page(about: About, sample: PublicSample | PrivateSample) -> str:
+def page(about: About, sample: PublicSample | PrivateSample, leakage: Leakage | None = None) -> str:
     """The whole page as text."""
     guarantee = guarantees.decode(about["guarantee"])
     names = about["columns"]["values"]
@@ -60,6 +78,7 @@ def page(about: About, sample: PublicSample | PrivateSample) -> str:
         secret + alarm,
         f"<h1>{escape(headline)}</h1>{_lead(about, guarantee)}{promise}",
         _not_protected(about, guarantee),
+        *_correlated(leakage, isinstance(sample, PrivateSample)),
         report_moved.trust(about, sample) if moves(about) else trust(about, sample),
         report_moved.rows(about, sample) if moves(about) else _pictures(about, sample),
         _made(about, guarantee),
@@ -74,6 +93,10 @@ def page(about: About, sample: PublicSample | PrivateSample) -> str:
         + "\n".join(body)
         + "\n</main>\n</body>\n</html>\n"
     )
+
+
+def _correlated(leakage: Leakage | None, private_page: bool) -> list[str]:
+    return [] if leakage is None else [report_leakage.section(leakage, private_page)]
 
 
 def _style() -> str:
@@ -185,6 +208,7 @@ def _beyond(about: About, guarantee: Guarantee) -> list[str]:
             "Readings that go together: where one reading lets you guess its neighbours, their "
             "released values together tell more about it than its own does.",
         ]
+    said += report_landmarks.beyond(about, guarantee)
     if not isinstance(unit, Person) and about["series"] > 1:
         said.append("Several series of one person: each is protected alone; their losses add up.")
     return said
@@ -198,14 +222,13 @@ def _pictures(about: About, sample: PublicSample | PrivateSample) -> str:
     keys = [("released" + dot, "released"), *([("private" + dot, "private")] if private else [])]
     if kind == "numbers":
         keys += [("bound", "bounds")] if bounds_of(about, 0) is not None else []
-        band = BAND.get(about["mechanism"][KIND], "± expected error")
-        keys += [] if private or is_retimed(about) else [("band", band)]
+        keys += [] if private or is_retimed(about) else [("band", band_name(about))]
     if kind == "alerts":
         keys = [("released dot", "released alert")]
         beside = [("private", "private"), ("bound", "threshold")]
         keys += beside if private else [("released", "output, until it ends")]
     if kind == "places":
-        keys.append(("ring", f"typical move: {shown(about['expected_error'][0]['error'])} m"))
+        keys.append(("ring", move_name(about)))
     legend = "".join(f'<span><i class="key {style}"></i>{text}</span>' for style, text in keys)
     rows = max((len(trace.ticks) for trace in released), default=0)
     n, every = len(released), about["series"]

@@ -10,11 +10,12 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from tempriv import mechanisms
+from tempriv import mechanisms, report_landmarks
 from tempriv.clock import describe_step
 from tempriv.mechanisms.sparse import SparseVector
 from tempriv.plots import About, bounds_of, is_retimed, kind_of, shown
 from tempriv.releases import value_spec
+from tempriv.report_landmarks import grows, is_uneven, stated_for
 from tempriv.report_samples import PrivateSample, PublicSample
 from tempriv.spec import KIND
 
@@ -67,6 +68,9 @@ BAND = {
     "PatternLDP": "± expected error of a point, at most",
     "FourierPerturbation": "± expected error by noise",
     "RunningCount": "± expected error of a sum",
+    "SkipLandmarks": "± expected error of a fresh value",
+    "AdaptiveLandmarks": "± expected error of the first value",
+    "SplitLandmarks": "± expected error on average",
 }
 EXPLAINED = {
     "numbers": "Typical errors (the mean of their size) in the unit of the column",
@@ -135,10 +139,34 @@ STATUSES = (
 def done(about: About) -> str:
     """What was done to the values."""
     name = about["mechanism"][KIND]
+    if report_landmarks.is_scheme(about):
+        return report_landmarks.done(about)
     said = DONE.get(name) or DONE[kind_of(about)]
     if name == "MemoizedResponse" and about["mechanism"].get("epsilon_instant") is not None:
         said += ", each time with some chance of another instead"
     return said
+
+
+def factor(about: About) -> float | None:
+    """How errors shrink in averages, where they are independent from one value to the next."""
+    name = about["mechanism"][KIND]
+    if name in report_landmarks.EQUAL and not grows(about):
+        name = value_spec(about)[KIND]
+    return FACTOR.get(name)
+
+
+def band_name(about: About) -> str:
+    """What the band about values is, in a legend."""
+    if grows(about):
+        return "± expected error without landmarks"
+    return BAND.get(about["mechanism"][KIND], "± expected error")
+
+
+def move_name(about: About) -> str:
+    """The same of the circle about places."""
+    error = shown(about["expected_error"][0]["error"])
+    without = " without landmarks" if grows(about) else ""
+    return f"typical move{without}: {error} m"
 
 
 def items(sentences: Sequence[str]) -> str:
@@ -160,9 +188,9 @@ def percent(share: float) -> str:
 
 def average(about: About, column: int, n: int) -> float | None:
     """The typical size of the noise in an average over n readings, where it is known."""
-    factor = 1.0 if n == 1 else FACTOR.get(about["mechanism"][KIND])
+    times = 1.0 if n == 1 else factor(about)
     error = about["expected_error"][column]["error"]
-    return None if factor is None else float(factor * error / math.sqrt(n))
+    return None if times is None else float(times * error / math.sqrt(n))
 
 
 def trust(about: About, sample: PublicSample | PrivateSample) -> str:
@@ -183,7 +211,12 @@ def _errors(about: About) -> str:
     kind, columns = kind_of(about), range(len(about["columns"]["values"]))
     judge = {"numbers": _number, "categories": _category, "places": _place}[kind]
     explained = _explained(about)
-    if kind == "categories":
+    if kind != "numbers" and is_uneven(about):
+        what = "How often another category stands there"
+        if kind == "places":
+            what = "Typical distances (their mean) from the true place, in metres"
+        explained = f"{what}, {stated_for(about)[1]}. {report_landmarks.besides(about)}"
+    elif kind == "categories":
         explained = (
             "One value: how often another category stands there. A share, counted over so many "
             f"{_counted(about)} and corrected as said below: its typical error in percentage "
@@ -196,7 +229,9 @@ def _errors(about: About) -> str:
         )
     judged = [judge(about, column) for column in (columns[:1] if kind == "places" else columns)]
     one, over = "one value", list[str]()
-    if kind == "categories" and _permanent(about):
+    if is_uneven(about):
+        one = stated_for(about)[0]
+    elif kind == "categories" and _permanent(about):
         over = [f"share over {n} series" for n in AVERAGED[1:]]
     elif kind == "categories" or _averages(about):
         what = "share" if kind == "categories" else "average"
@@ -212,7 +247,7 @@ def _errors(about: About) -> str:
 
 def _averages(about: About) -> bool:
     """Whether errors are independent from one value to the next, and so shrink in averages."""
-    return about["mechanism"][KIND] in FACTOR
+    return factor(about) is not None
 
 
 def _permanent(about: About) -> str:
@@ -232,12 +267,16 @@ def _counted(about: About) -> str:
 def _explained(about: About) -> str:
     name, bounds = about["mechanism"][KIND], bounds_of(about, 0)
     said = EXPLAINED.get(name, EXPLAINED["numbers"])
+    if is_uneven(about):
+        said = f"Expected errors {stated_for(about)[1]}, in the unit of the column"
     said += "" if bounds is None else "; below them, their part of the range between the bounds"
     if name in ("RunningCount", "SamplingPeriod", "NoisyTimes"):
         return f"{said}. {BESIDES[name]}"
     outside = "below zero" if bounds is None else "outside the bounds"
     why = ", or every average would be shifted" if _averages(about) else ""
     said += f". Released values {outside} are no mistake: leave them in{why}."
+    if is_uneven(about):
+        return f"{said} {report_landmarks.besides(about)}"
     return f"{said} {BESIDES[name]}" if name in BESIDES else said
 
 
@@ -274,7 +313,7 @@ def _number(about: About, column: int) -> tuple[list[str], str]:
         f"{name}: one released value {use}. It is typically {shown(one)} off, where readings "
         f"lie between {low:,g} and {high:,g}."
     )
-    needed = math.ceil((FACTOR[about["mechanism"][KIND]] * part / 0.05) ** 2)
+    needed = math.ceil(((factor(about) or 1.0) * part / 0.05) ** 2)
     if needed > 1:
         said += f" An average over {needed:,} readings is off by about 5{PERCENT} of that range."
     return cells, said
@@ -287,6 +326,11 @@ def _category(about: About, column: int) -> tuple[list[str], str]:
     # the noise in a share is greatest where all readings are of, or all not of, the category
     worst = max(kept * error, other * (1 - other)) * 2 / math.pi
     cells = [f"{escape(name)}<small>{k} categories</small>", percent(error)]
+    if is_uneven(about):
+        return cells, (
+            f"{name}: the category shown is the true one in {percent(kept)} of readings (by a "
+            f"blind guess: {percent(1 / k)}), {stated_for(about)[1]}."
+        )
     for n in AVERAGED[1:]:
         off = 100 * math.sqrt(worst / n) / max(kept - other, 1e-9)
         cells.append(f"{off:.1f} points" if off < 50 else "no use")
@@ -299,6 +343,12 @@ def _category(about: About, column: int) -> tuple[list[str], str]:
 
 def _place(about: About, column: int) -> tuple[list[str], str]:
     name = " and ".join(about["columns"]["values"])
+    if is_uneven(about):
+        error = shown(about["expected_error"][column]["error"])
+        return [escape(name), f"{error} m"], (
+            f"{name}: {error} metres from the true place, {stated_for(about)[1]}. Draw "
+            "conclusions about areas several times as wide."
+        )
     errors = [average(about, column, n) or math.nan for n in AVERAGED]
     return [escape(name), *(f"{shown(error)} m" for error in errors)], (
         f"{name}: a released place is typically {shown(errors[0])} metres from the true one. "
@@ -360,7 +410,7 @@ def _measured(about: About, sample: PrivateSample) -> str:
             escape(expected["column"]),
             "–"
             if kind == "alerts" or is_retimed(about)
-            else f"{shown(scale * expected['error'])}{unit}",
+            else f"{'from ' * grows(about)}{shown(scale * expected['error'])}{unit}",
             f"{shown(scale * size)}{unit}",
             "–" if told else f"{bias:+,.{places}f}{doubtful}{unit}",
             f"{n:,}<small>{percent(n / max(sample.rows, 1))} of rows</small>",

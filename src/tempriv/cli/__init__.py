@@ -58,6 +58,8 @@ def main() -> None:
         auditing,
         budgets,
         counting,
+        leaking,
+        marking,
         planning,
         releasing,
         reproducing,

@@ -16,6 +16,7 @@ from tempriv.cli import options
 from tempriv.errors import DataRefusal, Refusal, require
 
 if TYPE_CHECKING:
+    from tempriv.leakage import Correlation
     from tempriv.mechanisms.protocol import Mechanism
     from tempriv.mechanisms.run import Passage
     from tempriv.randomness import Key
@@ -50,6 +51,8 @@ class HandOut:
     key_seed: int | None
     not_private: bool
     as_json: bool
+    correlation: Correlation | None = None
+    """What the reports say of correlated readings is computed from this."""
 
     def __post_init__(self) -> None:
         options.refuse_seed(self.key_seed, self.not_private)
@@ -134,7 +137,7 @@ class HandOut:
                 pages = [page for page in (self.report,) if page]
                 samples = [(page, PublicSample.of(read(self.output))) for page in pages]
             for page, sample in samples:
-                _write_page(page, about, sample, self.output)
+                _write_page(page, about, sample, self.output, self.correlation)
             budget_left = None if book is None else book.show(self.name)
         pages = [page for page, _ in samples]
         _print_release(about, self.output, pages, budget_left, self.as_json)
@@ -145,15 +148,25 @@ def _print_errors(errors: list[dict[str, Any]]) -> None:
         print(f"  error     {error['column']}: {error['error']:.4g} ({error['measure']})")
 
 
-def _write_page(page: Path, about: dict[str, Any], sample: Any, output: Path) -> None:
+def _write_page(
+    page: Path,
+    about: dict[str, Any],
+    sample: Any,
+    output: Path,
+    correlation: Correlation | None,
+) -> None:
     from tempriv.report import write_report
+    from tempriv.report_samples import PrivateSample
 
+    private = isinstance(sample, PrivateSample)
     try:
-        write_report(page, about, sample, force=True)
-    except OSError as problem:
+        told = None if correlation is None else correlation.of(output, private)
+        write_report(page, about, sample, force=True, leakage=told)
+    except (OSError, Refusal) as problem:
+        why = problem.strerror if isinstance(problem, OSError) else problem
         raise Refusal(
-            f"{page}: {problem.strerror}; the release itself is complete in {output}, and tempriv "
-            "report makes its page"
+            f"{page}: {why}; the release itself is complete in {output}, and tempriv report makes "
+            "its page"
         ) from None
 
 
@@ -208,6 +221,8 @@ def _progress() -> Iterator[Callable[[int], None]]:
 def _print_release(
     about: dict[str, Any], output: Path, pages: list[Path], budget: Any, as_json: bool
 ) -> None:
+    from tempriv.owners import owner_path
+
     if as_json:
         print(json.dumps(about))
         return
@@ -225,4 +240,6 @@ def _print_release(
         print(f"  budget    {line}")
     for page in pages:
         print(f"  report    {page}")
+    if "over" in about["mechanism"]:
+        print(f"  for you   {owner_path(output)}: landmarks, and what each reading spent")
     print(f"  check it  tempriv verify {output}")

@@ -113,7 +113,7 @@ def choose(
         return
     share = 100 * done.landmarks / done.rows
     print(f"Marked {output}, column {mark}; keep it as private as {source}")
-    print(f"  landmarks {done.landmarks:,} of {done.rows:,} readings ({share:.1f} %): {done.how}")
+    print(f"  landmarks {done.landmarks:,} of {done.rows:,} readings ({share:.3g} %): {done.how}")
     if hiding is not None:
         print(f"  marks     {done.marks:,} with dummies; {_hidden(hiding)}")
     print(f"  series    {done.series:,}, with up to {done.most:,} marks each")

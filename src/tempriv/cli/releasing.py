@@ -18,6 +18,7 @@ from tempriv.cli.handing_out import (
     Source,
     TargetError,
 )
+from tempriv.cli.leaking import correlation_of
 from tempriv.cli.marking import admit_looking
 from tempriv.cli.options import Dataset, Json, KeySeed, LedgerOption, NoLedger, NotPrivate
 from tempriv.errors import require
@@ -77,6 +78,21 @@ def release(
     no_ledger: NoLedger = False,
     report: Report = None,
     private_report: PrivateReport = None,
+    chain: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Say in the reports what all readings together tell of one, if they follow each "
+            "other like this chain (see tempriv leakage).",
+        ),
+    ] = None,
+    across: Annotated[
+        float | None,
+        typer.Option(
+            metavar="METRES",
+            help="With --chain, for places: how far two places of the chain can be apart.",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what it would cost; reads the header alone.")
     ] = False,
@@ -111,6 +127,7 @@ def release(
         duplicates=cast(Any, duplicates),
         clip=clip,
     )
+    correlation = correlation_of(chain, across, chosen, report, private_report)
     hand_out = HandOut(
         source=source,
         output=output,
@@ -123,6 +140,7 @@ def release(
         key_seed=key_seed,
         not_private=key_seed is not None,  # of what was asked for above, this is left
         as_json=as_json,
+        correlation=correlation,
     )
     if dry_run:
         times = [] if table.time is None else table.time.split("+")

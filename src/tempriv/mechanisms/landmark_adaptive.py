@@ -46,7 +46,8 @@ class AdaptiveLandmarks:
         - pure epsilon for all landmarks of a series and any one other reading together, if the
           landmarks were not chosen by looking at the values; on every path, which is checked as it
           runs;
-        - repeats show some of the landmarks: more of them are repeated with unequal budgets after.
+        - whether a reading is repeated does not depend on its mark; that noise becomes less as
+          landmarks are passed over shows a little of when they were, and about how many.
 
     >>> from tempriv.mechanisms import Laplace
     >>> scheme = AdaptiveLandmarks(over=Laplace(epsilon=1.0, bounds=(0, 5)), count=4)
@@ -104,10 +105,9 @@ class AdaptiveLandmarks:
 
     @property
     def error_name(self) -> str:
-        first = f"{self.over.error_name} of the first release; later ones have less noise"
         if self.count is not None:
-            return first
-        return f"{first}; in a series without landmarks, with each it grows"
+            return f"{self.over.error_name} of the first release; later ones have no more noise"
+        return f"{self.over.error_name} in a series without landmarks; with each it grows"
 
     def perturb(self, readings: Integers, draw: Draw, track: Track) -> Integers:
         marks = marks_of(track, readings)

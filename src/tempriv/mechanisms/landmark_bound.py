@@ -36,6 +36,8 @@ from tempriv.mechanisms.protocol import Draw, Track
 from tempriv.mechanisms.stream import start
 from tempriv.units import Readings, Unit
 
+LEAST_COUNT_EPSILON = 2.0**-20
+
 
 @dataclass(frozen=True, kw_only=True)
 class CountBoundLandmarks:
@@ -78,9 +80,9 @@ class CountBoundLandmarks:
         if self.count_epsilon is not None:
             positive("count_epsilon", self.count_epsilon)
             require(
-                self.count_epsilon <= 20,
-                f"count_epsilon={self.count_epsilon:g}: must be at most 20; such a bound hides "
-                "nothing",
+                LEAST_COUNT_EPSILON <= self.count_epsilon <= 20,
+                f"count_epsilon={self.count_epsilon:g}: must be from {LEAST_COUNT_EPSILON:g}, "
+                "below which a bound is as good as none, to 20, above which it hides nothing",
             )
         require(
             isinstance(self.miss, (int, float)) and 1e-300 < self.miss < 1,

@@ -181,6 +181,7 @@ def spend(
     """Every row with noise for its units; where it has none, the last release again."""
     rows, values = len(readings), np.ascontiguousarray(readings[:, :-1])
     missing = over.form.missing_after(track.missing[:, :-1])
+    units = np.where(missing.all(axis=1), 0, units)  # nothing goes into a row without a reading
     outputs = np.zeros_like(values)
     if isinstance(over, Laplace):
         sources, words = _scaled(draw, rows, values.shape[1])
