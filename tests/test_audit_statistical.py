@@ -7,7 +7,6 @@ a thousand seeds at most; seeds come from the tests' names.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -33,6 +32,7 @@ from tempriv.mechanisms import (
 from tempriv.randomness import Key
 from tempriv.units import Contribution, Event, Near, Person, WholeSeries, Window
 from tests.cases import NAMED
+from tests.conformance import with_budget
 from tests.statistics import COMPILED
 
 pytest_plugins = ["tests.statistics"]
@@ -508,7 +508,7 @@ def test_every_mechanism_can_be_audited_and_holds(kind, seed):
             audit(mechanism, runs=runs)
         return
     if claim(mechanism) > 4:  # more than so few runs could show
-        mechanism = replace(mechanism, epsilon=4.0)
+        mechanism = with_budget(mechanism, 4.0)
     verdict = audit(mechanism, runs=runs, key=Key.from_seed(seed))
     assert verdict.holds, verdict.sentence
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tempriv import mechanisms
 from tempriv.errors import Refusal
-from tempriv.mechanisms import NoisyTimes, SamplingPeriod
+from tempriv.mechanisms import Laplace, NoisyTimes, SamplingPeriod
+from tempriv.mechanisms.forms_marked import told
 from tempriv.mechanisms.protocol import limit_of
 from tempriv.units import Event, Person, WholeSeries, Window
 from tests.cases import CASES
@@ -78,6 +79,19 @@ GIVEN = {
     "clamp": st.none() | st.just("safe") | st.tuples(number, number),
     "columns": st.integers(-1, 1001) | st.sampled_from([10**15, 10**400]),
     "waves": st.none() | st.integers(-1, 300) | st.just(10**400),
+    "over": st.builds(
+        lambda epsilon, bounds: Laplace(epsilon=epsilon, bounds=bounds),
+        number,
+        st.tuples(number, number) | st.just((0, 5)),
+    ),
+    "count": st.none() | st.integers(-1, 2**41) | st.just(10**400),
+    "length": st.none() | st.integers(-1, 2**41) | st.just(10**400),
+    "count_epsilon": st.none() | number | st.floats(0, 21),
+    "miss": st.floats(0, 1) | number,
+    "kappa": number,
+    "increase": number,
+    "decrease": number,
+    "least": number,
 }
 
 
@@ -115,7 +129,7 @@ def test_any_reading_is_released_near_the_bounds(kind):
         return
     assert np.isfinite(np.asarray(out)).all()
     scale = max(case.mechanism.errors)
-    edges = case.mechanism.form.bounds or ((0, 99),) * case.columns
+    edges = told(case.mechanism.form).bounds or ((0, 99),) * case.columns
     if isinstance(case.mechanism, SamplingPeriod):
         most = len(rows) * 1e300  # a curve overshoots, but never beyond the sum of its waves
         edges = ((-most, most),) * case.mechanism.columns + (case.mechanism.clamp,)

@@ -498,7 +498,8 @@ def test_orders_can_be_read():
 def test_every_kind_of_unit_is_listed():
     samples = [*SINGLE, *PERSONS, *CONTRIBUTIONS, *ANSWERS, *ORDERS, Near(1.0)]
     kinds = {type(unit) for unit in samples}
-    assert kinds | set(units.TIME) == set(units.ALL)  # for those of times see test_units_time
+    # for those of times see test_units_time, for scattered readings test_units_landmarks
+    assert kinds | {*units.TIME, *units.SCATTERED} == set(units.ALL)
 
 
 @pytest.mark.parametrize(

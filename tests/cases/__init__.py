@@ -6,6 +6,7 @@ from tests.cases import (
     budgets,
     counting,
     fourier,
+    landmark,
     memoized,
     order,
     pattern,
@@ -20,5 +21,6 @@ CASES: tuple[Case, ...] = (
     *(*value.CASES, *memoized.CASES, *sparse.CASES),
     *(*budgets.CASES, *counting.CASES, *fourier.CASES),
     *(*order.CASES, *pattern.CASES, *pegasus.CASES, *period.CASES),
+    *landmark.CASES,
 )
 NAMED = {case.name: case for case in CASES}

@@ -73,7 +73,9 @@ class AdaptiveLandmarks:
         for name in ("increase", "decrease", "least"):
             value = getattr(self, name)
             require(
-                isinstance(value, (int, float)) and 2.0**-16 <= value <= 1,
+                isinstance(value, (int, float))
+                and not isinstance(value, bool)
+                and 2.0**-16 <= value <= 1,
                 f"{name}={value}: must be > 0 and at most 1",
             )
         require_drawable(self.over, WHOLE // ((self.count or 0) + 1))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tempriv import spec
 from tempriv.errors import DataRefusal, StateRefusal, require
 from tempriv.mechanisms.forms import Integers, Rows, names_of, numbers_of
-from tempriv.mechanisms.forms_marked import told
+from tempriv.mechanisms.forms_marked import Marked, told
 from tempriv.mechanisms.moving import (
     bits,
     finite,
@@ -131,7 +131,8 @@ class Stream:
         self._take(self.step, self.step + len(block))
         if self.mechanism.takes_whole:
             self._held.append(block)
-            out = replace(block.part(0, 0), ids=block.ids, counts=_NONE, starts=block.starts)
+            none = self._told(block.part(0, 0))
+            out = replace(none, ids=block.ids, counts=_NONE, starts=block.starts)
         else:
             runs = [Run(self._key, self.step, len(block))]
             held = self._held[0] if self._held else None
@@ -141,6 +142,12 @@ class Stream:
         self.seen = self.seen.with_block(block)
         self.step += len(block)
         return out
+
+    def _told(self, block: Block) -> Block:
+        """The columns that come out."""
+        if not isinstance(self.mechanism.form, Marked):
+            return block
+        return replace(block, values=block.values[:, :-1], missing=block.missing[:, :-1])
 
     def _take(self, step: int, stop: int) -> None:
         """Make these steps ours; refused if another stream has them already."""
@@ -158,7 +165,7 @@ class Stream:
         held = joined(self._held, self.series, form.columns)
         waits = not mechanism.takes_whole
         if self._finished or self.step == 0 or (waits and not form.latency):
-            return held.part(0, 0)
+            return self._told(held.part(0, 0))
         # past any step, so that no state of this stream can be gone on with
         self._take(self.step, MOST_STEPS)
         block, earlier = held, None
