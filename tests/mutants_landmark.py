@@ -111,14 +111,20 @@ class MarksComeOut(UniformLandmarks):
 
 @broken("landmarks beyond the bound", "uniform landmarks, stream", more_landmarks_are_refused)
 class NeverFull(UniformLandmarks):
+    def require_room(self, block, memory):
+        pass
+
     def perturb(self, readings, draw, track):
         parts = np.full(len(readings), WHOLE // (self.count + 1))
         return spend_freely(self, readings, parts, draw, track)
 
 
-@broken("landmarks are counted for each block", "bounded landmarks, stream",
+@broken("landmarks are counted for each block", "uniform landmarks, stream",
         more_landmarks_are_refused)  # fmt: skip
-class CountsAnew(CountBoundLandmarks):
+class CountsAnew(UniformLandmarks):
+    def require_room(self, block, memory):
+        pass
+
     def perturb(self, readings, draw, track):
         track.memory[:, -SLOTS:] = 0
         return super().perturb(readings, draw, track)

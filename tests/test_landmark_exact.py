@@ -70,7 +70,7 @@ def test_streams_with_as_many_landmarks_as_announced_use_all_of_epsilon_and_no_m
 def test_drawn_bounds_keep_epsilon_whatever_they_are():
     """The bound itself may be told: epsilon holds for every one of them."""
     scheme = CountBoundLandmarks(over=TWO, count_epsilon=1.0, miss=0.1)
-    assert scheme.margin == 1
+    assert scheme.margin == 2
 
     class Told(CountBoundLandmarks):
         """The bound beside each value, as the size of the noise would tell in a long series."""

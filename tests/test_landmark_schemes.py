@@ -24,6 +24,7 @@ from tempriv.mechanisms import (
     UniformLandmarks,
 )
 from tempriv.mechanisms.forms_marked import Marked
+from tempriv.mechanisms.landmark_budgets import most_landmarks
 from tempriv.mechanisms.protocol import Track, perturb_block
 from tempriv.mechanisms.stream import resume
 from tempriv.randomness import Key, Run
@@ -47,7 +48,7 @@ from tests.statistics import COMPILED
 CASES = landmark.CASES
 BY_NAME = {case.name: case for case in CASES}
 PROMISING = [c for c in CASES if c.promises and not c.mechanism.chosen_from_values]
-BOUNDED = [c for c in PROMISING if getattr(c.mechanism, "count", None) is not None]
+BOUNDED = [c for c in PROMISING if most_landmarks(c.mechanism) is not None]
 SCHEMES = (UniformLandmarks, SkipLandmarks, SplitLandmarks, AdaptiveLandmarks)
 
 FINE = Laplace(epsilon=1.0, bounds=(0, 5))
@@ -457,3 +458,25 @@ def test_what_is_pushed_and_what_is_left_fit_together(count):
     stream = UniformLandmarks(over=over, count=count).start(Key.from_seed(1), "a")
     pushed = stream.push(np.array([[1.0, 0], [2.0, 1]]))
     assert np.concatenate([pushed, stream.finish()]).shape == (2, 1)
+
+
+def test_a_refused_landmark_leaves_the_stream_as_it_was():
+    stream = UniformLandmarks(over=Laplace(epsilon=1.0, bounds=(0, 5)), count=1).start(
+        Key.from_seed(1), "a"
+    )
+    stream.push(np.array([[1.0, 1]]))
+    with pytest.raises(DataRefusal, match="more than 1 landmarks"):
+        stream.push(np.array([[1.0, 1]]))
+    assert stream.push(np.array([[1.0, 0]])).shape == (1, 1)
+
+
+@pytest.mark.parametrize("slot", range(6))
+def test_what_cannot_be_remembered_is_refused(slot):
+    """A tampered state must not buy more than epsilon."""
+    scheme = AdaptiveLandmarks(over=Laplace(epsilon=1.0, bounds=(0, 5)), count=3)
+    good = np.array([5, 1, 1, 1 << 38, 1 << 38, 1 << 38, 1 << 31])
+    assert scheme.could_remember(good, 4)
+    for bad in (-1, 1 << 45):
+        memory = good.copy()
+        memory[1 + slot] = bad
+        assert not scheme.could_remember(memory, 4)

@@ -12,7 +12,10 @@ import pyarrow.parquet
 import pytest
 
 from tempriv.errors import DataRefusal, Refusal, UsageRefusal
-from tempriv.marking import Rule, beside, looked_at, mark_table
+from tempriv.marking import Rule, mark_table
+from tempriv.mechanisms import Laplace, SkipLandmarks
+from tempriv.mechanisms.run import release
+from tempriv.notes import beside, notes_of
 
 ROWS = [
     ("b", "2026-01-02 00:00:00", "0.50", "no", "7"),
@@ -57,7 +60,7 @@ def test_rows_stay_as_they_are_and_marks_are_right(table, tmp_path, name):
     assert rows_of(out) == ROWS
     assert marks_of(out) == wanted
     assert (done.rows, done.series, done.landmarks) == (4, 2, sum(wanted))
-    assert done.looked_at == looked == looked_at(out, "landmark")
+    assert done.looked_at == looked == notes_of(out)["landmark"].looked_at
     for path in (out, beside(out)):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
@@ -177,3 +180,83 @@ def test_commands_with_dummies(run, table, tmp_path):
     ):
         status, _, err = run(*given, "--force", *more)
         assert status and said in err
+
+
+def test_marks_of_marks_are_as_they_were_made(run, table, tmp_path):
+    """The natural way to add dummies does not wash off who chose."""
+    words = ("--time", "time", "--series", "who")
+    run("landmarks", table, "m.csv", "--above", "1", "--of", "kwh", *words)
+    run("landmarks", "m.csv", "m2.csv", "--column", "landmark", "--mark", "again", *words)
+    notes = notes_of(tmp_path / "m2.csv")
+    assert notes["again"].looked_at == notes["landmark"].looked_at == ("kwh",)
+    for name in ("again", "landmark"):
+        given = [name if word == "landmark" else word for word in RELEASE]
+        status, _, err = run("release", "m2.csv", "out.csv", *given, "--mechanism",
+                             "split-landmarks")  # fmt: skip
+        assert status and "looking at the values" in err
+
+
+def test_python_reads_what_is_written_beside_a_table(run, table, tmp_path):
+    words = ("--time", "time", "--series", "who")
+    run("landmarks", table, "m.csv", "--above", "1", "--of", "kwh", *words)
+    scheme = SkipLandmarks(over=Laplace(epsilon=1.0, bounds=(0, 10)))
+    out = release(tmp_path / "m.csv", scheme, values=("kwh", "landmark"), time="time", series="who")
+    assert out.guarantee.sentence.startswith("Protects nothing")
+
+
+def test_a_note_belongs_to_one_table(table, tmp_path):
+    """A table that was changed, or one whose note is of another, is not released by that note."""
+    out = tmp_path / "out.csv"
+    mark_table(table, out, Rule(column="home"), time="time", series="who")
+    out.write_text(out.read_text().replace("3.25", "3.26"))
+    with pytest.raises(DataRefusal, match="does not belong"):
+        notes_of(out)
+
+
+@pytest.mark.parametrize("force", [False, True], ids=["new", "over another"])
+def test_no_marks_are_in_place_without_their_note(table, tmp_path, monkeypatch, force):
+    out = tmp_path / "out.csv"
+    if force:
+        mark_table(table, out, Rule(column="home"), time="time", series="who")
+        kept = out.read_bytes()
+
+    def fails(*given):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("tempriv.marking.write_notes", fails)
+    with pytest.raises(OSError, match="disk"):
+        mark_table(table, out, Rule(above=1.0, of="kwh"), time="time", series="who", force=force)
+    assert out.read_bytes() == kept if force else not out.exists()
+    assert not list(tmp_path.glob(".*partial"))
+
+
+def test_what_a_killed_run_left_is_removed(table, tmp_path):
+    left = tmp_path / ".out.csv.999999999.marking.partial"
+    left.write_text("private")
+    mark_table(table, tmp_path / "out.csv", Rule(column="home"), time="time", series="who")
+    assert not left.exists()
+
+
+def test_a_release_of_drawn_marks_says_so(run, table, tmp_path):
+    words = ("--column", "home", "--time", "time", "--series", "who")
+    dummies = ("--dummies", "randomized", "--dummy-epsilon", "1", "--recall", "0.5")
+    run("landmarks", table, "m.csv", *words, *dummies)
+    run("release", "m.csv", "out.csv", *RELEASE, "--mechanism", "uniform-landmarks")
+    about = json.loads((tmp_path / "out.csv.release.json").read_text())
+    assert any("about 50 % of those that the owner named" in one for one in about["treatment"])
+    # a seed hides nothing
+    status, _, err = run("landmarks", table, "n.csv", *words, *dummies, "--key-seed", "3")
+    assert status and "--not-private" in err
+    _, out, _ = run("landmarks", table, "n.csv", *words, *dummies, "--key-seed", "3",
+                    "--not-private")  # fmt: skip
+    assert "is not hidden" in out
+    status, _, err = run("landmarks", table, "o.csv", *words, "--key-seed", "3")
+    assert status and "--dummies" in err
+
+
+def test_a_release_reminds_of_what_is_written_nowhere(run, tmp_path, table):
+    head, *lines = table.read_text().splitlines()
+    plain = [f"{head},landmark", *(f"{line},{i % 2}" for i, line in enumerate(lines))]
+    (tmp_path / "p.csv").write_text("\n".join(plain) + "\n")
+    status, _, err = run("release", "p.csv", "out.csv", *RELEASE, "--mechanism", "skip-landmarks")
+    assert status == 0 and "not by looking at kwh" in err

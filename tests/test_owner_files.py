@@ -14,6 +14,7 @@ import pytest
 
 from tempriv.errors import Refusal, StateRefusal
 from tempriv.guarantees import Pure
+from tempriv.leakage_budgets import of_release
 from tempriv.ledger import Ledger
 from tempriv.lines import Lines
 from tempriv.mechanisms import (
@@ -141,6 +142,64 @@ def test_other_releases_have_no_owner_file(table, tmp_path):
     assert not owner_path(tmp_path / "out.csv").exists()
 
 
+def test_a_refused_replacement_leaves_both_files_of_the_release_that_stays(table, tmp_path):
+    out = tmp_path / "out.csv"
+    with Ledger.create(tmp_path / "ledger.sqlite") as ledger:
+        ledger.create_dataset("m", unit=Event(), epsilon=1.5)
+        more = {"ledger": ledger, "dataset": "m"}
+        release_file(passage(table, SCHEMES["split"], Key.generate()), out, **more)
+        kept = out.read_bytes(), owner_path(out).read_bytes()
+        with pytest.raises(Refusal, match="above"):
+            release_file(passage(table, SCHEMES["split"], Key.generate()), out, force=True, **more)
+    assert (out.read_bytes(), owner_path(out).read_bytes()) == kept
+    assert not list(tmp_path.glob(".*partial*"))
+
+
+def test_an_interrupted_release_brings_its_owner_file_with_it(table, tmp_path, monkeypatch):
+    out = tmp_path / "out.csv"
+
+    def killed(*_):
+        raise InterruptedError
+
+    def run(ledger):
+        made = passage(table, SCHEMES["split"], Key.generate())
+        return release_file(made, out, ledger=ledger, dataset="m", request="same")
+
+    with Ledger.create(tmp_path / "ledger.sqlite") as ledger:
+        ledger.create_dataset("m", unit=Event(), epsilon=1.0)
+        with monkeypatch.context() as patch:
+            patch.setattr("tempriv.mechanisms.to_file.put_in_place", killed)
+            with pytest.raises(InterruptedError):
+                run(ledger)
+        assert not owner_path(out).exists()
+        about = run(ledger)
+    assert about["finished_interrupted"]
+    assert {row["release"] for row in read(owner_path(out))} == {about["release"]}
+
+
+def test_an_owner_file_belongs_to_one_release(table, tmp_path):
+    one, other = tmp_path / "one.csv", tmp_path / "other.csv"
+    for path in (one, other):
+        release_file(passage(table, SCHEMES["split"], Key.generate()), path)
+    owner_path(one).write_bytes(owner_path(other).read_bytes())
+    with pytest.raises(Refusal, match="does not belong"):
+        of_release(one)
+
+
+def test_owner_files_are_replaced_only_with_their_release(table, tmp_path):
+    out = tmp_path / "out.csv"
+    owner_path(out).write_text("mine")
+    with pytest.raises(Refusal, match="--force"):
+        release_file(passage(table, SCHEMES["skip"]), out)
+    assert owner_path(out).read_text() == "mine"
+    release_file(passage(table, SCHEMES["skip"]), out, force=True)
+    assert owner_path(out).read_text() != "mine"
+    # a release without landmarks in its place leaves none of them behind
+    series = Series(table, values=("kwh",), time="step", series="home")
+    release_file(Passage(series, OVER, Key.from_seed(1)), out, force=True)
+    assert not owner_path(out).exists()
+
+
 # streams
 
 STREAM = (
@@ -206,14 +265,52 @@ def test_a_stream_that_goes_on_counts_landmarks_of_before(table, tmp_path):
         send(tmp_path / "three", [lines, [line.replace(b"a,2,", b"a,2,1") for line in lines]])
 
 
-def test_a_line_without_a_mark_is_no_reading(stream, table):
+def test_marks_of_lines_are_read_as_those_of_tables(stream, table):
+    """In doubt a landmark, yes and no are words for it; without any, a line is no reading."""
     head, *lines = table.read_text().splitlines()
     lines[1] = lines[1][:-1]
-    lines[2] = lines[2][:-1] + "2"
+    lines[2] = lines[2][:-1] + "0.5"
+    lines[4] = lines[4][:-1] + "no"
+    lines[5] = "a,5,,"  # an hour without a reading
     out, err = stream("\n".join([head, *lines]) + "\n")
-    assert "2 lines could not be read" in err
+    assert "1 lines could not be read" in err
     steps = [row["step"] for row in csv.DictReader(io.StringIO(out)) if row["home"] == "a"]
-    assert "1" not in steps and "2" not in steps
+    assert "1" not in steps and {"2", "4", "5"} <= set(steps)
+
+
+def test_a_landmark_without_a_reading_takes_no_part(table, tmp_path):
+    """So a stream that is cut there gives the same as one that is not."""
+    rows = [b"a,0,,1\n", b"a,1,1,1\n", b"a,2,1,1\n", b"a,3,2,0\n"]
+    found = []
+    for number, parts in enumerate(([rows], [rows[:1], rows[1:]])):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for part in parts:
+            out = os.open(folder / "out.csv", os.O_CREAT | os.O_RDWR | os.O_APPEND)
+            shape = Lines("csv", ["kwh", "mark"], "step", "home", None, True, True)
+            scheme = AdaptiveLandmarks(over=OVER, count=2)
+            flow = LineStream(scheme, shape, Sink(out), folder / "state", 1)
+            with flow.locked():
+                flow.deliver_pending()
+                flow.push(b"home,step,kwh,mark\n" + b"".join(part))
+                flow.finish()
+            os.close(out)
+        found.append((folder / "out.csv").read_bytes())
+    assert found[0] == found[1] and len(found[0].splitlines()) == 5
+
+
+def test_a_bound_on_readings_never_looks_at_marks(run, monkeypatch, tmp_path):
+    """Which lines come out must not tell which readings were called landmarks."""
+    words = ["count-bound-landmarks" if w == "adaptive-landmarks" else w for w in STREAM]
+    words = ["1" if word == "15" else word for word in words]
+    found = []
+    for marks in ("110", "100"):
+        text = "home,step,kwh,mark\n" + "".join(f"a,{i},1,{m}\n" for i, m in enumerate(marks))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(_readable(tmp_path, text)))
+        status, out, err = run(*words)
+        assert status == 0, err
+        found.append(out)
+    assert found[0] == found[1] and len(found[0].splitlines()) == 4
 
 
 def test_streams_need_a_count(run, table):

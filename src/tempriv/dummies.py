@@ -147,9 +147,12 @@ class DummyLandmarks:
         dummies = np.arange(1, len(options) + 1)
         return 1 - float(self.law(options).probabilities @ dummies) / len(options)
 
+    def promise(self, key: Key) -> Guarantee | NoGuarantee:
+        return _if_secret(key, self.guarantee)
+
     def select(self, marks: Any, key: Key, series: str) -> Hidden:
         """Landmarks and dummies together. A key serves one set of landmarks of a series."""
-        options, promise = self.generate(marks), _if_secret(key, self.guarantee)
+        options, promise = self.generate(marks), self.promise(key)
         runs = [Run(key.series(spec.digest(self), series), 0, len(options.marks))]
         if len(options) == 0:  # every moment is a landmark already
             return Hidden(options.marks.copy(), promise)
@@ -244,11 +247,14 @@ class RandomizedMarks:
 
         return Real(rate), Real(lambda: decimal_of(recall))
 
+    def promise(self, key: Key) -> Guarantee | NoGuarantee:
+        return _if_secret(key, self.guarantee)
+
     def select(self, marks: Any, key: Key, series: str) -> Hidden:
         """Marks in place of the landmarks. A key serves one set of landmarks of a series."""
         found = marks_of(marks)
         words = Words([Run(key.series(spec.digest(self), series), 0, len(found))], "marks")
-        return Hidden(self.answer(found, words), _if_secret(key, self.guarantee))
+        return Hidden(self.answer(found, words), self.promise(key))
 
     def answer(self, marks: Flags, words: Words) -> Flags:
         """One answer for each row of words."""

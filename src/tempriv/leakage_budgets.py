@@ -27,7 +27,7 @@ from tempriv.mechanisms.landmark import UniformLandmarks
 from tempriv.mechanisms.landmark_bound import CountBoundLandmarks
 from tempriv.mechanisms.landmark_budgets import WHOLE
 from tempriv.mechanisms.value import Laplace, PlanarLaplace, RandomizedResponse
-from tempriv.owners import LANDMARK, SPENT, owner_path
+from tempriv.owners import LANDMARK, RELEASE, SPENT, owner_path
 from tempriv.releases import read_about, read_table
 from tempriv.series import ONLY_SERIES
 from tempriv.spec import KIND
@@ -184,7 +184,9 @@ def _owned(path: Path, about: About) -> pa.Table:
         Refusal,
     )
     table = _read_csv(beside)
-    fine = {LANDMARK, SPENT} <= set(table.column_names) and table.num_rows == about["rows"]
+    fine = {LANDMARK, SPENT, RELEASE} <= set(table.column_names)
+    fine = fine and table.num_rows == about["rows"]
+    fine = fine and table.column(RELEASE).unique().to_pylist() == [about["release"]]
     require(fine, f"{beside}: does not belong to {path.name}; make the release again", Refusal)
     return table
 
@@ -246,7 +248,8 @@ def of_file(path: Path) -> Budgets:
     return Budgets(
         spending=_split(budgets, marks, ids, None),
         promise=_readings(budgets, constant),
-        private=marks is not None,
+        # where they are unequal they may tell which readings are landmarks
+        private=marks is not None or constant is None,
         constant=constant,
     )
 
@@ -262,7 +265,9 @@ def _is_number(text: str) -> bool:
 def _read_csv(path: Path, names: list[str] | None = None) -> pa.Table:
     try:
         how = pa.csv.ReadOptions(column_names=names)
-        return pa.csv.read_csv(path, read_options=how)
+        # a line left out would give what is spent to another reading
+        lines = pa.csv.ParseOptions(ignore_empty_lines=False)
+        return pa.csv.read_csv(path, read_options=how, parse_options=lines)
     except pa.ArrowException:
         raise DataRefusal(f"{path}: cannot be read as a table; give CSV") from None
 

@@ -23,6 +23,8 @@ from tempriv.csv_cells import csv_cell, csv_line
 from tempriv.errors import require
 from tempriv.series import ONLY_SERIES, STATUS, STATUSES, Categories, require_columns
 
+YES = {"true": 1, "false": 0, "yes": 1, "no": 0}  # what a table takes for marks beside numbers
+
 
 class Tally(Protocol):
     """Counts lines that could not be read."""
@@ -240,8 +242,9 @@ class Lines:
             values = tuple(record.get(name) for name in self.values)
             return Reading(series, tick, shown, values, tuple(value is None for value in values))
         numbers = [self._number(i, record.get(name)) for i, name in enumerate(self.values)]
-        if self.marked and numbers[-1] not in (0.0, 1.0):
-            raise ValueError  # whether it is a landmark, nobody said
+        if self.marked:
+            empty = all(math.isnan(number) for number in numbers[:-1])
+            numbers[-1] = self._mark(record.get(self.values[-1]), empty)
         return Reading(
             series,
             tick,
@@ -249,6 +252,13 @@ class Lines:
             tuple(0.0 if math.isnan(number) else number for number in numbers),
             tuple(math.isnan(number) for number in numbers),
         )
+
+    def _mark(self, value: Any, empty: bool) -> float:
+        """1 at landmarks; in doubt it is one, and without a reading it is none."""
+        if empty and value in (None, ""):
+            return 0.0
+        word = str(value).strip().lower()
+        return float(YES[word]) if word in YES else float(float(word) != 0)
 
     def _number(self, column: int, value: Any) -> float:
         """NaN stands for missing; an infinite value is as large as can be, to be clipped."""

@@ -7,7 +7,6 @@ be promised.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,17 +22,32 @@ from tempriv.clock import DAY, SECOND, Clock
 from tempriv.columns import from_numpy, to_numpy
 from tempriv.csv_cells import csv_line, csv_rows
 from tempriv.errors import DataRefusal, UsageRefusal, require
-from tempriv.files import private_file, sync_directory, write_durably
+from tempriv.files import is_dead, private_file, sync_directory
 from tempriv.landmarks import Chosen, Flags
+from tempriv.notes import Note, notes_of, write_notes
 from tempriv.series import ONLY_SERIES
 from tempriv.tables import NUMBERS, ROW_NUMBER, Table, header, is_csv, open_table, quoted
 
-BESIDE = ".landmarks.json"
 COLUMN = "landmark"
+ASIDE = ".marking.partial"
 
 Integers = npt.NDArray[np.int64]
-Hide = Callable[[Flags, str], Flags]
-"""Marks to go on with in place of the landmarks of a series."""
+
+
+@dataclass(frozen=True)
+class Hiding:
+    """Marks to go on with in place of the landmarks of a series, and what is true of them.
+
+    Where marks are drawn, ``recall`` is the chance that a landmark has one.
+    """
+
+    marks: Callable[[Flags, str], Flags]
+    sentence: str
+    recall: float | None = None
+
+
+def _said(hiding: Hiding | None) -> str:
+    return "" if hiding is None else hiding.sentence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +115,7 @@ def mark_table(
     time: str | None = None,
     series: str | None = None,
     name: str = COLUMN,
-    hide: Hide | None = None,
-    hidden_how: str = "",
+    hiding: Hiding | None = None,
     force: bool = False,
 ) -> Marked:
     """Write the copy, for its owner's eyes only; it appears whole or not at all.
@@ -116,6 +129,11 @@ def mark_table(
         time is not None or (rule.times is None and rule.stays is None),
         "--times and --stays need --time, the column of times",
     )
+    before = notes_of(source)
+    # marks that are read off a column of marks are as they were made
+    inherited = before[rule.column].looked_at if rule.column in before else ()
+    looked = (*rule.looks_at, *inherited)
+    remove_stale(output)
     texts = [one for one in (series, rule.of if rule.among is not None else None) if one]
     with open_table(source, texts) as table:
         rows, ids, ticks, columns, clock = _read(table, rule, time, series)
@@ -141,9 +159,10 @@ def mark_table(
         chosen = _chosen(rule, [c[own] for c in columns], ticks[own], clock, chosen_times, whose)
         how = chosen.how
         found += chosen.count
-        hidden = chosen.marks if hide is None else hide(chosen.marks, whose)
+        hidden = chosen.marks if hiding is None else hiding.marks(chosen.marks, whose)
         most = max(most, int(np.count_nonzero(hidden)))
         marks[rows[own]] = hidden
+    note = Note(how, looked, None if hiding is None else hiding.recall, _said(hiding))
     done = Marked(
         rows=len(rows),
         series=len(starts),
@@ -151,30 +170,10 @@ def mark_table(
         marks=int(np.count_nonzero(marks)),
         most=most,
         how=how,
-        looked_at=rule.looks_at,
+        looked_at=looked,
     )
-    _write(source, output, name, marks)
-    about = {"column": name, "how": how, "looked_at": list(rule.looks_at), "hidden": hidden_how}
-    write_durably(beside(output), (json.dumps(about, indent=2) + "\n").encode())
+    _write(source, output, name, marks, {**before, name: note})
     return done
-
-
-def beside(path: Path) -> Path:
-    return path.with_name(path.name + BESIDE)
-
-
-def looked_at(source: Path, column: str) -> tuple[str, ...]:
-    """The columns of values that decided on the landmarks of a table, as far as it is written."""
-    try:
-        about = json.loads(beside(source).read_bytes())
-        return tuple(about["looked_at"]) if about["column"] == column else ()
-    except FileNotFoundError:
-        return ()
-    except (OSError, ValueError, KeyError, TypeError):
-        raise DataRefusal(
-            f"{beside(source)}: cannot be read; it says how the landmarks were chosen. Make the "
-            "marks again with tempriv landmarks"
-        ) from None
 
 
 def _refuse_output(source: Path, output: Path, name: str, force: bool) -> None:
@@ -269,14 +268,22 @@ def _chosen(
     return landmarks.stay_points(north, east, seconds, metres=metres, minutes=minutes)
 
 
-def _write(source: Path, output: Path, name: str, marks: Flags) -> None:
-    """The table as it is, and the marks; aside first."""
-    partial = output.with_name(f".{output.name}.{os.getpid()}.marking.partial")
+def remove_stale(output: Path) -> None:
+    """What killed runs left aside is as private as the table."""
+    for left in output.parent.glob(f".{output.name}.*{ASIDE}"):
+        if is_dead(left.name.removesuffix(ASIDE).rpartition(".")[2]):
+            left.unlink(missing_ok=True)
+
+
+def _write(source: Path, output: Path, name: str, marks: Flags, notes: dict[str, Note]) -> None:
+    """The table as it is, and the marks; aside first, and the note about them before them."""
+    partial = output.with_name(f".{output.name}.{os.getpid()}{ASIDE}")
     try:
         if is_csv(source):
             _write_csv(source, partial, name, marks)
         else:
             _write_parquet(source, partial, name, marks)
+        write_notes(output, notes, partial)
         partial.replace(output)
         sync_directory(output.parent)
     finally:

@@ -26,6 +26,7 @@ from tempriv import guarantees, spec
 from tempriv.columns import kind_named, to_array
 from tempriv.csv_cells import csv_line, csv_rows, in_csv
 from tempriv.errors import DataRefusal, Refusal, UsageRefusal, require
+from tempriv.files import checksum as checksum
 from tempriv.files import follow_umask, is_dead, private_file, sync_directory, write_durably
 from tempriv.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.version import VERSION
@@ -180,6 +181,13 @@ def not_protected(about: dict[str, Any]) -> list[str]:
     scheme = about["mechanism"][spec.KIND]
     if scheme == "UniformLandmarks" and about["mechanism"].get("count") is not None:
         scheme = "CountBoundLandmarks"  # it is one
+    hidden = about["mechanism"].get("count_epsilon")
+    if hidden is not None:
+        told = (
+            f"how many landmarks a series has, but for one more or less: epsilon = {hidden:g}, "
+            f"delta at most {about['mechanism']['miss']:g}, which no ledger counts"
+        )
+        return [told, *NOT_PROTECTED]
     if scheme in TOLD_OF_LANDMARKS:
         return [TOLD_OF_LANDMARKS[scheme], *NOT_PROTECTED]
     if about["mechanism"][spec.KIND] == "SamplingPeriod":
@@ -268,11 +276,6 @@ class _Hashed:
 
     def close(self) -> None:
         self.closed = True
-
-
-def checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
 
 
 class Writing:
@@ -391,9 +394,7 @@ def read(path: str | Path) -> Release:
 
 def value_spec(about: dict[str, Any]) -> dict[str, Any]:
     """The part of the spec that says what is done to a single value."""
-    made: dict[str, Any] = about["mechanism"]
-    over: dict[str, Any] = made.get("over", made)
-    return over
+    return cast(dict[str, Any], about["mechanism"].get("over", about["mechanism"]))
 
 
 def value_kinds(about: dict[str, Any]) -> dict[str, pa.DataType]:

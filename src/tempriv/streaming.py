@@ -237,7 +237,9 @@ class LineStream:
         return False
 
     def _is_landmark(self, reading: Reading) -> int:
-        return int(self.lines.marked and reading.values[-1] != 0)
+        """A row without a reading is none."""
+        there = self.lines.marked and not all(reading.missing[:-1])
+        return int(there and reading.values[-1] != 0)
 
     def _is_past(self, reading: Reading, landmarks: int) -> bool:
         """Whether it is a landmark too many: each has its part of epsilon, and no part is left."""

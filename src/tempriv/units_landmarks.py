@@ -79,8 +79,8 @@ class Landmarks:
 
     @property
     def sentence(self) -> str:
-        what = "all landmarks of a series (the moments that its owner named) and any one other "
-        return _near(what + "reading, together", self.metres)
+        what = "all landmarks of a series (moments that its owner named, not by looking at these "
+        return _near(what + "values) and any one other reading, together", self.metres)
 
     def _is_landmark(self, step: int, row: Any) -> bool:
         return bool(row[-1]) if self.steps is None else step in self.steps

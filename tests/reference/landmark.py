@@ -9,7 +9,6 @@ parameter of the law that they were drawn from.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -73,13 +72,12 @@ def split(marks: Sequence[bool], bound: int | None = None, length: int | None = 
 
 
 def margin(epsilon: float, miss: float) -> int:
-    """The least s for which two-sided geometric noise Z has Pr[Z < -s] <= miss, by adding up."""
+    """The least s for which |L| + Z + s is |L| or below with probability at most miss."""
     ratio = math.exp(-epsilon)
-    at_zero = (1 - ratio) / (1 + ratio)
-    for s in itertools.count():
-        if at_zero * sum(ratio**k for k in range(s + 1, s + 20_000)) <= miss:
-            return s
-    raise AssertionError
+    s = 0
+    while ratio**s / (1 + ratio) > miss:
+        s += 1
+    return s
 
 
 def bound_of(marks: Sequence[bool], drawn: int, epsilon: float, miss: float) -> int:

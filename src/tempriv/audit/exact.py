@@ -34,6 +34,7 @@ Distribution = dict[Hashable, float]
 TAIL = 1e-12
 """The mass of each law that may be left out of the enumeration."""
 
+REFUSED = "refused"
 ROUNDING = 1e-12
 LOST = 1e-15  # of a mass of 1, when probabilities are added up
 ORDERS = (1.01, 1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32)
@@ -425,11 +426,11 @@ def audit(
         examples = [tuple(range(length))]
 
     @functools.cache
-    def law(example: Example) -> Distribution | None:
+    def law(example: Example) -> Distribution:
         try:
             return distribution(mechanism, example, tail, unit)
-        except DataRefusal:  # of which nothing comes out
-            return None
+        except DataRefusal:
+            return {REFUSED: 1.0}  # which shows
 
     concentrated = isinstance(promise.loss, Concentrated)
     claimed = promise.loss.rho if isinstance(promise.loss, Concentrated) else promise.loss.epsilon
@@ -439,7 +440,7 @@ def audit(
     for example in examples:
         for other in unit.neighbours(example, alphabet):
             one_law, other_law = law(example), law(other)
-            if one_law is None or other_law is None:
+            if REFUSED in one_law and REFUSED in other_law:
                 continue
             pairs += 1
             if isinstance(unit, SlotOrigin):

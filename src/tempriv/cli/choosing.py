@@ -354,6 +354,10 @@ class Choice:
         settings = self._settings(recipe, counted)
         unit = self._unit(recipe, max_series) if counted is None else counted.unit
         make = recipes.maker(recipe, settings, unit, self.rho is not None, self.delta)
+        require(
+            target_error is None or "count" not in recipe.takes or self.count is not None,
+            "--target-error: needs --count, the most landmarks of a series: errors grow with them",
+        )
         budget = recipes.require_budget(
             self.mechanism, recipe, self.epsilon, self.rho, self.delta, target_error
         )

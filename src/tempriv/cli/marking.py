@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tempriv.cli import app
+from tempriv.cli import app, options
 from tempriv.cli.choosing import Choice
-from tempriv.cli.options import Json, KeySeed
+from tempriv.cli.options import Json, KeySeed, NotPrivate
 from tempriv.cli.words import names, pair
 from tempriv.errors import require
 
@@ -81,6 +82,7 @@ def choose(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace OUTPUT if it exists.")] = False,
     key_seed: KeySeed = None,
+    not_private: NotPrivate = False,
     as_json: Json = False,
 ) -> None:
     """Choose the moments that matter: a private copy of a table with one more column."""
@@ -96,7 +98,16 @@ def choose(
         stays=None if stays is None else pair("--stays", stays),
         places=None if latitude is None or longitude is None else (latitude, longitude),
     )
-    hiding = _hiding(dummies, dummy_epsilon, recall)
+    require(
+        (latitude is None) == (longitude is None),
+        "--latitude and --longitude: give both, for --stays",
+    )
+    require(
+        key_seed is None or dummies is not None, "--key-seed: goes with --dummies, which draw marks"
+    )
+    options.refuse_seed(key_seed, not_private)
+    drawing = _drawing(dummies, dummy_epsilon, recall)
+    hiding = None if drawing is None else _hiding(drawing, key_seed)
     done = mark_table(
         source,
         output,
@@ -104,8 +115,7 @@ def choose(
         time=time,
         series=series,
         name=mark,
-        hide=None if hiding is None else _keyed(hiding, key_seed),
-        hidden_how="" if hiding is None else hiding.guarantee.sentence,
+        hiding=hiding,
         force=force,
     )
     if as_json:
@@ -115,7 +125,7 @@ def choose(
     print(f"Marked {output}, column {mark}; keep it as private as {source}")
     print(f"  landmarks {done.landmarks:,} of {done.rows:,} readings ({share:.3g} %): {done.how}")
     if hiding is not None:
-        print(f"  marks     {done.marks:,} with dummies; {_hidden(hiding)}")
+        print(f"  marks     {done.marks:,} with dummies; {hiding.sentence}")
     print(f"  series    {done.series:,}, with up to {done.most:,} marks each")
     if done.looked_at:
         print(
@@ -125,7 +135,7 @@ def choose(
         )
 
 
-def _hiding(dummies: str | None, epsilon: float | None, recall: float | None) -> Any:
+def _drawing(dummies: str | None, epsilon: float | None, recall: float | None) -> Any:
     from tempriv.dummies import DummyLandmarks, RandomizedMarks
 
     for name, given in (("--dummy-epsilon", epsilon), ("--recall", recall)):
@@ -147,32 +157,51 @@ def _hiding(dummies: str | None, epsilon: float | None, recall: float | None) ->
     return DummyLandmarks(epsilon=epsilon, options=dummies, distance=distance)
 
 
-def _hidden(hiding: Any) -> str:
-    """What the marks tell of which moments are landmarks."""
+def _hiding(drawing: Any, seed: int | None) -> Any:
+    """What the marks are drawn with, and what they tell of which moments are landmarks."""
+    from tempriv.dummies import RandomizedMarks
     from tempriv.guarantees import Guarantee
-
-    promise = hiding.guarantee
-    if not isinstance(promise, Guarantee):
-        return f"which of them are landmarks is not hidden: {promise.reason}"
-    missed = 100 * (1 - hiding.recall)
-    return (
-        f"whether any one moment is a landmark: {promise.loss}; about {missed:.3g} % of landmarks "
-        "have no mark and are protected like other moments only"
-    )
-
-
-def _keyed(hiding: Any, seed: int | None) -> Any:
+    from tempriv.marking import Hiding
     from tempriv.randomness import Key
 
     key = Key.generate() if seed is None else Key.from_seed(seed)
-    return lambda marks, whose: hiding.select(marks, key, whose).marks
+    promise = drawing.promise(key)
+    recall = drawing.recall if isinstance(drawing, RandomizedMarks) else None
+    said = ""
+    if isinstance(promise, Guarantee):
+        said = f"whether any one moment is a landmark: {promise.loss}"
+    else:
+        said = f"which of them are landmarks is not hidden: {promise.reason}"
+    if recall is not None:
+        said += (
+            f"; about {100 * (1 - recall):.3g} % of landmarks have no mark and are protected like "
+            "other moments only"
+        )
+    return Hiding(lambda marks, whose: drawing.select(marks, key, whose).marks, said, recall)
 
 
 def admit_looking(choice: Choice, source: Path) -> None:
     """Where it is written that released values decided on the landmarks, the promise is gone."""
     if choice.landmarks is None:
         return
-    from tempriv.marking import looked_at
+    from tempriv.notes import notes_of
 
-    if set(looked_at(source, choice.landmarks)) & set(choice.value):
+    note = notes_of(source).get(choice.landmarks)
+    if note is not None and set(note.looked_at) & set(choice.value):
         choice.landmarks_from_values = True
+
+
+def remind_of_looking(choice: Choice, source: Path | None = None) -> None:
+    """Where nothing is written down about the landmarks, the promise rests on their owner."""
+    if choice.landmarks is None or choice.mechanism == "count-bound-landmarks":
+        return
+    from tempriv.notes import notes_of
+
+    known = {} if source is None else notes_of(source)
+    if choice.landmarks not in known and not choice.landmarks_from_values:
+        values = " and ".join(choice.value)
+        print(
+            f"tempriv: how {choice.landmarks} was chosen is written nowhere; the promise holds if "
+            f"it was not by looking at {values}",
+            file=sys.stderr,
+        )

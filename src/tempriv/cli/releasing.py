@@ -19,7 +19,7 @@ from tempriv.cli.handing_out import (
     TargetError,
 )
 from tempriv.cli.leaking import correlation_of
-from tempriv.cli.marking import admit_looking
+from tempriv.cli.marking import admit_looking, remind_of_looking
 from tempriv.cli.options import Dataset, Json, KeySeed, LedgerOption, NoLedger, NotPrivate
 from tempriv.errors import require
 
@@ -155,3 +155,5 @@ def release(
         {**settings, "pseudonyms": pseudonyms},
         lambda key, watch: Passage(table, chosen, key, pseudonyms, watch),
     )
+    if not as_json:
+        remind_of_looking(choice, source)

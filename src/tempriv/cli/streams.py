@@ -13,6 +13,7 @@ import typer
 
 from tempriv.cli import app, options
 from tempriv.cli.choosing import Choice, with_choice
+from tempriv.cli.marking import remind_of_looking
 from tempriv.cli.options import Dataset, KeySeed, LedgerOption, NoLedger, NotPrivate
 from tempriv.errors import require
 
@@ -69,6 +70,7 @@ def stream(
     require(state is None or state.parent.is_dir(), f"{state}: no such directory")
     chosen = choice.make()
     options.refuse_unprotected(chosen, key_seed, not_private)
+    remind_of_looking(choice)
     name = dataset or ("standard input" if state is None else state.name)
     lines = Lines(
         cast(Any, form),

@@ -41,7 +41,7 @@ def _is_number(word: str) -> bool:
 
 
 def pair(name: str, text: str) -> tuple[float, float]:
-    parts = text.split(",")
+    parts = text.replace(",", " ").split()
     require(
         len(parts) == 2 and all(_is_number(part) for part in parts),
         f"{name} {text}: must be two numbers, such as {name} 0 5",

@@ -28,6 +28,7 @@ from tempriv.mechanisms.landmark_budgets import (
 from tempriv.mechanisms.landmark_traits import (
     SOURCE,
     complete,
+    could_remember,
     counts_first,
     epsilon_of,
     form_of,
@@ -36,6 +37,7 @@ from tempriv.mechanisms.landmark_traits import (
     is_causal,
     landmarks_of,
     marks_of,
+    require_room,
     slots_of,
     unit_of,
     whole_number,
@@ -74,6 +76,8 @@ class UniformLandmarks:
         require_drawable(self.over, WHOLE // ((self.count or 0) + 1))
 
     form = property(form_of)
+    require_room = require_room
+    could_remember = could_remember
     epsilon = property(epsilon_of)
     slots = property(slots_of)
     unit = property(unit_of)
@@ -143,6 +147,8 @@ class SkipLandmarks:
         require_drawable(self.over, WHOLE)
 
     form = property(form_of)
+    require_room = require_room
+    could_remember = could_remember
     epsilon = property(epsilon_of)
     slots = property(slots_of)
     unit = property(unit_of)
@@ -214,6 +220,8 @@ class SplitLandmarks:
         require_drawable(self.over, min(self._stated))
 
     form = property(form_of)
+    require_room = require_room
+    could_remember = could_remember
     epsilon = property(epsilon_of)
     slots = property(slots_of)
     unit = property(unit_of)

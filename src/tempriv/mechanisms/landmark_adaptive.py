@@ -18,6 +18,7 @@ from tempriv.mechanisms.landmark_budgets import (
 from tempriv.mechanisms.landmark_traits import (
     SOURCE,
     complete,
+    could_remember,
     counts_first,
     epsilon_of,
     form_of,
@@ -26,6 +27,7 @@ from tempriv.mechanisms.landmark_traits import (
     is_causal,
     landmarks_of,
     marks_of,
+    require_room,
     slots_of,
     unit_of,
 )
@@ -81,6 +83,8 @@ class AdaptiveLandmarks:
         require_drawable(self.over, WHOLE // ((self.count or 0) + 1))
 
     form = property(form_of)
+    require_room = require_room
+    could_remember = could_remember
     epsilon = property(epsilon_of)
     slots = property(slots_of)
     unit = property(unit_of)

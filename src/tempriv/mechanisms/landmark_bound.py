@@ -21,6 +21,7 @@ from tempriv.mechanisms.landmark_budgets import (
 from tempriv.mechanisms.landmark_traits import (
     SOURCE,
     complete,
+    could_remember,
     counts_first,
     epsilon_of,
     form_of,
@@ -29,6 +30,7 @@ from tempriv.mechanisms.landmark_traits import (
     landmarks_of,
     marks_of,
     metres_of,
+    require_room,
     slots_of,
     unit_of,
 )
@@ -48,8 +50,8 @@ class CountBoundLandmarks:
 
     Guarantees:
         - with ``count``: pure epsilon for any count + 1 readings of a series together, wherever
-          they are, so that it does not matter how landmarks were chosen; marks are only counted,
-          and what comes out does not depend on them;
+          they are, so that it does not matter how landmarks were chosen. Marks are not looked at:
+          if there are more of them, not all are covered together;
         - with ``count_epsilon``: pure epsilon for all landmarks and any one other reading, if they
           were not chosen by looking at the values; and for how many there are, one more or less,
           what ``count_loss`` says.
@@ -91,6 +93,8 @@ class CountBoundLandmarks:
         require_drawable(self.over, WHOLE // (self._least_bound + 1))
 
     form = property(form_of)
+    require_room = require_room
+    could_remember = could_remember
     epsilon = property(epsilon_of)
     slots = property(slots_of)
     takes_whole = property(counts_first)
@@ -99,10 +103,13 @@ class CountBoundLandmarks:
 
     @property
     def margin(self) -> int:
-        """How much is added to the number of landmarks beside noise."""
+        """How much is added to the number of landmarks beside noise: ``miss`` bounds the delta."""
         if self.count_epsilon is None:
             return 0
-        return landmark_counts.margin(self.count_epsilon, self.miss)
+        least = landmark_counts.margin(self.count_epsilon, self.miss)
+        while landmark_counts.delta(self.count_epsilon, least) > self.miss:
+            least += 1
+        return least
 
     @property
     def _least_bound(self) -> int:
@@ -149,15 +156,11 @@ class CountBoundLandmarks:
         return f"{self.over.error_name} in a series without landmarks; with each it grows"
 
     def perturb(self, readings: Integers, draw: Draw, track: Track) -> Integers:
-        marks = marks_of(track, readings)
         if self.count is not None:
-            if not self.chosen_from_values:
-                landmarks_of(track, marks, self.count)
-            else:
-                # it protects any count + 1 readings, so more marks than that break no promise
-                marks = np.zeros_like(marks)
-            units = np.full(len(marks), WHOLE // (self.count + 1), dtype=np.int64)
-            return spend(self.over, readings, units, marks, draw, track)
+            # any count + 1 readings are protected: marks, which may tell of values, are not read
+            units = np.full(len(readings), WHOLE // (self.count + 1), dtype=np.int64)
+            return spend(self.over, readings, units, np.zeros_like(units), draw, track)
+        marks = marks_of(track, readings)
         counts, _ = landmarks_of(track, marks, None)
         bounds = self._drawn_bounds(counts, draw, track)
         units = (WHOLE // (bounds + 1))[track.which]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tempriv import noise
-from tempriv.errors import require
+from tempriv.errors import DataRefusal, require
 from tempriv.guarantees import Pure
 from tempriv.kernels import Scalable, suited
 from tempriv.kernels_landmark import (
@@ -54,7 +54,7 @@ def most_landmarks(mechanism: Any) -> int | None:
     if not isinstance(mechanism.form, Marked):
         return None
     # any so many readings are protected there, whichever are called landmarks
-    free = mechanism.chosen_from_values and isinstance(mechanism.unit, Readings)
+    free = isinstance(mechanism.unit, Readings)
     count: int | None = getattr(mechanism, "count", None)
     return None if free else count
 
@@ -86,6 +86,17 @@ def require_drawable(over: Over, units: int) -> None:
         units >= 1 and most <= LARGEST_SCALE,
         f"a part of epsilon / {WHOLE / max(units, 1):.3g} for a reading: too little for this fine "
         "a grid; give a greater epsilon, a coarser grid, or fewer landmarks",
+    )
+
+
+def _require_enough(over: Over, units: Integers) -> None:
+    """The same once landmarks have been counted; how many there are is not told."""
+    least = int(units[units > 0].min(initial=WHOLE))
+    require(
+        max(_tops(over)) / least <= LARGEST_SCALE,
+        "a series has too many landmarks for this fine a grid: what is left for each reading is "
+        "too little to draw noise for; choose a coarser grid, or a greater epsilon",
+        DataRefusal,
     )
 
 
@@ -182,6 +193,7 @@ def spend(
     rows, values = len(readings), np.ascontiguousarray(readings[:, :-1])
     missing = over.form.missing_after(track.missing[:, :-1])
     units = np.where(missing.all(axis=1), 0, units)  # nothing goes into a row without a reading
+    _require_enough(over, units)
     outputs = np.zeros_like(values)
     if isinstance(over, Laplace):
         sources, words = _scaled(draw, rows, values.shape[1])
@@ -205,6 +217,7 @@ def sample_or_repeat(
 ) -> Integers:  # fmt: skip
     """AdaptiveLandmarks: noise is drawn as far as a series' part is known, then a bit further."""
     over, rows = scheme.over, len(readings)
+    _require_enough(over, WHOLE // (counts + others))
     values = np.ascontiguousarray(readings[:, :-1])
     missing = over.form.missing_after(track.missing[:, :-1])
     outputs, units = np.zeros_like(values), np.zeros(rows, dtype=np.int64)

@@ -8,11 +8,12 @@ import numpy as np
 
 from tempriv.errors import DataRefusal, require
 from tempriv.guarantees import Guarantee, NoGuarantee
-from tempriv.kernels_landmark import CAME, SLOTS
-from tempriv.mechanisms.forms import Integers
+from tempriv.kernels_landmark import CAME, CERTAIN, SLOTS
+from tempriv.mechanisms.forms import LARGEST, Integers
 from tempriv.mechanisms.forms_marked import Marked
-from tempriv.mechanisms.landmark_budgets import WHOLE, require_over
+from tempriv.mechanisms.landmark_budgets import WHOLE, most_landmarks, require_over
 from tempriv.mechanisms.protocol import Track
+from tempriv.series import Block
 from tempriv.units import Landmarks, Near, Unit
 
 SOURCE = "Katsomallos, Tzompanaki and Kotzinos 2022"
@@ -95,6 +96,30 @@ def landmarks_of(track: Track, marks: Integers, count: int | None) -> tuple[Inte
     )
     so_far = sums[1:] - np.repeat(sums[ends - track.counts], track.counts)
     return counts, np.asarray((counts - before)[which] - so_far)
+
+
+def require_room(scheme: Any, block: Block, memory: Integers) -> None:
+    """Refuse more landmarks than there are parts for, before anything of a block is used."""
+    marks = (block.values[:, -1] != 0) & ~block.missing[:, :-1].all(axis=1)
+    track = Track(block.counts, block.starts, block.missing, memory)
+    if most_landmarks(scheme) is not None:
+        landmarks_of(track, marks.astype(np.int64), scheme.count)
+
+
+def could_remember(scheme: Any, memory: Integers, step: int) -> bool:
+    """Whether a series can be remembered so; a tampered state must not loosen the promise."""
+    columns = scheme.over.form.columns
+    begun, came, landmarks, others, reserved, rate = memory[columns:].tolist()
+    most = most_landmarks(scheme)
+    return (
+        begun in (0, 1)
+        and 0 <= came <= (step if most is None else min(step, most))
+        and min(landmarks, others, reserved) >= 0
+        and landmarks + others <= WHOLE
+        and reserved <= WHOLE
+        and 0 <= rate <= CERTAIN
+        and bool((np.abs(memory[:columns]) < LARGEST).all())
+    )
 
 
 def marks_of(track: Track, readings: Integers) -> Integers:

@@ -29,7 +29,8 @@ from tempriv.mechanisms.forms import Integers, Rows
 from tempriv.mechanisms.forms_marked import Marked, told
 from tempriv.mechanisms.moving import kept
 from tempriv.mechanisms.protocol import Mechanism, errors_of, perturb_block, promise
-from tempriv.owners import LANDMARK, SPENT
+from tempriv.notes import Note, notes_of
+from tempriv.owners import LANDMARK, RELEASE, SPENT
 from tempriv.randomness import Key, Run, SeriesKey
 from tempriv.reading import Facts, Reading
 from tempriv.releases import (
@@ -82,6 +83,11 @@ class Passage:
         )
         # marks of landmarks go in and do not come out
         marked = isinstance(mechanism.form, Marked)
+        self.note = None
+        if marked and isinstance(series.source, Path):
+            self.note = notes_of(series.source).get(series.values[-1])
+            if self.note is not None and set(self.note.looked_at) & set(series.values[:-1]):
+                mechanism = replace(mechanism, chosen_from_values=True)  # type: ignore[type-var]
         self.values = series.values[:-1] if marked else series.values
         self.kept_key = key is not None
         key = key or Key.generate()
@@ -194,6 +200,7 @@ class Passage:
         marks = private.values[:, -1].astype(np.int64) * ~private.missing[:, -1]
         columns += [(LANDMARK, from_numpy(marks, pa.int64()))]
         columns += [(SPENT, from_numpy(np.asarray(released.spent), pa.float64()))]
+        columns += [(RELEASE, pa.array([self.key.release_id] * len(marks), pa.string()))]
         return pa.RecordBatch.from_arrays([c for _, c in columns], names=[n for n, _ in columns])
 
     def _rows(self, block: Block) -> pa.RecordBatch:
@@ -284,7 +291,7 @@ class Passage:
             "times": _times(self.series, facts),
             "treatment": list(counted.how)
             if counted is not None
-            else _treatment(self.series, facts, mechanism.form.bounds is not None),
+            else _treatment(self.series, facts, mechanism.form.bounds is not None, self.note),
             "ledger": None,
             **({} if counted is None else {"counted": spec.encode(counted.unit)}),
         }
@@ -302,7 +309,7 @@ def _times(series: Series, facts: Facts) -> dict[str, Any]:
     }
 
 
-def _treatment(series: Series, facts: Facts, bounded: bool) -> list[str]:
+def _treatment(series: Series, facts: Facts, bounded: bool, note: Note | None) -> list[str]:
     """What was done to the table first, by the owner's choice; nothing of it depends on values."""
     said = []
     if series.time is not None and series.grid == "index":
@@ -313,6 +320,11 @@ def _treatment(series: Series, facts: Facts, bounded: bool) -> list[str]:
         said.append("of several readings at one time the first was kept")
     if series.clip and bounded:
         said.append("readings outside the bounds, if any, were moved to the nearest bound")
+    if note is not None and note.recall is not None:
+        said.append(
+            "the landmarks that are protected are marked moments, drawn at random: about "
+            f"{100 * (1 - note.recall):.3g} % of those that the owner named are not among them"
+        )
     return said
 
 

@@ -127,6 +127,9 @@ class Stream:
             DataRefusal,
         )
         readings = on_grid(self.mechanism, block)
+        if isinstance(self.mechanism.form, Marked) and not self.mechanism.takes_whole:
+            scheme: Any = self.mechanism
+            scheme.require_room(block, self._memory)
         # noted before memory moves and before anything is out: whatever fails, these steps are gone
         self._take(self.step, self.step + len(block))
         if self.mechanism.takes_whole:
@@ -363,7 +366,7 @@ def remembered(mechanism: Mechanism, text: Any, step: int) -> Integers:
     """What a series is remembered by at a step; refused where a kernel could be led astray."""
     memory = unpacked(text, (1, mechanism.slots), np.int64)
     require(
-        not isinstance(mechanism.form, Rows)
+        not isinstance(mechanism.form, (Rows, Marked))
         or step == 0
         or mechanism.could_remember(memory[0], step),  # type: ignore[attr-defined]
         "the stream state is damaged: it remembers what cannot be",

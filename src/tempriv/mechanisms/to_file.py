@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tempriv import spec
+from tempriv.errors import Refusal, require
 from tempriv.ledger import Ledger, Output
 from tempriv.mechanisms.protocol import Mechanism
 from tempriv.mechanisms.run import Passage, check_early
-from tempriv.owners import OwnerFile
+from tempriv.owners import OwnerFile, owner_path, put_in_place
 from tempriv.releases import (
     Writing,
     checksum,
@@ -57,17 +58,18 @@ def release_file(
     remove_stale_partials(output, keep=[] if ledger is None else ledger.partials(output.resolve()))
     check_early(ledger, dataset, passage.guarantee)
     passage.spell(output)
+    refuse_owner(output, force)
     with (
-        OwnerFile(output, passage.key.release_id) as owner,
         Writing(output, passage.key.release_id) as writing,
+        OwnerFile(writing.partial) as owner,
     ):
         passage.owner = owner.add
         for batch in passage.batches():
             writing.add(batch)
             progress(batch.num_rows)
+        owner.close()
         about = writing.close(passage.about())
         refuse_existing(output, force)
-        owner.put_in_place()
         receipt = None
         if ledger is not None and dataset is not None:
             place = Output(
@@ -86,10 +88,20 @@ def release_file(
             )
         writing.kept = owner.kept = True
         about = with_receipt(about, receipt)
+        put_in_place(output, writing.partial)
         writing.publish(about)
         if ledger is not None and receipt is not None:
             ledger.finish(passage.key.release_id)
     return about
+
+
+def refuse_owner(output: Path, force: bool) -> None:
+    require(
+        force or not owner_path(output).exists(),
+        f"{owner_path(output)}: exists already, from another release; choose another name for the "
+        "output, or replace both with --force",
+        Refusal,
+    )
 
 
 def finish_interrupted(
@@ -106,6 +118,7 @@ def finish_interrupted(
         if candidate.exists() and beside.exists() and checksum(candidate) == place.checksum:
             if candidate == partial:
                 refuse_existing(output, force)
+                put_in_place(output, partial)
             about = with_receipt(json.loads(beside.read_bytes()), receipt)
             publish(output, partial, about)
             ledger.finish(receipt.release_id)
