@@ -15,63 +15,82 @@ TOGETHER = 32
 
 
 @njit(cache=True, nogil=True)
+def all_within(values: Array, most: float) -> bool:
+    """Whether no number is larger than that, nor NaN."""
+    within = 0
+    for i in range(values.size):
+        within += abs(values[i]) <= most
+    return bool(within == values.size)
+
+
+@njit(cache=True, nogil=True)
 def lay_out(
     values: Array, times: Array, counts: Array, starts: Array, further: int, window: int,
-    memory: Array, kept_values: Array, pool: Array, pool_times: Array, begins: Array, sizes: Array,
-    ends: Array, owners: Array, sums: Array,
-) -> int:  # fmt: skip
-    """Rows of each series after those it remembers, and the windows of n = window + 2 among them.
+    memory: Array, kept_values: Array, heads: Array, begins: Array, sizes: Array, ends: Array,
+    owners: Array, sums: Array,
+) -> tuple[int, bool]:  # fmt: skip
+    """The windows of n = window + 2 among the rows of each series, after those it remembers.
 
     A window begins on the last but one row of the one before. At the end of a series the rows that
-    fill none are a shorter window. For each: its first row in the pool, its size, the row of the
-    block with which its first point comes out, its series, and the sum of each time over its
-    points; a short one counts the last for those that it lacks.
+    fill none are a shorter window. For each: its first row, its size, the row of the block with
+    which its first point comes out, its series, and the sum of each time over its points; a short
+    one counts the last for those that it lacks.
+
+    Rows stay where they are, but for windows that begin on a row remembered: those are copied to
+    ``heads`` together with the rows that follow, and row i there is called -1 - i.
+
+    Gives how many windows there are, and whether anything is missing.
 
     Memory: n rows of values, n rows of times; what is not in use is zero.
     """
     n = window + 2
     width, clocks = values.shape[1], times.shape[1]
-    at, row, found = 0, 0, 0
+    numbers = values.reshape(-1)
+    at, row, found, gaps = 0, 0, 0, False
     for series in range(counts.size):
         real = counts[series] - further
         start = starts[series]
         filled = start if start < 2 else 2 + (start - 2) % window
-        own, numbers = memory[series], kept_values[series]
-        for i in range(filled):
+        own, kept = memory[series], kept_values[series]
+        total, before = filled + real, row - filled
+        head = min(total, n + window) if filled else 0
+        for i in range(head):
             for j in range(width):
-                pool[at + i, j] = numbers[i * width + j]
-            for j in range(clocks):
-                pool_times[at + i, j] = own[n * width + i * clocks + j]
-        for i in range(real):
-            for j in range(width):
-                pool[at + filled + i, j] = values[row + i, j]
-            for j in range(clocks):
-                pool_times[at + filled + i, j] = times[row + i, j]
-        total = filled + real
+                one = kept[i * width + j] if i < filled else values[before + i, j]
+                heads[at + i, j] = one
+                gaps |= math.isnan(one)
+        gaps |= not all_within(numbers[row * width : (row + real) * width], math.inf)
         first = 0
         while first < total:
             size = min(n, total - first)
             if size < n and (further == 0 or size < 3):
                 break
-            begins[found], sizes[found], owners[found] = at + first, size, series
-            ends[found] = row + first + n - 1 - filled
+            begins[found] = before + first if first >= filled else -1 - at - first
+            sizes[found], owners[found] = size, series
+            ends[found] = before + first + n - 1
             for j in range(clocks):
                 added = np.int64(0)
-                for i in range(1, window + 1):
-                    added += pool_times[at + first + min(i, size - 2), j]
+                for i in range(first + 1, first + window + 1):
+                    k = min(i, first + size - 2)
+                    added += (
+                        own[(n * width + k * clocks) + j] if k < filled else times[before + k, j]
+                    )
                 sums[found, j] = added
             found += 1
             first += window
         for i in range(n):
-            there = first + i < total
+            k = first + i
             for j in range(width):
-                numbers[i * width + j] = pool[at + first + i, j] if there else 0.0
+                one = kept[k * width + j] if k < filled else 0.0
+                kept[i * width + j] = values[before + k, j] if filled <= k < total else one
             for j in range(clocks):
-                kept = pool_times[at + first + i, j] if there else 0
-                own[n * width + i * clocks + j] = kept
-        at += total
+                time = own[n * width + k * clocks + j] if k < filled else 0
+                own[n * width + i * clocks + j] = (
+                    times[before + k, j] if filled <= k < total else time
+                )
+        at += head
         row += counts[series]
-    return found
+    return found, gaps
 
 
 @njit(cache=True, nogil=True)
@@ -112,11 +131,16 @@ def put_times(
     chosen: Array, memory: Array, told: Array, status: Array,
 ) -> None:  # fmt: skip
     """The times chosen for each window, at the rows of its points; kept for those to come."""
+    begin = 0
     for k in range(ends.size):
         last = ends[k] + sizes[k] - 2
-        for row in range(ends[k], min(last, stops[owners[k]])):
-            status[row] = 0
-            for j in range(told.shape[1]):
+        stop = min(last, stops[owners[k]])
+        if k == 0 or owners[k] != owners[k - 1]:
+            begin = ends[k]
+        if k == ends.size - 1 or owners[k] != owners[k + 1]:
+            status[begin:stop] = 0  # windows of a series follow each other without a gap
+        for j in range(told.shape[1]):
+            for row in range(ends[k], stop):
                 told[row, j] = chosen[k, j]
         if last > stops[owners[k]]:
             for j in range(told.shape[1]):
@@ -147,83 +171,103 @@ def bridge(data: Array, one: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _gather(
-    pool: Array, begins: Array, low: int, here: int, column: int, gaps: bool, data: Array
-) -> None:
+    values: Array, heads: Array, begins: Array, low: int, here: int, column: int, gaps: bool,
+    data: Array, absent: Array,
+) -> None:  # fmt: skip
     """The readings of some windows side by side, a row for each place in a window."""
     for b in range(here):
         at = begins[low + b]
-        for i in range(data.shape[0]):
-            data[i, b] = pool[at + i, column]
+        if at < 0:
+            for i in range(data.shape[0]):
+                data[i, b] = heads[i - 1 - at, column]
+        else:
+            for i in range(data.shape[0]):
+                data[i, b] = values[at + i, column]
         if gaps:
+            for i in range(data.shape[0]):
+                absent[i, b] = math.isnan(data[i, b])
             bridge(data, b)
 
 
 @njit(cache=True, nogil=True)
 def _scatter(
-    made: Array, pool: Array, begins: Array, ends: Array, owners: Array, stops: Array, low: int,
-    here: int, column: int, gaps: bool, offset: int, kept_values: Array, points: Array,
+    made: Array, absent: Array, ends: Array, owners: Array, stops: Array, low: int, here: int,
+    column: int, gaps: bool, offset: int, kept_values: Array, points: Array,
 ) -> None:  # fmt: skip
     """Points to their rows; what is past the last row of a series' block is kept for later."""
     for b in range(here):
         row, stop = ends[low + b], stops[owners[low + b]]
         for i in range(made.shape[0]):
-            point = made[i, b]
-            if gaps and math.isnan(pool[begins[low + b] + i + 1, column]):
-                point = math.nan
+            point = math.nan if gaps and absent[i + 1, b] else made[i, b]
             if row + i < stop:
                 points[row + i, column] = point
             else:
-                kept_values[owners[low + b], offset + i * pool.shape[1] + column] = point
+                kept_values[owners[low + b], offset + i * points.shape[1] + column] = point
 
 
-# In the two kernels below numbers that belong together lie TOGETHER apart in one array, so that
-# loops over b need no proof that arrays do not overlap: the compiler makes them vector loops.
+# In the two kernels below numbers that belong together lie TOGETHER apart in one flat array, and
+# loops over b begin at a slice of it: so the compiler sees that no index is negative and that no
+# numbers overlap, and makes them vector loops. Several terms at a time, for a term alone costs more
+# to fetch and to put back than to work out.
 
 
 @njit(cache=True, nogil=True)
 def draw_cosines(
-    pool: Array, begins: Array, ends: Array, owners: Array, stops: Array, firsts: Array,
-    ratios: Array, shares: Array, angle: float, gaps: bool, offset: int, kept_values: Array,
-    points: Array,
+    values: Array, heads: Array, begins: Array, ends: Array, owners: Array, stops: Array,
+    firsts: Array, ratios: Array, shares: Array, angle: float, gaps: bool, offset: int,
+    kept_values: Array, points: Array,
 ) -> None:  # fmt: skip
     """Points of curves through windows of one size: sum_k a_k cos(k angle t).
 
     The coefficients a are ``shares`` times the window's readings; t runs from ``firsts`` +
     ``ratios`` in steps of ``ratios``, and is 0.5 at the first reading. Cosines of readings that
     mirror each other differ in their sign at most, so half of the shares do; sums of cosines by
-    Clenshaw 1955, two terms at a time.
+    Clenshaw 1955, four terms at a time.
     """
     terms, n = shares.shape
     half, many = (n + 1) // 2, TOGETHER
-    data, a, made = np.zeros((n, many)), np.zeros((terms, many)), np.zeros((n - 2, many))
-    folded = np.zeros((2 * half, many))  # sums, then differences
-    z = np.zeros(3 * many)  # the cosine here, the one before, and twice that of a step
+    data, made = np.zeros((n, many)), np.zeros((n - 2, many))
+    absent = np.zeros((n, many), dtype=np.bool_)
+    readings, found = data.reshape(-1), made.reshape(-1)
+    folded, a = np.zeros(2 * half * many), np.zeros(terms * many)  # sums, then differences
+    begin = np.zeros(3 * many)  # the cosine at first, the one before, and twice that of a step
+    z = np.zeros(3 * many)
     y = np.zeros(2 * many)
+    first, cosine = math.nan, math.nan
     for low in range(0, begins.size, many):
         here = min(many, begins.size - low)
-        for column in range(pool.shape[1]):
-            _gather(pool, begins, low, here, column, gaps, data)
+        for b in range(here):
+            if firsts[low + b] != first:
+                first = firsts[low + b]
+                cosine = math.cos(angle * first)
+            begin[b] = cosine
+            begin[many + b] = math.cos(angle * (first - ratios[low + b]))
+            begin[2 * many + b] = 2.0 * math.cos(angle * ratios[low + b])
+        for column in range(values.shape[1]):
+            _gather(values, heads, begins, low, here, column, gaps, data, absent)
             for i in range(half):
-                one, other, total, gap = data[i], data[n - 1 - i], folded[i], folded[half + i]
+                one, other = readings[i * many :], readings[(n - 1 - i) * many :]
+                total, gap = folded[i * many :], folded[(half + i) * many :]
                 middle = 0.5 if 2 * i == n - 1 else 1.0
                 for b in range(many):
                     total[b] = middle * (one[b] + other[b])
                     gap[b] = one[b] - other[b]
             for k in range(terms):
-                sums, start = a[k], half * (k & 1)
-                x, first = shares[k, 0], folded[start]
+                sums, start = a[k * many :], half * (k & 1)
+                x, some = shares[k, 0], folded[start * many :]
                 for b in range(many):
-                    sums[b] = x * first[b]
-                for i in range(1, half):
-                    x, readings = shares[k, i], folded[start + i]
+                    sums[b] = x * some[b]
+                for i in range(1, half - 1, 2):
+                    x, x2, some = shares[k, i], shares[k, i + 1], folded[(start + i) * many :]
                     for b in range(many):
-                        sums[b] += x * readings[b]
-            for b in range(here):
-                z[b] = math.cos(angle * firsts[low + b])
-                z[many + b] = math.cos(angle * (firsts[low + b] - ratios[low + b]))
-                z[2 * many + b] = 2.0 * math.cos(angle * ratios[low + b])
+                        sums[b] = sums[b] + x * some[b] + x2 * some[many + b]
+                if half % 2 == 0:
+                    x, some = shares[k, half - 1], folded[(start + half - 1) * many :]
+                    for b in range(many):
+                        sums[b] += x * some[b]
+            z[:] = begin
             for i in range(n - 2):
-                last, out = a[terms - 1], made[i]
+                last, out = a[(terms - 1) * many :], found[i * many :]
                 for b in range(many):
                     x = z[b]
                     z[b] = z[2 * many + b] * x - z[many + b]
@@ -231,38 +275,39 @@ def draw_cosines(
                     y[b] = last[b]
                     y[many + b] = 0.0
                 k = terms - 2
-                if terms > 2 and terms % 2 == 1:
-                    sums = a[k]
+                while k > 0 and k % 4:
+                    some = a[k * many :]
                     for b in range(many):
                         x = y[b]
-                        y[b] = sums[b] + 2.0 * z[b] * x
+                        y[b] = some[b] + 2.0 * z[b] * x - y[many + b]
                         y[many + b] = x
                     k -= 1
-                while k > 1:
-                    sums, further = a[k], a[k - 1]
+                while k > 0:
+                    some = a[(k - 3) * many :]
                     for b in range(many):
                         x, twice = y[b], 2.0 * z[b]
-                        above = sums[b] + twice * x - y[many + b]
-                        y[b] = further[b] + twice * above - x
+                        above = some[3 * many + b] + twice * x - y[many + b]
+                        x = some[2 * many + b] + twice * above - x
+                        above = some[many + b] + twice * x - above
+                        y[b] = some[b] + twice * above - x
                         y[many + b] = above
-                    k -= 2
+                    k -= 4
                 if terms == 1:
-                    out[:] = last
+                    out[:many] = last
                 else:
-                    sums = a[0]
                     for b in range(many):
-                        out[b] = sums[b] + z[b] * y[b] - y[many + b]
+                        out[b] = a[b] + z[b] * y[b] - y[many + b]
             _scatter(
-                made, pool, begins, ends, owners, stops, low, here, column, gaps, offset,
-                kept_values, points,
+                made, absent, ends, owners, stops, low, here, column, gaps, offset, kept_values,
+                points,
             )  # fmt: skip
 
 
 @njit(cache=True, nogil=True)
 def draw_waves(
-    pool: Array, begins: Array, ends: Array, owners: Array, stops: Array, firsts: Array,
-    ratios: Array, real: Array, imaginary: Array, angle: float, gaps: bool, offset: int,
-    kept_values: Array, points: Array,
+    values: Array, heads: Array, begins: Array, ends: Array, owners: Array, stops: Array,
+    firsts: Array, ratios: Array, real: Array, imaginary: Array, angle: float, gaps: bool,
+    offset: int, kept_values: Array, points: Array,
 ) -> None:  # fmt: skip
     """Points of curves through windows of one size: Re sum_k p_k z^k at z = e^(j angle t).
 
@@ -272,40 +317,66 @@ def draw_waves(
     terms, n = real.shape
     many = TOGETHER
     data, made = np.zeros((n, many)), np.zeros((n - 2, many))
-    p = np.zeros((terms, 2 * many))
-    z = np.zeros(4 * many)  # where the curves are read, and what that turns by
+    absent = np.zeros((n, many), dtype=np.bool_)
+    readings, found = data.reshape(-1), made.reshape(-1)
+    p = np.zeros(terms * 2 * many)
+    begin = np.zeros(4 * many)  # where the curves are read at first, and what that turns by
+    z = np.zeros(4 * many)
     y = np.zeros(2 * many)
+    first, cosine, sine = math.nan, math.nan, math.nan
     for low in range(0, begins.size, many):
         here = min(many, begins.size - low)
-        for column in range(pool.shape[1]):
-            _gather(pool, begins, low, here, column, gaps, data)
-            for b in range(here):
-                z[b] = math.cos(angle * firsts[low + b])
-                z[many + b] = math.sin(angle * firsts[low + b])
-                z[2 * many + b] = math.cos(angle * ratios[low + b])
-                z[3 * many + b] = math.sin(angle * ratios[low + b])
+        for b in range(here):
+            if firsts[low + b] != first:
+                first = firsts[low + b]
+                cosine, sine = math.cos(angle * first), math.sin(angle * first)
+            begin[b], begin[many + b] = cosine, sine
+            begin[2 * many + b] = math.cos(angle * ratios[low + b])
+            begin[3 * many + b] = math.sin(angle * ratios[low + b])
+        for column in range(values.shape[1]):
+            _gather(values, heads, begins, low, here, column, gaps, data, absent)
             for k in range(terms):
-                sums = p[k]
-                sums[:] = 0.0
-                for i in range(n):
-                    x, x2, readings = real[k, i], imaginary[k, i], data[i]
+                sums = p[k * 2 * many :]
+                sums[: 2 * many] = 0.0
+                for i in range(0, n - 1, 2):
+                    some, x, x2 = readings[i * many :], real[k, i], imaginary[k, i]
+                    next_x, next_x2 = real[k, i + 1], imaginary[k, i + 1]
                     for b in range(many):
-                        sums[b] += x * readings[b]
-                        sums[many + b] += x2 * readings[b]
+                        sums[b] = sums[b] + x * some[b] + next_x * some[many + b]
+                        sums[many + b] = sums[many + b] + x2 * some[b] + next_x2 * some[many + b]
+                if n % 2:
+                    some, x, x2 = readings[(n - 1) * many :], real[k, n - 1], imaginary[k, n - 1]
+                    for b in range(many):
+                        sums[b] += x * some[b]
+                        sums[many + b] += x2 * some[b]
+            z[:] = begin
             for i in range(n - 2):
+                last, out = p[(terms - 1) * 2 * many :], found[i * many :]
                 for b in range(many):
                     x, x2, turn, turn2 = z[b], z[many + b], z[2 * many + b], z[3 * many + b]
                     z[b] = x * turn - x2 * turn2
                     z[many + b] = x * turn2 + x2 * turn
-                y[:] = p[terms - 1]
-                for k in range(terms - 2, -1, -1):
-                    sums = p[k]
+                    y[b] = last[b]
+                    y[many + b] = last[many + b]
+                k = terms - 1
+                if k % 2:
+                    k -= 1
+                    some = p[k * 2 * many :]
                     for b in range(many):
                         x, x2, turn, turn2 = y[b], y[many + b], z[b], z[many + b]
-                        y[b] = x * turn - x2 * turn2 + sums[b]
-                        y[many + b] = x * turn2 + x2 * turn + sums[many + b]
-                made[i] = y[:many]
+                        y[b] = x * turn - x2 * turn2 + some[b]
+                        y[many + b] = x * turn2 + x2 * turn + some[many + b]
+                while k > 0:
+                    k -= 2
+                    some = p[k * 2 * many :]
+                    for b in range(many):
+                        x, x2, turn, turn2 = y[b], y[many + b], z[b], z[many + b]
+                        above = x * turn - x2 * turn2 + some[2 * many + b]
+                        above2 = x * turn2 + x2 * turn + some[3 * many + b]
+                        y[b] = above * turn - above2 * turn2 + some[b]
+                        y[many + b] = above * turn2 + above2 * turn + some[many + b]
+                out[:many] = y[:many]
             _scatter(
-                made, pool, begins, ends, owners, stops, low, here, column, gaps, offset,
-                kept_values, points,
+                made, absent, ends, owners, stops, low, here, column, gaps, offset, kept_values,
+                points,
             )  # fmt: skip

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tempriv.kernels_period import all_within
 from tempriv.mechanisms.forms import LARGEST, Floats, Integers, Numbers
 from tempriv.series import Bounds, Flags
 
@@ -44,14 +45,16 @@ class Timed:
         return self.values + self.times
 
     def to_grid(self, values: Floats) -> Integers:
-        numbers = as_bits(np.clip(values[:, : self.values], -HUGE, HUGE))
+        numbers = np.ascontiguousarray(values[:, : self.values])
+        if not all_within(numbers.reshape(-1), HUGE):  # to look costs less than to copy
+            numbers = np.clip(numbers, -HUGE, HUGE)
         if not self.times:
-            return numbers
+            return as_bits(numbers)
         most = LARGEST // (2 * self.finer)
         times = np.clip(values[:, self.values :], -most * self.grid, most * self.grid)
         # rounded down: times less than tau apart stay within ceil(tau / grid) steps of the grid
         steps = np.floor(times / self.grid).astype(np.int64)
-        return np.concatenate([numbers, steps], axis=1)
+        return np.concatenate([as_bits(numbers), steps], axis=1)
 
     def from_grid(self, outputs: Integers) -> Floats:
         if not self.times:

@@ -225,6 +225,8 @@ def on_grid(mechanism: Mechanism, block: Block) -> Integers:
         return mechanism.form.to_grid(block.values)
     if isinstance(mechanism.form, Marked):
         mechanism.form.require_marks(block)
+    if not block.missing.any():
+        return mechanism.form.to_grid(block.values)
     return mechanism.form.to_grid(np.where(block.missing, 0.0, block.values))
 
 
@@ -300,8 +302,10 @@ def _come_late(
         status=np.empty(len(missing), dtype=np.int8),
     )
     assert out.status is not None
-    # a long series in parts, so that what is worked on stays in the cache
-    cuts = [*range(0, len(block), PART if len(counts) == 1 else max(len(block), 1)), len(missing)]
+    # a long series in parts, so that what is worked on stays near; larger ones than where rows are
+    # moved, for to begin with draws for each window costs more than to go on with them
+    size = 8 * PART // missing.shape[1] if len(counts) == 1 else len(block)
+    cuts = [*range(0, len(block), max(size, 1)), len(missing)]
     for low, high in itertools.pairwise(cuts if len(block) else [0, len(missing)]):
         part, last = slice(low, high), high == len(missing)
         if len(cuts) > 2:
@@ -310,9 +314,11 @@ def _come_late(
             counts = np.array([high - low])
         track = Track(counts, block.starts + low, missing[part], memory, further if last else 0)
         values = mechanism.form.from_grid(mechanism.perturb(readings[part], KeyedDraw(runs), track))
-        gone = np.isnan(values) | (track.status == EMPTY)[:, None]
-        values[gone] = 0.0
-        out.values[part], out.missing[part], out.status[part] = values, gone, track.status
+        gone, out.status[part] = out.missing[part], track.status
+        np.isnan(values, out=gone)
+        gone |= (track.status == EMPTY)[:, None]
+        out.values[part] = values
+        np.copyto(out.values[part], 0.0, where=gone)
     earlier = held or [None] * len(block.ids)
     behind = np.array([0 if rows is None else len(rows) for rows in earlier], dtype=np.int64)
     first_rows = np.cumsum(block.counts + behind) - block.counts
