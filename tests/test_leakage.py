@@ -356,7 +356,7 @@ def test_an_owners_file_of_another_release_is_refused(run, marked, chain):
     status, _, err = run("leakage", "out.csv", "--chain", chain(0.1))
     assert status == 1 and "does not belong to out.csv" in err
     status, _, err = run("leakage", "--budgets", "out.csv.owner.csv", "--chain", "chain.json")
-    assert status == 1 and "'home', 'time' is not known" in err
+    assert status == 1 and "'home', 'time', 'release' is not known" in err
     assert "give the release that this file lies beside" in err
 
 

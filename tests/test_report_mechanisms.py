@@ -435,7 +435,9 @@ def test_equal_parts_are_told_as_noise_on_each_with_its_averages(
     promised = (
         "any 10 readings of a series together"
         if scheme is CountBoundLandmarks
-        else ("all landmarks of a series (the moments that its owner named) and any one other")
+        else (
+            "all landmarks of a series (moments that its owner named, not by looking at these values"
+        )
     )
     assert f"Protects {promised}" in public
 
