@@ -162,8 +162,9 @@ def require_fits(name: str, given: dict[str, Any]) -> Recipe:
         there = is_given(given.get(one))
         require(there or one not in recipe.needs, f"--mechanism {name} needs {option(one)}")
         # a window is also the unit of some
-        known = one in (*recipe.needs, *recipe.takes) or (
-            one in ("window", "length") and not recipe.moves
+        # and a length; what it goes with is said there
+        known = one in (*recipe.needs, *recipe.takes, "length") or (
+            one == "window" and not recipe.moves
         )
         require(
             known or not there, f"{option(one)}: not for --mechanism {name}{_why_not(one, recipe)}"
