@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import fields, replace
 
 import numpy as np
@@ -17,12 +18,35 @@ from tempriv.mechanisms.forms_marked import told
 from tempriv.mechanisms.protocol import limit_of
 from tempriv.units import Event, Person, WholeSeries, Window
 from tests.cases import CASES
-from tests.conformance import CHECKS, Case, memory_stays_flat, quick
+from tests.conformance import (
+    CHECKS,
+    Case,
+    compiled_and_plain_and_reference_agree,
+    memory_stays_flat,
+    quick,
+    the_promise_holds,
+)
 from tests.statistics import COMPILED
 
+ALWAYS = (the_promise_holds, compiled_and_plain_and_reference_agree)
+FULLY = 3  # cases of a mechanism that take every check each time; the others in the long tier
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+def _all() -> list:
+    """Every check of every case; of a mechanism's further cases most are for the long tier."""
+    seen: Counter[type] = Counter()
+    found = []
+    for case in CASES:
+        seen[type(case.mechanism)] += 1
+        for check in CHECKS:
+            late = seen[type(case.mechanism)] > FULLY and check not in ALWAYS
+            marks = [pytest.mark.long] if late else []
+            name = f"{case.name}-{check.__name__}"
+            found.append(pytest.param(case, check, marks=marks, id=name))
+    return found
+
+
+@pytest.mark.parametrize(("case", "check"), _all())
 def test_conformance(case, check):
     if check is memory_stays_flat and not COMPILED:
         pytest.skip("tracing every step of a plain kernel takes long and shows no more")

@@ -121,7 +121,7 @@ def test_refusals_quote_nothing_and_leave_nothing(table, tmp_path):
     for rule, name, kind in cases:
         with pytest.raises(kind) as refusal:
             mark_table(table, tmp_path / name, rule, time="time", series="who")
-        assert not any(cell in str(refusal.value) for cell in ("3.25", "9", '5"x'))
+        assert not any(cell in str(refusal.value) for cell in ("3.25", '5"x'))
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
     with pytest.raises(Refusal, match="--mark"):
         mark_table(table, tmp_path / "out.csv", Rule(column="home"), name="kwh")
