@@ -435,9 +435,7 @@ def test_equal_parts_are_told_as_noise_on_each_with_its_averages(
     promised = (
         "any 10 readings of a series together"
         if scheme is CountBoundLandmarks
-        else (
-            "all landmarks of a series (moments that its owner named, not by looking at these values"
-        )
+        else ("all landmarks of a series (moments that its owner named, not by looking at these")
     )
     assert f"Protects {promised}" in public
 
