@@ -74,7 +74,7 @@ STAGES: tuple[tuple[tuple[str, ...], ...], ...] = (
         (
             *("verify", "audit", "utility", "leakage_budgets", "leakage"),
             *("plots", "plots_budget", "plots_population", "plots_advice", "plots_attacks"),
-            *("plots_leakage", "svg"),
+            *("plots_leakage", "plots_shapes", "svg"),
             *(
                 "report_samples",
                 "report_landmarks",
@@ -82,6 +82,7 @@ STAGES: tuple[tuple[tuple[str, ...], ...], ...] = (
                 "report_moved",
                 "report_leakage",
                 "report",
+                "report_shapes",
             ),
         ),
         ("adapters",),
@@ -273,6 +274,7 @@ OUTSIDERS: dict[str, dict[str, bool]] = {
     "rich": {"cli": True},
     "rapidfuzz": {"population.distance": False},
     "ruptures": {"utility.segmenting": False},
+    "sklearn": {"population.estimators": True, "population": False, "studies": False},
     "scipy": {"after": False, "audit": False, "population": False, "utility.segmenting": False},
     "dp_accounting": {"distributions": False},
 }

@@ -215,7 +215,15 @@ def new_id() -> str:
     return os.urandom(16).hex()
 
 
-def simulation(key: Key, purpose: str) -> np.random.Generator:
+def tokens(count: int) -> bytes:
+    """So many names of 16 bytes that nothing else has."""
+    return os.urandom(16 * count)
+
+
+Generator = np.random.Generator
+
+
+def simulation(key: Key, purpose: str) -> Generator:
     """Ordinary random numbers, to try out what many devices would answer; never for a release.
 
     >>> one, other = (simulation(Key.from_seed(1), "a").integers(1000) for _ in range(2))

@@ -63,6 +63,7 @@ def main() -> None:
         planning,
         releasing,
         reproducing,
+        shaping,
         showing,
         streams,
     )

@@ -195,7 +195,7 @@ def estimate_counts(
         reach = NormalDist().inv_cdf((1 + confidence) / 2) * errors
         low, high = fractions - reach, fractions + reach
     else:
-        find = _among_these if whose == "these people" else _in_population
+        find = among_these if whose == "these people" else _in_population
         ends = [
             [find(int(count), int(total), keep, other, 1 - confidence) for count in row]
             for row, total in zip(counts, totals, strict=True)
@@ -205,7 +205,7 @@ def estimate_counts(
 
 
 @functools.lru_cache(maxsize=1 << 16)
-def _among_these(
+def among_these(
     count: int, people: int, keep: float, other: float, alpha: float
 ) -> tuple[float, float]:
     """All shares of the people that explain the count with more than alpha / 2 on either side.

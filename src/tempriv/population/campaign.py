@@ -1,0 +1,323 @@
+"""A whole shapes campaign on one machine: every series is here, and each answers one question.
+
+Whoever runs this holds all series, so the promise is towards those who get the shapes; where series
+stay on devices, ``population.shapes`` has the two roles. Noise is that of real devices and answers
+are real messages, so what comes out may be handed out. ``through="grouped"`` draws what equal
+sequences say together instead: the same law, far faster, and for trials only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv import spec
+from tempriv.errors import DataRefusal, require
+from tempriv.guarantees import Guarantee, NoGuarantee
+from tempriv.population.distance import distances
+from tempriv.population.sequences import Sequences
+from tempriv.population.shapes import Server, answers_of
+from tempriv.population.shapes_course import Course, Plan, Shape
+from tempriv.population.shapes_grouped import answered
+from tempriv.randomness import Key, Run, Words, fresh_series_key, simulation
+from tempriv.version import VERSION
+
+Integers = npt.NDArray[np.int64]
+Through = Literal["messages", "grouped"]
+Progress = Callable[[int], None]
+
+AT_ONCE = 1 << 15  # devices whose messages are there at a time
+DOUBT = 0.05  # the chance that any of the cells without anything in it looks surely frequent
+NORMAL = 1.959963984540054  # 95 % of the normal law lie within so many standard deviations
+NO_CAMPAIGN = "0" * 32
+
+
+@dataclass(frozen=True)
+class Round:
+    """One question, in how many ways it could be answered, and how many answered it.
+
+    A report supports its device's own cell with probability ``keep``, and any other cell with
+    ``other``; both are 0 where scores of candidates decide instead.
+    """
+
+    kind: str
+    oracle: str
+    cells: int
+    people: int
+    keep: float = 0.0
+    other: float = 0.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a campaign found, and what it may promise."""
+
+    plan: Plan
+    campaign: str
+    method: str
+    shapes: tuple[Shape, ...]
+    rounds: tuple[Round, ...]
+    guarantee: Guarantee | NoGuarantee
+
+    @property
+    def counted(self) -> int:
+        """How many answered the last question: shapes are counted among these."""
+        return self.rounds[-1].people
+
+    def share(self, shape: Shape) -> tuple[float, float, float]:
+        """Of those who answered the last question, with a 95 % interval."""
+        around = NORMAL * shape.error
+        return (
+            shape.count / self.counted,
+            min(1.0, max(0.0, (shape.count - around) / self.counted)),
+            max(0.0, min(1.0, (shape.count + around) / self.counted)),
+        )
+
+    def is_sure(self, shape: Shape) -> bool:
+        """Whether noise hardly ever makes so large a count in any of all cells without anyone.
+
+        Reports that support a cell without anyone follow a binomial law, so this is exact but for
+        counting each cell as if it were alone. Where scores decide, nothing can be said.
+        """
+        from scipy.special import bdtrc
+
+        last = self.rounds[-1]
+        if last.keep <= last.other:
+            return False
+        support = round(shape.count * (last.keep - last.other) + last.people * last.other)
+        return bool(
+            support > 0 and bdtrc(support - 1, last.people, last.other) < DOUBT / last.cells
+        )
+
+
+def play(
+    plan: Plan,
+    series: Any,
+    labels: Sequence[int] | None = None,
+    *,
+    through: Through = "messages",
+    seed: int | None = None,
+    progress: Progress = lambda done: None,
+) -> Outcome:
+    """Ask everyone one question, in groups drawn at random, until shapes are known.
+
+    ``series`` is a matrix or a list; ``labels`` number those of the plan. With a ``seed`` anyone
+    can make the noise again: for experiments, and nothing is promised then.
+
+    Guarantees:
+        - each series answers once, with the plan's epsilon;
+        - without a seed, noise is that of devices: exact, from the operating system.
+
+    >>> from tempriv.population.sax import Sax
+    >>> waves = [np.sin(np.arange(60) / 6 + phase) for phase in (0, 3) for _ in range(500)]
+    >>> plan = Plan(epsilon=4.0, shapes=2, people=1000, sax=Sax(symbols=3, longest=6))
+    >>> found = play(plan, waves, seed=1)
+    >>> [shape.text for shape in found.shapes], found.counted
+    (['cacb', 'acab'], 980)
+    """
+    require(through in get_args(Through), f"through={through!r}: must be messages or grouped")
+    require(
+        bool(plan.labels) == (labels is not None), "labels: must be given if the plan has labels"
+    )
+    # all are looked at before anyone answers: a refusal then costs nothing, and names the right one
+    sequences = plan.sax.sequences(series)
+    require(len(sequences) > 0, "no series: there is nothing to ask", DataRefusal)
+    require(
+        labels is None or len(labels) == len(sequences),
+        "labels: must be one for each series",
+        DataRefusal,
+    )
+    numbers = None if labels is None else np.asarray(labels, dtype=np.int64)
+    if through == "grouped":
+        course, rounds = _grouped(plan, sequences, numbers, seed, progress)
+    else:
+        course, rounds = _by_messages(plan, series, len(sequences), numbers, seed, progress)
+    return Outcome(plan, course.campaign, course.method, course.shapes, tuple(rounds),
+                   promise(plan, through, seed))  # fmt: skip
+
+
+def promise(
+    plan: Plan, through: Through = "messages", seed: int | None = None
+) -> Guarantee | NoGuarantee:
+    """What a campaign may promise, before it is played."""
+    if seed is not None:
+        return NoGuarantee(f"the noise comes from seed {seed}, so anyone can take it off again")
+    if through == "grouped":
+        return NoGuarantee("the noise was drawn for a trial, with ordinary random numbers")
+    return plan.guarantee
+
+
+def _someone_left(left: int, people: int) -> None:
+    require(
+        left > 0,
+        f"{people} series are too few: each answers one question, and none are left for the last "
+        "ones; have more, or take method one-shot, which asks fewer",
+        DataRefusal,
+    )
+
+
+def _round(course: Course, people: int) -> Round:
+    question = course.question
+    assert question is not None
+    law = question.frequency
+    laws = (0.0, 0.0) if law is None else (float(law.keep), float(law.other))
+    return Round(question.kind, question.oracle, question.cells, people, *laws)
+
+
+def _by_messages(
+    plan: Plan, series: Any, people: int, labels: Integers | None, seed: int | None,
+    progress: Progress,
+) -> tuple[Course, list[Round]]:  # fmt: skip
+    key = None if seed is None else Key.from_seed(seed)
+    chain = fresh_series_key() if key is None else key.again("campaign", "order")
+    order = np.argsort(Words([Run(chain, 0, people)], "order").take())
+    server = Server(plan, None if key is None else _campaign(key))
+    rounds: list[Round] = []
+    asked = 0
+    while not server.is_over:
+        _someone_left(people - asked, people)
+        question = server.question
+        group = order[asked : asked + server.wanted]
+        asked += len(group)
+        # one call draws with one key, so that a seeded round is not cut
+        step = AT_ONCE if key is None else max(1, len(group))
+        for begin in range(0, len(group), step):
+            who = group[begin : begin + step]
+            own = None if labels is None or not question.labels else labels[who].tolist()
+            refused = server.receive_many(answers_of(question, _of(series, who), own, key))
+            assert not refused, "a device's own message was refused"
+            progress(len(who))
+        rounds.append(_round(server.course, len(group)))
+        server.close_round()
+    return server.course, rounds
+
+
+def _campaign(key: Key) -> str:
+    return key.again("campaign", "name").cipher_key("name")[:16].hex()
+
+
+def _of(series: Any, who: Integers) -> Any:
+    if isinstance(series, np.ndarray) and series.ndim == 2:
+        return series[who]
+    return [series[i] for i in who.tolist()]
+
+
+def _grouped(
+    plan: Plan, sequences: Sequences, labels: Integers | None, seed: int | None,
+    progress: Progress,
+) -> tuple[Course, list[Round]]:  # fmt: skip
+    """As ``shapes_grouped.try_out``, but it notes how many were asked what."""
+    distinct, which = sequences.grouped()
+    texts, numbers = distinct.texts(), None
+    if labels is not None:
+        pairs, which = np.unique(np.stack([which, labels], axis=1), axis=0, return_inverse=True)
+        texts, numbers = [texts[i] for i in pairs[:, 0]], pairs[:, 1].tolist()
+    left = np.bincount(np.ravel(which), minlength=len(texts)).astype(np.int64)
+    generator = simulation(Key.generate() if seed is None else Key.from_seed(seed), "campaign")
+    course, rounds = Course(plan, NO_CAMPAIGN), []
+    while course.question is not None:
+        _someone_left(int(left.sum()), len(sequences))
+        asked = min(course.wanted, int(left.sum()))
+        group = generator.multivariate_hypergeometric(left, asked, method="marginals")
+        left -= group
+        rounds.append(_round(course, asked))
+        support = answered(course.question, texts, group, numbers, generator)
+        course = course.after(support, asked)
+        progress(asked)
+    return course, rounds
+
+
+def nearest(
+    shapes: Sequence[Shape], sequences: Sequences, distance: Any
+) -> tuple[Integers, npt.NDArray[np.float64]]:
+    """The number of the nearest shape for each sequence, and how far it is.
+
+    A shape that goes on beyond what was asked about is compared with as much of a sequence. Of
+    equally near ones it is the most frequent.
+
+    >>> shapes = [Shape("ab", 5.0, 1.0), Shape("ba", 9.0, 1.0), Shape("ba", 3.0, 1.0)]
+    >>> found, far = nearest(shapes, Sequences.of(["aba", "ba"], symbols=2), "levenshtein")
+    >>> found.tolist(), far.tolist()
+    ([1, 1], [1.0, 0.0])
+    """
+    by_count = sorted(range(len(shapes)), key=lambda i: -shapes[i].count)
+    ranked = [shapes[i] for i in by_count]
+    candidates = Sequences.of([shape.text for shape in ranked], symbols=sequences.symbols)
+    distinct, which = sequences.grouped()
+    apart = np.empty((len(distinct), len(ranked)))
+    for ends in (True, False):
+        some = [i for i, shape in enumerate(ranked) if shape.ends == ends]
+        if some:
+            apart[:, some] = distances(distance, distinct, candidates.take(some), prefix=not ends)
+    best = apart.argmin(axis=1)
+    far = apart[np.arange(len(distinct)), best]
+    return np.array(by_count, dtype=np.int64)[best][which], far[which]
+
+
+def with_label(outcome: Outcome, label: str) -> Outcome:
+    """Where there is one label only, all shapes have it."""
+    return replace(outcome, shapes=tuple(replace(shape, label=label) for shape in outcome.shapes))
+
+
+TAKEN = (
+    "which labels there are: they were taken from the table, so a label that one person alone has "
+    "gives away that somebody has it"
+)
+
+
+def about(outcome: Outcome, declared: bool = True) -> dict[str, Any]:
+    """Everything public of a campaign in plain values, for JSON and reports.
+
+    ``declared`` says that the labels, if there are any, were not taken from the data.
+    """
+    plan, found = outcome.plan, []
+    for shape in outcome.shapes:
+        share, low, high = outcome.share(shape)
+        found.append({
+            "shape": shape.text, "label": shape.label, "count": shape.count,
+            "standard_error": shape.error, "share": share, "low": low, "high": high,
+            "sure": outcome.is_sure(shape), "ends": shape.ends,
+        })  # fmt: skip
+    noise = outcome.guarantee
+    return {
+        "tempriv": VERSION,
+        "campaign": outcome.campaign,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "series": plan.people,
+        "counted": outcome.counted,
+        "method": outcome.method,
+        "settings": plan.to_dict(),
+        "shapes": found,
+        "rounds": [vars(one) for one in outcome.rounds],
+        "guarantee": spec.encode(noise),
+        "sentence": noise.sentence,
+        "published": spec.encode(plan.published),
+        "randomness": "AES-256 in counter mode, keys from the operating system, gone"
+        if isinstance(noise, Guarantee)
+        else noise.reason,
+        "not_protected": [
+            "how many series there are",
+            "the settings: they were declared, not taken from the data",
+            *([TAKEN] if plan.labels and not declared else []),
+            "anything at all towards whoever held the table and ran this: all series were there",
+        ],
+        "ledger": None,
+    }
+
+
+def rounded(count: float, error: float) -> str:
+    """A count to as many digits as its error lets matter.
+
+    >>> rounded(639.16, 30.7), rounded(19.48, 1.72), rounded(0.0123, 0.08)
+    ('639', '19.5', '0.012')
+    """
+    if error <= 0 or not math.isfinite(error):
+        return f"{count:,.3g}"
+    digits = max(0, 1 - math.floor(math.log10(error)))
+    return f"{count:,.{min(digits, 6) if error < 10 else 0}f}"

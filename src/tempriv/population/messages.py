@@ -1,0 +1,80 @@
+"""What messages between a server and devices have in common, whatever they are about."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+from typing import Any
+
+from tempriv.errors import Refusal, require
+from tempriv.randomness import new_id
+
+TOKEN_BYTES = 16
+CAMPAIGN_DIGITS = 32
+
+
+class MessageRefusal(Refusal):
+    """A message that is not one, or not for here and now."""
+
+    exit_status = 3
+
+
+def new_token() -> bytes:
+    """Tells an answer that came twice from two that are alike; it says nothing of its device."""
+    return bytes.fromhex(new_id())
+
+
+def whole(name: str, value: Any, least: int, most: int) -> None:
+    require(
+        isinstance(value, int) and not isinstance(value, bool) and least <= value <= most,
+        f"{name}: must be a whole number from {least} to {most}",
+        MessageRefusal,
+    )
+
+
+def some_bytes(name: str, value: Any, least: int, most: int) -> None:
+    require(
+        isinstance(value, bytes) and least <= len(value) <= most,
+        f"{name}: must be {least} to {most} bytes",
+        MessageRefusal,
+    )
+
+
+def campaign_name(value: Any) -> None:
+    digits = set("0123456789abcdef")
+    require(
+        isinstance(value, str) and len(value) == CAMPAIGN_DIGITS and set(value) <= digits,
+        f"campaign: must be {CAMPAIGN_DIGITS} hexadecimal digits",
+        MessageRefusal,
+    )
+
+
+def json_object(text: Any, what: str, names: set[str], largest: int) -> dict[str, Any]:
+    """A JSON object with just these members, all of its numbers finite."""
+    fits = isinstance(text, (str, bytes, bytearray)) and len(text) <= largest
+    require(fits, f"not a {what}: it must be a text of at most {largest} bytes", MessageRefusal)
+    try:
+        found = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        found = None
+    require(isinstance(found, dict), f"not a {what}: no JSON object", MessageRefusal)
+    require(found.pop("tempriv", None) == what, f"not a {what}", MessageRefusal)
+    odd = sorted(names ^ set(found))
+    require(not odd, f"{what}: has members too many or too few: {odd[:3]}", MessageRefusal)
+    for name, value in found.items():
+        big = isinstance(value, float) and not math.isfinite(value)
+        require(not big, f"{name}: must be finite", MessageRefusal)
+    return dict(found)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def from_base64(name: str, value: Any) -> bytes:
+    try:
+        return base64.b64decode(value, validate=True)
+    except (TypeError, ValueError, binascii.Error):
+        raise MessageRefusal(f"{name}: must be base64") from None

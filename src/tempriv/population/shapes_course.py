@@ -1,0 +1,428 @@
+"""How a campaign goes on: from what a round counted to the next question, and at last to shapes.
+
+Nothing here sees an answer, only how many reports support each cell: the same course is taken
+whether devices answered or a population was tried out at once. Four ways of going:
+
+``baseline`` and ``published`` are Algorithms 1 and 2 of Mao, Ye, Hu, Wang and Huang, "PrivShape"
+(ICDE 2024). ``nearest`` grows the same tree, but devices name the nearest candidate through a
+frequency oracle, sequences may end, and similar shapes are joined by weighted medoids.
+``one-shot`` asks for the whole sequence at once, which is best where there are not too many.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv import spec
+from tempriv.errors import UsageRefusal, require
+from tempriv.guarantees import Guarantee, Published, Pure
+from tempriv.population.distance import Kind as Distance
+from tempriv.population.distance import distances
+from tempriv.population.domain import WholeSequences
+from tempriv.population.frequency import GRR, choose
+from tempriv.population.medoids import medoids
+from tempriv.population.sax import Sax
+from tempriv.population.sequences import LETTERS, Sequences
+from tempriv.population.shapes_messages import (
+    DISTANCES,
+    END,
+    EXPONENTIAL,
+    MOST_CANDIDATES,
+    MOST_LABELS,
+    Question,
+)
+from tempriv.units import WholeSeries
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Method = Literal["automatic", "baseline", "published", "nearest", "one-shot"]
+METHODS = ("automatic", "baseline", "published", "nearest", "one-shot")
+
+MOST_AT_ONCE = 16_384
+"""Cells of a one-shot question: what a server estimates in a moment."""
+
+COVERED, HALF = 0.9, 0.5
+"""Part of the sequences that are to end within the length that is asked about; and the least part
+for which whole sequences are asked for, if no more of them can be told apart."""
+
+DOUBT = 0.05  # the chance that any cell without anything in it is told as a shape
+PER_LABEL = 8  # shapes of a label at most
+MOST_FOLLOWED = 256  # candidates out of whole sequences
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A campaign before it begins; all of it is public.
+
+    ``people`` is how many devices will be asked, about; ``breadth`` times ``shapes`` candidates are
+    followed. ``shares`` of the devices are for lengths, pairs of symbols, the tree and the last
+    round (Section V-B of the paper); ours takes what it does not need of these for the rest.
+
+    Guarantees:
+        - every device answers one question with epsilon for its whole series, against anyone.
+
+    >>> plan = Plan(epsilon=4.0, shapes=3, people=40_000, sax=Sax(longest=10))
+    >>> plan.guarantee.loss
+    Pure(epsilon=4.0)
+    """
+
+    epsilon: float
+    shapes: int
+    people: int
+    sax: Sax
+    distance: Distance = "levenshtein"
+    method: Method = "automatic"
+    labels: tuple[str, ...] = ()
+    low: int = 1
+    breadth: int = 3
+    least: int = 100  # of the baseline: candidates with fewer reports are dropped
+    shares: tuple[float, float, float, float] = (0.02, 0.08, 0.70, 0.20)
+    readings: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.epsilon, (int, float)) and 0 < self.epsilon <= 100,
+            f"epsilon={self.epsilon}: must be > 0 and at most 100",
+        )
+        for name, least, most in (
+            ("shapes", 1, 256), ("people", 1, 1 << 40), ("breadth", 1, 64),
+            ("least", 0, 1 << 40), ("low", 1, 64), ("readings", 1, 1 << 40),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            require(
+                isinstance(value, int) and not isinstance(value, bool) and least <= value <= most,
+                f"{name}={value}: must be a whole number from {least} to {most}",
+            )
+        require(isinstance(self.sax, Sax), "sax: must be a Sax(...)")
+        require(self.low <= self.sax.longest, f"low={self.low}: must be at most sax.longest")
+        require(self.distance in DISTANCES, f"distance={self.distance}: must be of {DISTANCES}")
+        require(self.method in METHODS, f"method={self.method}: must be one of {METHODS}")
+        object.__setattr__(self, "labels", tuple(str(one) for one in self.labels))
+        require(
+            len(self.labels) != 1
+            and len(self.labels) <= MOST_LABELS
+            and len(set(self.labels)) == len(self.labels),
+            "labels: must be none, or at least two different ones",
+        )
+        shares = tuple(float(one) for one in self.shares)
+        require(
+            len(shares) == 4 and min(shares) > 0 and abs(sum(shares) - 1) < 1e-9,
+            f"shares={self.shares}: must be four parts of the devices, together 1",
+        )
+        object.__setattr__(self, "shares", shares)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of every device, towards anyone who sees its answer."""
+        return Guarantee(Pure(float(self.epsilon)), WholeSeries(self.readings))
+
+    @property
+    def published(self) -> Published:
+        return Published(
+            claim="Each user answers once with epsilon, so the mechanism satisfies epsilon-LDP "
+            "under user-level privacy",
+            source="Mao, Ye, Hu, Wang and Huang 2024, Theorems 1 and 3",
+            holds=True,
+            remark="If the level of a pair of symbols is drawn without a look at the sequence, a "
+            "padded position has an answer like any other, and nobody is asked twice; the paper "
+            "does not say how, and its published code does otherwise.",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        known = {**spec.encode(replace(self))}
+        known.pop(spec.KIND)
+        return {**known, "sax": self.sax.to_dict()}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A frequent shape, about how many devices have it, and the standard error of that."""
+
+    text: str
+    count: float
+    error: float
+    label: str | None = None
+    ends: bool = True
+
+
+@dataclass(frozen=True)
+class Course:
+    """Where a campaign stands; a value, so that a refused answer changes nothing."""
+
+    plan: Plan
+    campaign: str
+    round: int = 0
+    stage: str = "length"
+    method: str = ""
+    length: int = 0
+    level: int = 0
+    pairs: tuple[tuple[str, ...], ...] = ()
+    candidates: tuple[str, ...] = ()
+    shapes: tuple[Shape, ...] = ()
+
+    @property
+    def kept(self) -> int:
+        return self.plan.breadth * self.plan.shapes
+
+    @property
+    def ours(self) -> bool:
+        return self.method not in ("baseline", "published")
+
+    @functools.cached_property
+    def question(self) -> Question | None:
+        """What to ask next; None when there is nothing left to ask."""
+        plan = self.plan
+        if self.stage == "done":
+            return None
+        ask: dict[str, Any] = {
+            "campaign": self.campaign, "round": self.round, "epsilon": plan.epsilon,
+            "sax": plan.sax, "distance": plan.distance, "low": plan.low,
+            "high": plan.sax.longest, "readings": plan.readings, "ends": self.ours,
+        }  # fmt: skip
+        if self.stage == "length":
+            return Question(kind="length", oracle="grr", **ask)
+        ask["high"] = self.length
+        ask["low"] = min(plan.low, self.length)
+        if self.stage == "bigram":
+            return Question(kind="bigram", oracle="grr", **ask)
+        if self.stage == "whole":
+            cells = self._domain(self.length).size * max(1, len(plan.labels))
+            oracle = _named(choose(plan.epsilon, cells, self.wanted, one_shot=True))
+            return Question(kind="whole", oracle=oracle, labels=plan.labels, **ask)
+        if self.stage == "level":
+            oracle = EXPONENTIAL
+            if self.ours:
+                oracle = _named(choose(plan.epsilon, max(2, len(self.candidates))))
+            return Question(kind="level", oracle=oracle, candidates=self.candidates, **ask)
+        cells = max(2, len(self.candidates) * max(1, len(plan.labels)))
+        # Section V-E: optimised unary encoding for labels; Section V-B: GRR
+        oracle = "oue" if plan.labels else "grr"
+        if self.ours:
+            oracle = _named(choose(plan.epsilon, cells))
+        return Question(
+            kind="refine", oracle=oracle, candidates=self.candidates, labels=plan.labels, **ask
+        )
+
+    @property
+    def wanted(self) -> int:
+        """How many answers this round is for."""
+        lengths, pairs, tree, last = self.plan.shares
+        if self.stage == "length":
+            share = lengths
+        elif self.stage == "whole":
+            share = 1 - lengths
+        elif self.stage == "bigram":
+            share = pairs
+        elif self.method == "baseline":
+            share = (1 - lengths) / max(1, self.length)
+        elif self.stage == "level":
+            # where sequences may end there is one more level, for those that end at the last
+            share = tree / max(1, self.length + int(self.ours))
+        else:
+            share = last
+        return max(1, round(share * self.plan.people))
+
+    def _domain(self, length: int) -> WholeSequences:
+        return WholeSequences(self.plan.sax.symbols, length, self.plan.sax.compressed)
+
+    def after(self, support: Integers, people: int) -> Course:
+        """The course after a round in which so many devices answered, none if it failed.
+
+        Nobody who was asked is asked again: a round without answers goes on with what is known.
+        """
+        question = self.question
+        require(question is not None, "the campaign is over", UsageRefusal)
+        assert question is not None
+        going = replace(self, round=self.round + 1)
+        if self.stage == "length":
+            return going._after_lengths(support, people)
+        if self.stage == "bigram":
+            return going._after_pairs(support.reshape(question.levels, -1), people)
+        if self.stage == "level":
+            counts = support.astype(np.float64)
+            if question.frequency is not None and people:
+                counts = question.frequency.estimate(support, people).counts
+            return going._after_level(counts[: len(self.candidates)])
+        found = question.frequency.estimate(support, max(people, 1))
+        if people == 0:  # nobody answered, so nothing is known
+            nothing = np.zeros(question.cells)
+            found = replace(found, counts=nothing, standard_error=nothing + math.inf)
+        return going._finished(question, found)
+
+    # lengths
+
+    def _after_lengths(self, support: Integers, people: int) -> Course:
+        plan, method = self.plan, self.plan.method
+        lengths = np.arange(plan.low, plan.sax.longest + 1)
+        if people == 0:
+            length = plan.sax.longest
+        elif method in ("baseline", "published"):
+            length = int(lengths[int(np.argmax(support[: len(lengths)]))])
+        else:
+            length = _covering(lengths, support[: len(lengths)], plan.epsilon, people, COVERED)
+        if method in ("automatic", "one-shot"):
+            fits = [n for n in range(1, length + 1) if self._cells(n) <= MOST_AT_ONCE]
+            enough = bool(fits) and fits[-1] >= _covering(
+                lengths, support[: len(lengths)], plan.epsilon, people, HALF
+            )
+            if method == "one-shot" or enough:
+                require(
+                    bool(fits),
+                    f"{plan.sax.symbols} symbols and {len(plan.labels)} labels: too many to ask "
+                    "for whole sequences; take method nearest",
+                )
+                return replace(self, method="one-shot", stage="whole", length=fits[-1])
+            method = "nearest"
+        going = replace(self, method=method, length=length)
+        grows = method != "baseline" and (length > 1 or method == "nearest")
+        return replace(going, stage="bigram") if grows else going._first_level()
+
+    def _cells(self, length: int) -> int:
+        return self._domain(length).size * max(1, len(self.plan.labels))
+
+    # the tree
+
+    def _after_pairs(self, support: Integers, people: int) -> Course:
+        question = replace(self, stage="bigram").question
+        assert question is not None
+        pairs = []
+        for counts in support:
+            order = np.argsort(-counts, kind="stable")[: self.kept]
+            pairs.append(tuple(filter(None, (question.bigrams.text(int(i)) for i in order))))
+        return replace(self, pairs=tuple(pairs))._first_level()
+
+    def _first_level(self) -> Course:
+        return self._at_level(1, tuple(LETTERS[: self.plan.sax.symbols]))
+
+    def _at_level(self, level: int, candidates: tuple[str, ...]) -> Course:
+        stage = "level"
+        if self.method == "baseline" and self.plan.labels and level == self.length:
+            stage = "refine"  # the last level is asked with labels
+        return replace(self, stage=stage, level=level, candidates=candidates)
+
+    def _after_level(self, counts: Floats) -> Course:
+        plan = self.plan
+        order = np.argsort(-counts, kind="stable")
+        kept = [self.candidates[i] for i in order[: self.kept]]
+        if self.method == "baseline":
+            kept = [self.candidates[i] for i in order if counts[i] >= plan.least]
+        if not kept:
+            kept = [self.candidates[i] for i in order[: self.kept]]
+        grown = self._grown(kept) if self.level < self.length + int(self.ours) else ()
+        if grown and set(grown) != set(self.candidates):
+            return self._at_level(self.level + 1, grown)
+        if self.method == "baseline":
+            best = order[: plan.shapes]
+            shapes = tuple(
+                Shape(self.candidates[i], float(counts[i]), math.sqrt(max(counts[i], 0)), None)
+                for i in best
+            )
+            return replace(self, stage="done", shapes=shapes)
+        return replace(self, stage="refine", candidates=tuple(kept))
+
+    def _grown(self, kept: list[str]) -> tuple[str, ...]:
+        """Candidates one symbol longer, by the pairs that are frequent at this level."""
+        grown: list[str] = []
+        for one in kept:
+            if one.endswith(END):
+                grown.append(one)
+                continue
+            if self.method == "baseline":
+                last = one[-1] if self.plan.sax.compressed else ""
+                grown += [one + s for s in LETTERS[: self.plan.sax.symbols] if s != last]
+                continue
+            next_pairs = self.pairs[self.level - 1] if self.level <= len(self.pairs) else ()
+            longer = [one[:-1] + pair for pair in next_pairs if pair[0] == one[-1]]
+            if self.ours and self.level == self.length:
+                # it ends here, or goes on past what is asked about
+                longer = [one, *(more for more in longer if more.endswith(END))]
+            grown += longer
+        return tuple(dict.fromkeys(grown))[:MOST_CANDIDATES]
+
+    # shapes
+
+    def _finished(self, question: Question, found: Any) -> Course:
+        labels = len(question.labels) or 1
+        names = self.candidates
+        used = len(found.counts) // labels if self.stage == "whole" else len(names)
+        counts = found.counts[: used * labels].reshape(-1, labels)
+        errors = found.standard_error[: used * labels].reshape(-1, labels)
+        if self.stage == "whole":
+            # of thousands of cells hardly any holds anything: those that surely do, or at least
+            # as many as are followed otherwise
+            order = np.argsort(-counts.max(axis=1), kind="stable")
+            sure = int((counts.max(axis=1) > _sure(counts.size) * float(np.median(errors))).sum())
+            some = np.sort(order[: min(max(sure, self.kept), MOST_FOLLOWED)])
+            names = tuple(question.domain.text(int(i)) for i in some)
+            counts, errors = counts[some], errors[some]
+        if question.labels:
+            shapes = self._of_each_label(names, counts, errors)
+        else:
+            shapes = self._apart(names, counts[:, 0], errors[:, 0])
+        return replace(self, stage="done", candidates=names, shapes=shapes)
+
+    def _shape(self, name: str, count: float, error: float, label: str | None) -> Shape:
+        ends = name.endswith(END) or not self.ours
+        return Shape(name.removesuffix(END), float(count), float(error), label, ends)
+
+    def _of_each_label(
+        self, names: tuple[str, ...], counts: Floats, errors: Floats
+    ) -> tuple[Shape, ...]:
+        """The most frequent shape of each label; of ours all that are surely its own."""
+        shapes: list[Shape] = []
+        whose, sure = counts.argmax(axis=1), counts > _sure(counts.size) * errors
+        for j, label in enumerate(self.plan.labels):
+            order = np.argsort(-counts[:, j], kind="stable")
+            own = order[(whose[order] == j) & sure[order, j]][:PER_LABEL]
+            some = own if self.ours and len(own) else order[:1]
+            shapes += [self._shape(names[i], counts[i, j], errors[i, j], label) for i in some]
+        return tuple(shapes)
+
+    def _apart(self, names: tuple[str, ...], counts: Floats, errors: Floats) -> tuple[Shape, ...]:
+        """As many shapes as were asked for, none too like another (Section IV-C)."""
+        bodies = Sequences.of_texts([one.removesuffix(END) for one in names], self.plan.sax)
+        apart = distances(self.plan.distance, bodies, bodies)
+        count = min(self.plan.shapes, len(names))
+        if self.ours:
+            chosen = medoids(apart, np.maximum(counts, 0.0), count)
+        else:
+            centres = medoids(apart, np.ones(len(names)), count)
+            nearest = apart[:, centres].argmin(axis=1)
+            groups = [np.flatnonzero(nearest == g) for g in range(count)]
+            chosen = np.array([g[int(np.argmax(counts[g]))] for g in groups if len(g)])
+        order = chosen[np.argsort(-counts[chosen], kind="stable")]
+        return tuple(self._shape(names[i], counts[i], errors[i], None) for i in order)
+
+
+def _sure(cells: int) -> float:
+    """So many standard errors above nothing, for a cell among so many to be believed."""
+    return NormalDist().inv_cdf(1 - DOUBT / cells)
+
+
+def _named(oracle: Any) -> str:
+    return type(oracle).__name__.lower()
+
+
+def _covering(
+    lengths: Integers, support: Integers, epsilon: float, people: int, part: float
+) -> int:
+    """The least length within which that part of sequences ends, as far as noisy lengths tell."""
+    if people == 0:
+        return int(lengths[-1])
+    counts = (
+        GRR(epsilon=epsilon, size=max(2, len(lengths)))
+        .estimate(np.resize(support, max(2, len(lengths))), people)
+        .counts[: len(lengths)]
+    )
+    sure = np.maximum(counts, 0.0)
+    if sure.sum() <= 0:
+        return int(lengths[-1])
+    ended = np.cumsum(sure) / sure.sum()
+    return int(lengths[min(int(np.searchsorted(ended, part)), len(lengths) - 1)])

@@ -1,0 +1,79 @@
+"""A whole campaign tried out at once: equal sequences answer together, with the same law.
+
+For studies and planning. Devices with the same sequence draw from the same law, so what a group of
+them says together is one draw of a multinomial; nothing is sent, and nothing may be released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv.errors import require
+from tempriv.population.shapes_course import Course, Plan
+from tempriv.population.shapes_messages import Question
+from tempriv.population.shapes_views import NO_CELL, Views, views
+from tempriv.randomness import Generator, Key, simulation
+
+Integers = npt.NDArray[np.int64]
+
+
+def try_out(
+    plan: Plan,
+    texts: Sequence[str],
+    counts: Integers,
+    key: Key,
+    labels: Sequence[int] | None = None,
+) -> Course:
+    """The end of a campaign among people of whom ``counts[i]`` have sequence ``texts[i]``."""
+    generator = simulation(key, "campaign")
+    left = np.asarray(counts, dtype=np.int64).copy()
+    require(len(left) == len(texts) and bool((left >= 0).all()), "counts: one for each sequence")
+    course = Course(plan, "0" * 32)
+    while course.question is not None:
+        asked = min(course.wanted, int(left.sum()))
+        group = generator.multivariate_hypergeometric(left, asked, method="marginals")
+        left -= group
+        course = course.after(answered(course.question, texts, group, labels, generator), asked)
+    return course
+
+
+def answered(
+    question: Question,
+    texts: Sequence[str],
+    group: Integers,
+    labels: Sequence[int] | None,
+    generator: Generator,
+) -> Integers:
+    """The support that a group of devices gives to each cell."""
+    here = np.flatnonzero(group).tolist()
+    numbers = None if labels is None or not question.labels else [labels[i] for i in here]
+    seen = views(question, [texts[i] for i in here], numbers)
+    many = group[here]
+    if seen.scores is not None:
+        return _chosen(seen, many, generator)
+    if question.kind != "bigram":
+        truth = np.bincount(seen.cells[:, 0], weights=many, minlength=question.cells)
+        found: Integers = question.frequency.simulated(truth.astype(np.int64), generator)
+        return found
+    spread = generator.multinomial(many, np.full(question.levels, 1 / question.levels))
+    support = []
+    for level in range(question.levels):
+        cells, there = seen.cells[:, level], spread[:, level]
+        known = cells != NO_CELL
+        truth = np.bincount(cells[known], weights=there[known], minlength=question.cells)
+        blank = int(there[~known].sum())
+        truth += generator.multinomial(blank, np.full(question.cells, 1 / question.cells))
+        support.append(question.frequency.simulated(truth.astype(np.int64), generator))
+    return np.concatenate(support)
+
+
+def _chosen(seen: Views, many: Integers, generator: Generator) -> Integers:
+    """Of the exponential mechanism: a multinomial for each sequence."""
+    assert seen.scores is not None
+    weights = np.exp(seen.question.epsilon / 2 * (seen.scores - 1))
+    chances = weights / weights.sum(axis=1, keepdims=True)
+    found = generator.multinomial(many, chances).sum(axis=0)
+    return np.asarray(np.resize(np.append(found, np.zeros(2)), seen.question.cells), dtype=np.int64)

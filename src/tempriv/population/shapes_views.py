@@ -1,0 +1,174 @@
+"""What a device has to say to a question, before any noise; and the law of what it then sends.
+
+Everything here is a plain function of the question and of one sequence (and label). The law is
+drawn from by devices and listed by audits: there is no second description of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv.errors import require
+from tempriv.noise import UniformChoice
+from tempriv.noise_exponential import ExponentialChoice
+from tempriv.population.distance import distances
+from tempriv.population.sax import Sequences
+from tempriv.population.shapes_messages import END, INDEX, MessageRefusal, Question
+from tempriv.randomness import Words
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bytes = npt.NDArray[np.uint8]
+
+NEAR = 0.1  # Section III-C gives a score in proportion to 1 / distance; this keeps it finite
+NO_CELL = -1
+
+
+@dataclass(frozen=True)
+class Views:
+    """Of some sequences: the cell that each falls into, at each level; or scores of candidates."""
+
+    question: Question
+    cells: Integers  # sequences by levels; one level but for bigrams
+    scores: Floats | None = None
+
+    def reports(self, which: Integers, words: WordsOf) -> Bytes:
+        """One report for each device, which has sequence number ``which``."""
+        question = self.question
+        if self.scores is not None:
+            chosen = np.empty(len(which), dtype=np.int64)
+            choices = words("choice").remembered()
+            order = np.argsort(which, kind="stable")
+            for rows in np.split(order, np.flatnonzero(np.diff(which[order])) + 1):
+                if len(rows):
+                    law = ExponentialChoice(self.scores[which[rows[0]]], question.epsilon, 1.0)
+                    chosen[rows] = law.sample(choices.only(rows))
+            return chosen.astype(">u2")[:, None].view(np.uint8)
+        levels = np.zeros(len(which), dtype=np.int64)
+        if question.kind == "bigram":
+            # drawn before the sequence is looked at, so that it tells nothing of its length
+            levels = UniformChoice(question.levels).sample(words("level"))
+        cells = self.cells[which, levels]
+        blank = np.flatnonzero(cells == NO_CELL)
+        if len(blank):
+            cells[blank] = UniformChoice(question.cells).sample(words("blank").only(blank))
+        sent: Bytes = question.frequency.reports(cells, words("report"))
+        if question.kind != "bigram":
+            return sent
+        return np.concatenate([levels.astype(np.uint8)[:, None], sent], axis=1)
+
+    def outcomes(self, one: int) -> dict[bytes, float]:
+        """Every report that a device with this sequence may send, with its probability."""
+        question = self.question
+        if self.scores is not None:
+            law = ExponentialChoice(self.scores[one], question.epsilon, 1.0)
+            return {INDEX.pack(i): p for i, p in enumerate(law.probabilities.tolist())}
+        if question.kind != "bigram":
+            return dict(question.frequency.outcomes(int(self.cells[one, 0])))
+        found: dict[bytes, float] = {}
+        for level in range(question.levels):
+            cell = int(self.cells[one, level])
+            blank = range(question.cells) if cell == NO_CELL else (cell,)
+            for value in blank:
+                for report, p in question.frequency.outcomes(value).items():
+                    sent = bytes([level]) + report
+                    found[sent] = found.get(sent, 0.0) + p / len(blank) / question.levels
+        return found
+
+    def chances(self, one: int) -> Floats:
+        """Of every candidate, where scores decide."""
+        assert self.scores is not None
+        return ExponentialChoice(self.scores[one], self.question.epsilon, 1.0).probabilities
+
+
+class WordsOf:
+    """Keyed words of some devices for a purpose."""
+
+    def __init__(self, runs: Any):
+        self._runs = runs
+
+    def __call__(self, purpose: str) -> Words:
+        return Words(self._runs, purpose)
+
+
+def views(question: Question, texts: Sequence[str], labels: Sequence[int] | None = None) -> Views:
+    """What sequences have to say; labels by number, where the question asks for them."""
+    require(
+        bool(question.labels) == (labels is not None),
+        "labels: the question asks for one" if question.labels else "labels: nobody asks for one",
+        MessageRefusal,
+    )
+    if question.kind == "length":
+        cells = [min(max(len(text), question.low), question.high) - question.low for text in texts]
+        return Views(question, _column(cells))
+    if question.kind == "bigram":
+        rows = [
+            [_or_none(question.bigrams.index(text, level)) for level in range(question.levels)]
+            for text in texts
+        ]
+        return Views(question, np.array(rows, dtype=np.int64).reshape(len(texts), question.levels))
+    if question.kind == "whole":
+        cells = [question.domain.index(text) for text in texts]
+        return Views(question, _labelled(question, cells, labels))
+    apart = _distances(question, texts)
+    if question.frequency is None:
+        return Views(question, np.zeros((len(texts), 1), dtype=np.int64), _scores(apart))
+    return Views(question, _labelled(question, apart.argmin(axis=1).tolist(), labels))
+
+
+def _or_none(cell: int | None) -> int:
+    return NO_CELL if cell is None else cell
+
+
+def _column(cells: Sequence[int]) -> Integers:
+    return np.array(cells, dtype=np.int64)[:, None]
+
+
+def _labelled(question: Question, cells: Sequence[int], labels: Sequence[int] | None) -> Integers:
+    column = _column(cells)
+    if labels is None:
+        return column
+    require(
+        len(labels) == len(cells) and all(0 <= one < len(question.labels) for one in labels),
+        f"labels: must be numbers from 0 to {len(question.labels) - 1}, one for each sequence",
+        MessageRefusal,
+    )
+    return column * len(question.labels) + _column(labels)
+
+
+def _distances(question: Question, texts: Sequence[str]) -> Floats:
+    """From each sequence to each candidate.
+
+    A beginning is compared with the beginning of the sequence; a candidate that ends, and at last
+    any candidate of those that say nothing of ends, with all of it.
+    """
+    bodies = [one.removesuffix(END) for one in question.candidates]
+    own = Sequences.of(texts, symbols=question.sax.symbols)
+    others = Sequences.of(bodies, symbols=question.sax.symbols)
+    whole = np.array(
+        [
+            one.endswith(END) if question.ends else question.kind == "refine"
+            for one in question.candidates
+        ]
+    )
+    apart = np.empty((len(texts), len(bodies)))
+    for all_of_it in (True, False):
+        some = np.flatnonzero(whole == all_of_it)
+        if len(some):
+            apart[:, some] = distances(
+                question.distance, own, others.take(some), prefix=not all_of_it
+            )
+    return apart
+
+
+def _scores(apart: Floats) -> Floats:
+    """1 / distance, from 0 for the worst candidate to 1 for the best."""
+    raw = 1 / (apart + NEAR)
+    low, high = raw.min(axis=1, keepdims=True), raw.max(axis=1, keepdims=True)
+    flat = high == low
+    return np.asarray(np.where(flat, 1.0, (raw - low) / np.where(flat, 1.0, high - low)))

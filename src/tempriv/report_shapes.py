@@ -1,0 +1,326 @@
+"""One HTML page about a shapes campaign: what shapes there are, how sure that is, what is promised.
+
+It is made of what the campaign found and nothing else, so it may be handed out like the shapes. It
+loads nothing and runs nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tempriv import guarantees
+from tempriv.errors import Refusal, require
+from tempriv.files import follow_umask, write_durably
+from tempriv.guarantees import NoGuarantee
+from tempriv.population.campaign import rounded
+from tempriv.population.sax import Sax, curve
+from tempriv.releases import ledger_sentence
+from tempriv.report import _facts, _promise, _style
+from tempriv.report_trust import items
+from tempriv.svg import Frame, number_marks
+
+About = dict[str, Any]
+POINTS = 240
+MOST_PICTURED = 24
+# one alone is as small as two beside each other
+SIDE_BY_SIDE = "grid-template-columns:repeat(auto-fill,minmax(300px,1fr))"
+QUESTIONS = {
+    "length": "how long is your sequence?",
+    "bigram": "which two symbols follow each other, at a place drawn at random?",
+    "level": "which of these beginnings is yours most like?",
+    "refine": "which of these sequences is yours most like?",
+    "whole": "which sequence is yours, of all that are possible?",
+}
+ORACLES = {
+    "grr": "randomised response",
+    "oue": "optimised unary encoding",
+    "olh": "optimised local hashing",
+    "hadamard": "Hadamard response",
+    "exponential": "exponential mechanism",
+}
+METHODS = {
+    "one-shot": "one-shot: whole sequences were asked for at once",
+    "nearest": "nearest: candidates grew symbol by symbol, and devices named the nearest",
+    "published": "published: PrivShape (Mao, Ye, Hu, Wang and Huang 2024, Algorithm 2)",
+    "baseline": "baseline: candidates grew symbol by symbol (the same, Algorithm 1)",
+}
+
+
+def write_report(path: Path, about: About, force: bool = False) -> Path:
+    """Write the page."""
+    path = Path(path)
+    require(path.suffix.lower() in (".html", ".htm"), f"{path}: a report must end in .html")
+    require(path.parent.is_dir(), f"{path.parent}: no such directory")
+    remedy = "choose another name, or replace it with --force"
+    require(force or not path.exists(), f"{path}: exists already; {remedy}", Refusal)
+    write_durably(path, page(about).encode())
+    follow_umask(path)
+    return path
+
+
+def page(about: About) -> str:
+    """The whole page as text."""
+    guarantee = guarantees.decode(about["guarantee"])
+    headline = f"Shapes that {about['series']:,} series have in common"
+    promise, alarm = _promise(guarantee), ""
+    if isinstance(guarantee, NoGuarantee):
+        promise, alarm = "", promise
+    body = [
+        f"{alarm}<h1>{escape(headline)}</h1>{_lead(about)}",
+        _shapes(about),
+        promise,
+        f"<section><h2>What is not protected</h2>{items(_sentences(about['not_protected']))}"
+        "</section>",
+        _trust(about),
+        _asked(about),
+        _made(about, guarantee),
+        "<footer>This page loads nothing and runs nothing.</footer>",
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(headline)}</title>\n<style>{_style()}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(body)
+        + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _sentences(points: Sequence[str]) -> list[str]:
+    return [point[:1].upper() + point[1:].rstrip(".") + "." for point in points]
+
+
+def _lead(about: About) -> str:
+    settings = about["settings"]
+    facts = [
+        ("Series", f"{about['series']:,}"),
+        ("Epsilon of each", f"{settings['epsilon']:g}"),
+        ("Shapes", str(len({shape["shape"] for shape in about["shapes"]}))),
+        ("Asked in", f"{len(about['rounds'])} round{'s' * (len(about['rounds']) > 1)}"),
+    ]
+    if settings["labels"]:
+        facts.insert(3, ("Labels", str(len(settings["labels"]))))
+    return (
+        '<p class="lead">A shape is the order of ups and downs, whatever the level, the scale and '
+        "the pace. Each series answered one question about its own, through noise; the shapes here "
+        "were put together from the answers alone.</p>" + _facts(facts, "facts")
+    )
+
+
+# pictures
+
+
+def _shapes(about: About) -> str:
+    parts = ["<section><h2>The shapes</h2>"]
+    sax, shapes = Sax.from_dict(about["settings"]["sax"]), about["shapes"]
+    if not shapes:
+        return f"{parts[0]}<p>None was found.</p></section>"
+    parts.append(_frequencies(shapes))
+    for label in dict.fromkeys(shape["label"] for shape in shapes[:MOST_PICTURED]):
+        if label is not None:
+            parts.append(f"<h3>Label {escape(str(label))}</h3>")
+        parts.append(f'<div class="pair" style="{SIDE_BY_SIDE}">')
+        parts += [_figure(one, sax) for one in shapes[:MOST_PICTURED] if one["label"] == label]
+        parts.append("</div>")
+    more = len(shapes) - MOST_PICTURED
+    if more > 0:
+        parts.append(f'<p class="note">{more} more are in the table only.</p>')
+    how = "each letter has an equal share of the width, as how long it lasted is left out"
+    if not sax.compressed:
+        how = f"each letter stands for {sax.segment} readings"
+    parts.append(
+        f'<p class="note">Letters go from {sax.alphabet[0]}, the lowest, to {sax.alphabet[-1]}, in '
+        f"standard deviations from the mean of a series; {how}. Grey steps are what was found, the "
+        "line is drawn through them.</p>"
+    )
+    return "".join(parts) + _table(about) + "</section>"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}".replace("-", "−") + " %"
+
+
+def _interval(shape: dict[str, Any]) -> str:
+    return f"{100 * shape['low']:.1f} to {100 * shape['high']:.1f} %"
+
+
+def _name(shape: dict[str, Any]) -> str:
+    return f"{shape['shape']}{'' if shape['ends'] else '…'}"
+
+
+def _figure(shape: dict[str, Any], sax: Sax) -> str:
+    levels = np.array(sax.levels)
+    low, high = float(levels[0]), float(levels[-1])
+    room = 0.16 * (high - low)
+    frame = Frame(372, 190, (0.0, POINTS), (low - room, high + room), 26, 26, top=12)
+    at = np.arange(POINTS) + 0.5
+    end = frame.width - frame.right
+    drawn = []
+    for letter, level in zip(sax.alphabet, levels.tolist(), strict=True):
+        y = frame.down(level)
+        drawn.append(f'<path class="rule" d="M{frame.left} {y:.1f}H{end}"/>')
+        drawn.append(_text(frame.left - 10, y + 4, letter, "end"))
+    steps = frame.line(at, curve(shape["shape"], sax, POINTS), "steps")
+    smooth = frame.line(at, curve(shape["shape"], sax, POINTS, line="smooth"), "released")
+    drawn.append(steps.replace("<path", '<path style="stroke:var(--rule);stroke-width:6"'))
+    drawn.append(smooth.replace("<path", '<path style="stroke-width:2.6"'))
+    drawn.append(_text(end, frame.height - 6, "time →", "end", "label"))
+    doubt = "" if shape["sure"] else "; not surely there"
+    caption = f"{_name(shape)}: {_percent(shape['share'])} ({_interval(shape)}{doubt})"
+    svg = (
+        f'<svg viewBox="0 0 {frame.width:g} {frame.height:g}" role="img" '
+        f'aria-label="{escape(_name(shape))} over time">{"".join(drawn)}</svg>'
+    )
+    return f"<figure><figcaption>{escape(caption)}</figcaption>{svg}</figure>"
+
+
+def _frequencies(shapes: Sequence[dict[str, Any]]) -> str:
+    """Bars of shares with their intervals."""
+    some = shapes[:MOST_PICTURED]
+    names = [_name(one) + (f", {one['label']}" if one["label"] is not None else "") for one in some]
+    names = [name if len(name) <= 30 else name[:29] + "…" for name in names]
+    left = 18 + 7.4 * max(map(len, names))
+    top = 1.05 * max(one["high"] for one in some) or 0.05
+    height = 30.0 * len(some) + 48
+    frame = Frame(760, height, (0.0, 100 * top), (0.0, float(len(some))), left, 38, top=6)
+    floor = height - frame.bottom
+    drawn = [_text(frame.width - frame.right, height - 4, "share of series, %", "end", "label")]
+    for value, label, _ in number_marks(0.0, 100 * top, 8):
+        x = frame.across(value)
+        drawn.append(f'<path class="rule" d="M{x:.1f} {frame.top}V{floor}"/>')
+        drawn.append(_text(x, floor + 16, label))
+    for row, (one, name) in enumerate(zip(some, names, strict=True)):
+        y = frame.down(len(some) - row - 0.5)
+        bar = max(frame.across(100 * min(max(one["share"], 0.0), top)) - left, 0.5)
+        drawn.append(_text(left - 10, y + 4, name, "end", "label"))
+        style = f'x="{left:.1f}" y="{y - 9:.1f}" width="{bar:.1f}" height="18" rx="3"'
+        drawn.append(f'<rect {style} style="fill:var(--band)"/>')
+        ends = [frame.across(100 * one[edge]) for edge in ("low", "high")]
+        ticks = "".join(f"M{x:.1f} {y - 5:.1f}v10" for x in ends)
+        line = f"M{ends[0]:.1f} {y:.1f}H{ends[1]:.1f}{ticks}"
+        drawn.append(f'<path class="line released" style="stroke-width:2" d="{line}"/>')
+    svg = (
+        f'<svg viewBox="0 0 {frame.width:g} {frame.height:g}" role="img" aria-label="Share of each '
+        f'shape with its interval">{"".join(drawn)}</svg>'
+    )
+    return f'<div class="wide"><figure>{svg}</figure></div>'
+
+
+def _text(x: float, y: float, text: str, anchor: str = "middle", style: str = "mark") -> str:
+    place = f'class="{style}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
+    return f"<text {place}>{escape(text)}</text>"
+
+
+# words
+
+
+def _table(about: About) -> str:
+    labelled = bool(about["settings"]["labels"])
+    head = ["Shape", *(["Label"] if labelled else []), "Share", "95 % interval", "Count",
+            "Standard error", "Surely there"]  # fmt: skip
+    rows = []
+    for one in about["shapes"]:
+        error = one["standard_error"]
+        cells = [
+            *([str(one["label"])] if labelled else []),
+            _percent(one["share"]), _interval(one), rounded(one["count"], error),
+            rounded(error, error), "yes" if one["sure"] else "no",
+        ]  # fmt: skip
+        rows.append([_name(one), *cells])
+    return _rows(head, rows)
+
+
+def _rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    top = "".join(f"<th>{escape(name)}</th>" for name in head)
+    body = "".join(
+        f"<tr><th>{escape(first)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+        for first, *cells in rows
+    )
+    return (
+        f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
+        "</div>"
+    )
+
+
+def counts_mean(about: About) -> str:
+    """What is counted, by method."""
+    if about["method"] == "one-shot":
+        return "a share is that of series with just this sequence of letters"
+    if about["method"] == "baseline" and not about["settings"]["labels"]:
+        return (
+            "a share is that of reports that named this shape: noise is in it, so it says which "
+            "shapes are more frequent and not how frequent they are"
+        )
+    return "a share is that of series that this shape was nearest to, of all that were asked about"
+
+
+def _trust(about: About) -> str:
+    points = [
+        f"{counts_mean(about)}; it is counted among the {about['counted']:,} that were asked last",
+        "errors come from the noise. An interval holds one true share 95 times in 100, each by "
+        "itself",
+        "shapes were chosen because their noisy counts are large, so counts that noise made large "
+        "are chosen more often: of rare shapes the share tends to be too high",
+        "a shape is surely there if noise alone makes counts like this in less than one campaign "
+        "in 20, whatever number of shapes could be named",
+    ]
+    if not all(one["sure"] for one in about["shapes"]):
+        points.append(
+            "some shapes here are not surely there: with so few series, or so small an epsilon, "
+            "noise can make them up"
+            if any(one["other"] for one in about["rounds"][-1:])
+            else "of no shape it can be said here whether it is surely there"
+        )
+    if not all(one["ends"] for one in about["shapes"]):
+        points.append("a shape with … goes on beyond the length that was asked about")
+    return f"<section><h2>How far to trust it</h2>{items(_sentences(points))}</section>"
+
+
+def _asked(about: About) -> str:
+    rows = [
+        [f"{number}. {QUESTIONS[one['kind']]}", f"{one['people']:,}", f"{one['cells']:,}",
+         ORACLES[one["oracle"]]]
+        for number, one in enumerate(about["rounds"], 1)
+    ]  # fmt: skip
+    rows = [[_with_label(row[0], about, i), *row[1:]] for i, row in enumerate(rows)]
+    table = _rows(["Question", "Asked of", "Possible answers", "Noise"], rows)
+    # a question is a sentence: it may take several lines
+    table = table.replace("<tbody><tr><th>", '<tbody><tr><th style="white-space:normal">')
+    table = table.replace("</tr><tr><th>", '</tr><tr><th style="white-space:normal">')
+    return (
+        "<section><h2>What was asked</h2><p>Groups were drawn at random. Nobody was asked twice, "
+        f"whatever was answered.</p>{table}</section>"
+    )
+
+
+def _with_label(question: str, about: About, number: int) -> str:
+    last = number == len(about["rounds"]) - 1
+    return question[:-1] + ", and your label?" if last and about["settings"]["labels"] else question
+
+
+def _made(about: About, guarantee: Any) -> str:
+    ledger = ledger_sentence(about)
+    facts = [
+        ("Method", METHODS[about["method"]]),
+        ("Randomness", about["randomness"]),
+        ("Campaign", about["campaign"]),
+        ("Made", about["created"].replace("T", " ").replace("+00:00", " UTC")),
+        ("Version", f"tempriv {about['tempriv']}"),
+        ("Ledger", ledger[:1].upper() + ledger[1:] + "."),
+        ("Promise", guarantee.sentence),
+        ("Claim in the literature", guarantees.decode(about["published"]).sentence),
+    ]
+    settings = about["settings"].items()
+    inner = ",\n".join(
+        f"  {json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in settings
+    )
+    return (
+        "<section><h2>How it was made</h2>"
+        + _facts([(name, escape(str(value))) for name, value in facts], "made")
+        + f"<h3>All settings</h3><pre>{{\n{escape(inner)}\n}}</pre></section>"
+    )
