@@ -18,7 +18,7 @@ from tempriv.errors import Refusal, require
 if TYPE_CHECKING:
     from tempriv.studies.tables import Row
 
-STUDIES = ("principles", "tldp", "sppa", "landmark")
+STUDIES = ("principles", "tldp", "sppa", "landmark", "privshape")
 EXAMPLE = """
 [bold]Examples[/bold]: the table, a page and a picture into a folder
 
@@ -35,6 +35,10 @@ Those of the paper on sampling periods, from the same folder
 Those of the paper on landmarks, from the same folder
 
   tempriv reproduce landmark --data DIRECTORY --output landmark
+
+Those of the paper on shapes, from the same folder
+
+  tempriv reproduce privshape --data DIRECTORY --output privshape
 """
 
 
@@ -66,8 +70,10 @@ def reproduce(
         _tldp(data, full, output, as_json)
     elif study == "sppa":
         _sppa(data, full, output, as_json)
-    else:
+    elif study == "landmark":
         _landmark(data, full, output, as_json)
+    else:
+        _privshape(data, full, output, as_json)
 
 
 def _progress(part: str) -> None:
@@ -129,6 +135,22 @@ def _landmark(data: Path | None, full: bool, output: Path | None, as_json: bool)
         landmark.REMARKS,
         as_json,
         None if output is None else lambda: landmark.write(output, made),
+    )
+
+
+def _privshape(data: Path | None, full: bool, output: Path | None, as_json: bool) -> None:
+    from tempriv.studies import privshape, privshape_data
+    from tempriv.studies.inputs import listed
+    from tempriv.studies.privshape_runs import FULL, QUICK
+
+    files = (privshape_data.SYMBOLS, privshape_data.TRACE)
+    folder = _folder("privshape", data, listed(files))
+    made = privshape.study(privshape.make(folder), FULL if full else QUICK, _progress)
+    _show(
+        made.rows,
+        privshape.REMARKS,
+        as_json,
+        None if output is None else lambda: privshape.write(output, made),
     )
 
 
