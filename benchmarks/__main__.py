@@ -18,6 +18,7 @@ from benchmarks import (
     budgets,
     correlation,
     counting,
+    frequency,
     landmark,
     ledger,
     noise,
@@ -25,6 +26,8 @@ from benchmarks import (
     pegasus,
     period,
     releases,
+    sequences,
+    shapes,
 )
 from benchmarks.measure import Row, one_core
 
@@ -55,6 +58,7 @@ def main() -> None:
         rows = releases.starting() + noise.rows() + budgets.rows() + audit.rows()
         rows += order.rows() + period.rows() + ledger.rows() + counting.rows()
         rows += pegasus.rows() + correlation.rows() + landmark.rows()
+        rows += frequency.rows() + sequences.rows() + shapes.rows()
         rows += releases.large(10_000_000)
         if large:
             rows += releases.large(100_000_000, rounds=1, with_copy=False)
