@@ -834,13 +834,15 @@ def _other_landmarks(scheme: Any) -> Iterator[tuple[str, Any]]:
     known = {field.name for field in dataclasses.fields(scheme)}
     for name in sorted(known - {"over", "count", "length", "count_epsilon"}):
         value = getattr(scheme, name)
+        if name == "miss" and scheme.count_epsilon is None:
+            continue  # refused: a public bound misses nothing
         yield name, replace(scheme, **{name: not value if isinstance(value, bool) else value / 2})
     if "count" in known:
-        count = {"count": 3 if scheme.count is None else scheme.count + 1}
+        count: dict[str, Any] = {"count": 3 if scheme.count is None else scheme.count + 1}
         if "length" in known:
             count["length"] = scheme.length or 9
         if "count_epsilon" in known:
-            count["count_epsilon"] = None
+            count |= {"count_epsilon": None, "miss": 1e-6}
         yield "count", replace(scheme, **count)
     if getattr(scheme, "length", None) is not None:
         yield "length", replace(scheme, length=scheme.length + 1)

@@ -480,3 +480,8 @@ def test_what_cannot_be_remembered_is_refused(slot):
         memory = good.copy()
         memory[1 + slot] = bad
         assert not scheme.could_remember(memory, 4)
+
+
+def test_a_public_bound_has_nothing_to_miss():
+    with pytest.raises(Refusal, match="goes with count_epsilon"):
+        CountBoundLandmarks(over=Laplace(epsilon=1.0, bounds=(0, 5)), count=3, miss=0.1)

@@ -39,6 +39,7 @@ from tempriv.mechanisms.stream import start
 from tempriv.units import Readings, Unit
 
 LEAST_COUNT_EPSILON = 2.0**-20
+MISS = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +66,7 @@ class CountBoundLandmarks:
     over: Over
     count: int | None = None
     count_epsilon: float | None = None
-    miss: float = 1e-6
+    miss: float = MISS
     chosen_from_values: bool = False
 
     accepts_null: ClassVar[bool] = True
@@ -89,6 +90,10 @@ class CountBoundLandmarks:
         require(
             isinstance(self.miss, (int, float)) and 1e-300 < self.miss < 1,
             f"miss={self.miss}: must be a probability > 0 and < 1, such as 1e-6",
+        )
+        require(
+            self.count_epsilon is not None or self.miss == MISS,
+            f"miss={self.miss:g}: goes with count_epsilon; a public bound misses nothing",
         )
         require_drawable(self.over, WHOLE // (self._least_bound + 1))
 

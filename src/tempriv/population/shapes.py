@@ -135,9 +135,11 @@ class Device:
     """One person's device: it holds a series, and a label if the campaign asks for one.
 
     Guarantees:
-        - it answers at most one question of a campaign, and none above ``most_epsilon``;
+        - it answers at most one question of a campaign, and none above ``most_epsilon``; over all
+          campaigns together no more than the limit of its ledger, which has none by default;
         - its answer is drawn with fresh randomness of the operating system and shows the series
-          within the question's epsilon.
+          within the question's epsilon. That it refuses to answer (its series is too long, its
+          label is none of those asked about) is not hidden.
 
     >>> import numpy as np
     >>> plan = Plan(epsilon=2.0, shapes=2, people=100, sax=Sax(symbols=3, segment=4, longest=6))

@@ -129,7 +129,9 @@ against anyone who sees the output, whatever else they know.'
             source="Ren, Shi, Yu, Yang, Zhao and Xu 2022 (LDP-IDS)",
             holds=True,
             remark="As long as nobody is asked for more. Here a device does not take the server's "
-            "word for it: it keeps account of its own answers by its own clock, and refuses.",
+            "word for it: it keeps account of its own answers by its own clock, and refuses. The "
+            "methods were rebuilt without the paper's full text; the promise is enumerated for "
+            "them as they are here.",
         )
 
     # what is divided: parts of epsilon, or people
