@@ -6,8 +6,6 @@ import csv
 import itertools
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +43,7 @@ from tempriv.studies.landmark_runs import (
     protects,
     schemes,
 )
+from tests.reproducing import run
 from tests.statistics import COMPILED
 
 SMALL = Size(runs=2, placements=5)
@@ -317,15 +316,6 @@ def test_the_files_and_pictures_come_out(made, tmp_path):
 
 
 # the command
-
-
-def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "tempriv", "reproduce", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_the_command_says_what_it_needs(tmp_path):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +36,7 @@ from tempriv.studies.privshape_runs import (
     plan_for,
     scores,
 )
+from tests.reproducing import run
 from tests.statistics import COMPILED
 
 SMALL = Size(runs=2, slow=1, swept=1, perturbed=300, trees=3)
@@ -187,15 +186,6 @@ def test_the_files_and_pictures_come_out(made, tmp_path):
 
 
 # the command
-
-
-def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "tempriv", "reproduce", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_the_command_says_what_it_needs(tmp_path):

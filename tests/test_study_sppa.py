@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +32,7 @@ from tempriv.studies.sppa_runs import (
     window_mean,
 )
 from tempriv.utility.segmenting import change_f1, changes
+from tests.reproducing import run
 from tests.statistics import COMPILED
 
 SMALL = Size(
@@ -324,15 +323,6 @@ def test_progress_is_told(inputs, monkeypatch):
 
 
 # the command
-
-
-def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "tempriv", "reproduce", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_the_command_says_what_it_needs(tmp_path):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +27,7 @@ from tempriv.studies.tldp_runs import (
     sources,
 )
 from tempriv.utility import costs
+from tests.reproducing import run
 from tests.statistics import COMPILED
 
 SMALL = Size(
@@ -195,15 +194,6 @@ def test_unit_costs_of_the_tasks_are_those_of_the_paper():
 
 
 # the command
-
-
-def run(*arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "tempriv", "reproduce", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def test_the_command_says_what_it_needs(tmp_path):
