@@ -24,8 +24,8 @@ from tempriv.population.distance import distances
 from tempriv.population.sequences import Sequences
 from tempriv.population.shapes import Server, answers_of
 from tempriv.population.shapes_course import Course, Plan, Shape
-from tempriv.population.shapes_grouped import answered
-from tempriv.randomness import Key, Run, Words, fresh_series_key, simulation
+from tempriv.population.shapes_grouped import try_out
+from tempriv.randomness import Key, Run, Words, fresh_series_key
 from tempriv.version import VERSION
 
 Integers = npt.NDArray[np.int64]
@@ -35,7 +35,6 @@ Progress = Callable[[int], None]
 AT_ONCE = 1 << 15  # devices whose messages are there at a time
 DOUBT = 0.05  # the chance that any of the cells without anything in it looks surely frequent
 NORMAL = 1.959963984540054  # 95 % of the normal law lie within so many standard deviations
-NO_CAMPAIGN = "0" * 32
 
 
 @dataclass(frozen=True)
@@ -212,25 +211,21 @@ def _grouped(
     plan: Plan, sequences: Sequences, labels: Integers | None, seed: int | None,
     progress: Progress,
 ) -> tuple[Course, list[Round]]:  # fmt: skip
-    """As ``shapes_grouped.try_out``, but it notes how many were asked what."""
     distinct, which = sequences.grouped()
     texts, numbers = distinct.texts(), None
     if labels is not None:
         pairs, which = np.unique(np.stack([which, labels], axis=1), axis=0, return_inverse=True)
         texts, numbers = [texts[i] for i in pairs[:, 0]], pairs[:, 1].tolist()
-    left = np.bincount(np.ravel(which), minlength=len(texts)).astype(np.int64)
-    generator = simulation(Key.generate() if seed is None else Key.from_seed(seed), "campaign")
-    course, rounds = Course(plan, NO_CAMPAIGN), []
-    while course.question is not None:
-        _someone_left(int(left.sum()), len(sequences))
-        asked = min(course.wanted, int(left.sum()))
-        group = generator.multivariate_hypergeometric(left, asked, method="marginals")
-        left -= group
+    counts = np.bincount(np.ravel(which), minlength=len(texts)).astype(np.int64)
+    rounds: list[Round] = []
+
+    def watch(course: Course, asked: int) -> None:
+        _someone_left(asked, len(sequences))
         rounds.append(_round(course, asked))
-        support = answered(course.question, texts, group, numbers, generator)
-        course = course.after(support, asked)
         progress(asked)
-    return course, rounds
+
+    key = Key.generate() if seed is None else Key.from_seed(seed)
+    return try_out(plan, texts, counts, key, numbers, watch), rounds
 
 
 def nearest(

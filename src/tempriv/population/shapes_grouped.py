@@ -6,7 +6,7 @@ them says together is one draw of a multinomial; nothing is sent, and nothing ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -26,14 +26,19 @@ def try_out(
     counts: Integers,
     key: Key,
     labels: Sequence[int] | None = None,
+    watch: Callable[[Course, int], None] = lambda course, asked: None,
 ) -> Course:
-    """The end of a campaign among people of whom ``counts[i]`` have sequence ``texts[i]``."""
+    """The end of a campaign among people of whom ``counts[i]`` have sequence ``texts[i]``.
+
+    ``watch`` sees before each round where the campaign stands and how many are asked.
+    """
     generator = simulation(key, "campaign")
     left = np.asarray(counts, dtype=np.int64).copy()
     require(len(left) == len(texts) and bool((left >= 0).all()), "counts: one for each sequence")
     course = Course(plan, "0" * 32)
     while course.question is not None:
         asked = min(course.wanted, int(left.sum()))
+        watch(course, asked)
         group = generator.multivariate_hypergeometric(left, asked, method="marginals")
         left -= group
         course = course.after(answered(course.question, texts, group, labels, generator), asked)
