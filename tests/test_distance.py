@@ -11,7 +11,7 @@ import pytest
 
 from tempriv.errors import Refusal
 from tempriv.kernels_distance import TOGETHER
-from tempriv.population.distance import distances
+from tempriv.population.distance import distances, told_apart
 from tempriv.population.sequences import LETTERS, Sequences, longest_of
 from tests.reference import distance as reference
 from tests.statistics import COMPILED
@@ -93,6 +93,23 @@ def test_the_longest_and_farthest_are_counted_in_full(symbols):
     turns = Sequences.of([[0, apart] * (most // 2), [0] * most], symbols=symbols)
     wanted = reference.dtw([0, apart] * (most // 2), [0] * most)
     assert distances("dtw", turns, turns)[0, 1] == wanted
+
+
+@pytest.mark.parametrize("prefix", [False, True], ids=["whole", "prefix"])
+@pytest.mark.parametrize("symbols", [2, 4, 26])
+@pytest.mark.parametrize("kind", KINDS)
+def test_equally_far_ones_are_told_apart_and_no_others_are_exchanged(kind, symbols, prefix, rng):
+    most = longest_of(symbols)
+    ends = [[0] * most, [symbols - 1] * most]
+    rows = of(ends + some(rng, 40, symbols, most), symbols)
+    apart, finer = (
+        measured(kind, rows, rows, prefix=prefix) for measured in (distances, told_apart)
+    )
+    if kind != "euclidean":
+        assert np.array_equal(np.floor(finer), apart)
+        places = distances("euclidean", rows, rows, prefix=prefix)
+        for row, steps, near in zip(finer, apart, places, strict=True):
+            assert np.array_equal(np.lexsort((near, steps)), np.argsort(row, kind="stable"))
 
 
 @pytest.mark.parametrize("prefix", [False, True], ids=["whole", "prefix"])

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tempriv import spec
 from tempriv.errors import DataRefusal, require
 from tempriv.guarantees import Guarantee, NoGuarantee
-from tempriv.population.distance import distances
+from tempriv.population.distance import told_apart
 from tempriv.population.sequences import Sequences
 from tempriv.population.shapes import Server, answers_of
 from tempriv.population.shapes_course import Course, Plan, Shape
@@ -234,12 +234,12 @@ def nearest(
     """The number of the nearest shape for each sequence, and how far it is.
 
     A shape that goes on beyond what was asked about is compared with as much of a sequence. Of
-    equally near ones it is the most frequent.
+    equally near ones it is the one nearer symbol by symbol, then the most frequent.
 
     >>> shapes = [Shape("ab", 5.0, 1.0), Shape("ba", 9.0, 1.0), Shape("ba", 3.0, 1.0)]
     >>> found, far = nearest(shapes, Sequences.of(["aba", "ba"], symbols=2), "levenshtein")
     >>> found.tolist(), far.tolist()
-    ([1, 1], [1.0, 0.0])
+    ([0, 1], [1.0, 0.0])
     """
     by_count = sorted(range(len(shapes)), key=lambda i: -shapes[i].count)
     ranked = [shapes[i] for i in by_count]
@@ -249,9 +249,11 @@ def nearest(
     for ends in (True, False):
         some = [i for i, shape in enumerate(ranked) if shape.ends == ends]
         if some:
-            apart[:, some] = distances(distance, distinct, candidates.take(some), prefix=not ends)
+            apart[:, some] = told_apart(distance, distinct, candidates.take(some), prefix=not ends)
     best = apart.argmin(axis=1)
     far = apart[np.arange(len(distinct)), best]
+    if distance != "euclidean":
+        far = np.floor(far)  # without what tells equal ones apart
     return np.array(by_count, dtype=np.int64)[best][which], far[which]
 
 

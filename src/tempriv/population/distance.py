@@ -59,6 +59,27 @@ def distances(
     return found
 
 
+def told_apart(
+    kind: Kind, sequences: Sequences, candidates: Sequences, *, prefix: bool = False
+) -> Floats:
+    """As ``distances``, but candidates that are equally far differ by less than one step, by how
+    far their symbols are in place. Edits and warps are whole numbers, and often the same for many
+    candidates; whoever names the nearest has to choose one, and the first is no good choice.
+
+    >>> own, some = Sequences.of(["abcd"], symbols=4), Sequences.of(["dabcd", "abcdc"], symbols=4)
+    >>> distances("levenshtein", own, some).tolist()
+    [[1.0, 1.0]]
+    >>> told_apart("levenshtein", own, some).argmin(axis=1).tolist()
+    [1]
+    """
+    found = distances(kind, sequences, candidates, prefix=prefix)
+    if kind == "euclidean":
+        return found
+    # at most 64 symbols that are at most 63 apart: below 512
+    finer = np.minimum(distances("euclidean", sequences, candidates, prefix=prefix), 1023)
+    return np.asarray(found + finer / 1024)
+
+
 def _dtw(sequences: Sequences, candidates: Sequences, prefix: bool) -> Floats:
     found = np.empty((len(candidates), len(sequences)))
     put_warped(

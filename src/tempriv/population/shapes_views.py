@@ -6,7 +6,7 @@ drawn from by devices and listed by audits: there is no second description of it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tempriv.errors import require
 from tempriv.noise import UniformChoice
 from tempriv.noise_exponential import ExponentialChoice
-from tempriv.population.distance import distances
+from tempriv.population.distance import distances, told_apart
 from tempriv.population.sax import Sequences
 from tempriv.population.shapes_messages import END, INDEX, MessageRefusal, Question
 from tempriv.randomness import Words
@@ -115,9 +115,10 @@ def views(question: Question, texts: Sequence[str], labels: Sequence[int] | None
     if question.kind == "whole":
         cells = [question.domain.index(text) for text in texts]
         return Views(question, _labelled(question, cells, labels))
-    apart = _distances(question, texts)
     if question.frequency is None:
-        return Views(question, np.zeros((len(texts), 1), dtype=np.int64), _scores(apart))
+        scores = _scores(_distances(question, texts, distances))
+        return Views(question, np.zeros((len(texts), 1), dtype=np.int64), scores)
+    apart = _distances(question, texts, told_apart)
     return Views(question, _labelled(question, apart.argmin(axis=1).tolist(), labels))
 
 
@@ -141,7 +142,7 @@ def _labelled(question: Question, cells: Sequence[int], labels: Sequence[int] | 
     return column * len(question.labels) + _column(labels)
 
 
-def _distances(question: Question, texts: Sequence[str]) -> Floats:
+def _distances(question: Question, texts: Sequence[str], measured: Callable[..., Floats]) -> Floats:
     """From each sequence to each candidate.
 
     A beginning is compared with the beginning of the sequence; a candidate that ends, and at last
@@ -160,7 +161,7 @@ def _distances(question: Question, texts: Sequence[str]) -> Floats:
     for all_of_it in (True, False):
         some = np.flatnonzero(whole == all_of_it)
         if len(some):
-            apart[:, some] = distances(
+            apart[:, some] = measured(
                 question.distance, own, others.take(some), prefix=not all_of_it
             )
     return apart
