@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import csv
 import io
 import itertools
@@ -28,10 +27,12 @@ from tempriv.mechanisms.run import Passage
 from tempriv.mechanisms.to_file import release_file
 from tempriv.randomness import Key
 from tempriv.series import Series
-from tempriv.stream_files import Sink
-from tempriv.streaming import LineStream, read_stream_state
+from tempriv.streaming.flow import Flow
+from tempriv.streaming.outputs import Descriptor
+from tempriv.streaming.store import Store
 from tempriv.units import Window
 from tempriv.verify import verify
+from tests.flowing import standing_of
 
 PACE = SamplingPeriod(epsilon=1.0, window=4, tau=1.0)
 SHIFT = SamplingPeriod(epsilon=1.0, window=3, tau=1.0, shift=0.5, clamp=None)
@@ -190,14 +191,14 @@ class Running:
         self.header = ",".join(["who", "t", *COLUMNS[name]]) + "\n"
         lines = Lines("csv", COLUMNS[name], "t", "who", None, mechanism.has_status)
         place = folder / "state" if state else None
-        self.flow = LineStream(mechanism, lines, Sink(self.out), place, seed)
+        self.flow = Flow(mechanism, lines, Descriptor(self.out), place and Store(place), seed)
 
     def send(self, *pieces):
         with self.flow.locked():
             self.flow.deliver_pending()
-            self.flow.push(self.header.encode())
+            self.flow.push_text(self.header.encode())
             for piece in pieces:
-                self.flow.push("".join(piece).encode())
+                self.flow.push_text("".join(piece).encode())
             self.flow.finish()
         os.close(self.out)
         return self.path.read_text()
@@ -243,9 +244,9 @@ def test_a_line_in_is_the_line_of_an_earlier_reading_out(name, tmp_path):
     latency, width = MECHANISMS[name].form.latency, len(COLUMNS[name])
     cells = ",1.0" * width
     with running.flow.locked():
-        running.flow.push(running.header.encode())
+        running.flow.push_text(running.header.encode())
         for t in range(20):
-            running.flow.push(f"a,{t}{cells}\nb,{t}{cells}\n".encode())
+            running.flow.push_text(f"a,{t}{cells}\nb,{t}{cells}\n".encode())
             out = running.path.read_text().splitlines()[1:]
             slots = range(max(0, t + 1 - latency))
             assert [row.split(",")[:2] for row in out] == [[w, str(s)] for s in slots for w in "ab"]
@@ -290,11 +291,10 @@ def test_what_the_last_commit_was_about_to_write_is_written_once(name, tmp_path)
         first = Running(folder, name)
         with first.flow.locked():
             first.flow.deliver_pending()
-            first.flow.push((first.header + "".join(lines[:50])).encode())
-            first.flow.output.write = lambda data: None  # the machine goes down before the write
-            first.flow.push("".join(lines[50:61]).encode())
-        committed = read_stream_state((folder / "state").read_bytes(), "state")
-        pending = base64.b64decode(committed["pending"])
+            first.flow.push_text((first.header + "".join(lines[:50])).encode())
+            first.flow.output.write = lambda data, commit: None  # it goes down before the write
+            first.flow.push_text("".join(lines[50:61]).encode())
+        pending = standing_of(folder / "state").pending
         os.write(first.out, pending[:through])  # of which some had got through
         os.close(first.out)
         assert Running(folder, name).send(lines[40:]) == whole
@@ -318,24 +318,24 @@ def test_lines_whose_times_tell_the_secret_are_refused(tmp_path):
         cells = ",1" * len(COLUMNS[name])
         running = Running(tmp_path / f"{name} {first}", name, state=False)
         with running.flow.locked():
-            running.flow.push(running.header.encode())
-            running.flow.push(f"a,{first}{cells}\na,{first + 1}{cells}\n".encode())
+            running.flow.push_text(running.header.encode())
+            running.flow.push_text(f"a,{first}{cells}\na,{first + 1}{cells}\n".encode())
             for line in (f"a,{first + 3}{cells}\n", f"b,7{cells}\n"):
                 with pytest.raises(Refusal, match="would tell what is to be hidden"):
-                    running.flow.push(line.encode())
+                    running.flow.push_text(line.encode())
         os.close(running.out)
 
 
 def test_the_state_stays_as_small_as_a_window(tmp_path):
     running, sizes = Running(tmp_path, "pace"), []
     with running.flow.locked():
-        running.flow.push(running.header.encode())
+        running.flow.push_text(running.header.encode())
         for start in range(0, 1000, 100):
             rows = "".join(f"a,{t},{t % 7}.5,1.25\n" for t in range(start, start + 100))
-            running.flow.push(rows.encode())
+            running.flow.push_text(rows.encode())
             running.flow.finish()
             sizes.append((tmp_path / "state").stat().st_size)
-            assert len(running.flow.places["a"].shown) == PACE.form.latency
+            assert running.flow.counts.waiting == PACE.form.latency
     assert max(sizes[1:]) < 1.1 * min(sizes[1:]), sizes
 
 
@@ -375,7 +375,7 @@ def test_the_command_gives_the_same_bits_and_says_what_it_holds_back(command):
     assert status == 0
     waiting = sum(min(length, PACE.form.latency) for length in LENGTHS)
     assert len(part.splitlines()) == 1 + len(lines) - waiting
-    assert f"{waiting} lines are held back in the state" in err
+    assert f"{waiting} held back in the state" in err
     assert set(part.splitlines()) <= set(out.splitlines())
 
 

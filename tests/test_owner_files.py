@@ -30,8 +30,9 @@ from tempriv.mechanisms.to_file import release_file
 from tempriv.owners import owner_path
 from tempriv.randomness import Key
 from tempriv.series import Series
-from tempriv.stream_files import Sink
-from tempriv.streaming import LineStream
+from tempriv.streaming.flow import Flow
+from tempriv.streaming.outputs import Descriptor
+from tempriv.streaming.store import Store
 from tempriv.units import Event
 
 OVER = Laplace(epsilon=1.0, bounds=(0, 5), grid=2.0**-6)
@@ -234,7 +235,7 @@ def test_landmarks_past_the_count_are_passed_over(stream, table):
     steps = [int(row["step"]) for row in rows if row["home"] == "a"]
     assert [step for step in range(LENGTH) if step not in steps] == [45, 48, 51, 54, 57]
     assert len([row for row in rows if row["home"] == "b"]) == LENGTH
-    assert "5 lines were landmarks past the number that was given" in err
+    assert "5 not released: a landmark past the number that was given" in err
 
 
 def test_a_stream_that_goes_on_counts_landmarks_of_before(table, tmp_path):
@@ -247,10 +248,10 @@ def test_a_stream_that_goes_on_counts_landmarks_of_before(table, tmp_path):
             out = os.open(folder / "out.csv", os.O_CREAT | os.O_RDWR | os.O_APPEND)
             shape = Lines("csv", ["kwh", "mark"], "step", "home", None, True, True)
             scheme = AdaptiveLandmarks(over=OVER, count=15)
-            flow = LineStream(scheme, shape, Sink(out), folder / "state", 1)
+            flow = Flow(scheme, shape, Descriptor(out), Store(folder / "state"), 1)
             with flow.locked():
                 flow.deliver_pending()
-                flow.push(head + b"".join(part))
+                flow.push_text(head + b"".join(part))
                 flow.finish()
             os.close(out)
         return (folder / "out.csv").read_bytes(), flow.counts
@@ -273,7 +274,7 @@ def test_marks_of_lines_are_read_as_those_of_tables(stream, table):
     lines[4] = lines[4][:-1] + "no"
     lines[5] = "a,5,,"  # an hour without a reading
     out, err = stream("\n".join([head, *lines]) + "\n")
-    assert "1 lines could not be read" in err
+    assert "1 not released: not a reading" in err
     steps = [row["step"] for row in csv.DictReader(io.StringIO(out)) if row["home"] == "a"]
     assert "1" not in steps and {"2", "4", "5"} <= set(steps)
 
@@ -289,10 +290,10 @@ def test_a_landmark_without_a_reading_takes_no_part(table, tmp_path):
             out = os.open(folder / "out.csv", os.O_CREAT | os.O_RDWR | os.O_APPEND)
             shape = Lines("csv", ["kwh", "mark"], "step", "home", None, True, True)
             scheme = AdaptiveLandmarks(over=OVER, count=2)
-            flow = LineStream(scheme, shape, Sink(out), folder / "state", 1)
+            flow = Flow(scheme, shape, Descriptor(out), Store(folder / "state"), 1)
             with flow.locked():
                 flow.deliver_pending()
-                flow.push(b"home,step,kwh,mark\n" + b"".join(part))
+                flow.push_text(b"home,step,kwh,mark\n" + b"".join(part))
                 flow.finish()
             os.close(out)
         found.append((folder / "out.csv").read_bytes())

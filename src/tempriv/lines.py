@@ -14,22 +14,21 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from tempriv.csv_cells import csv_cell, csv_line
+from tempriv.columns import from_numpy, take_text
+from tempriv.csv_cells import csv_line, csv_rows
 from tempriv.errors import require
-from tempriv.series import ONLY_SERIES, STATUS, STATUSES, Categories, require_columns
+from tempriv.series import ONLY_SERIES, STATUS, STATUSES, Categories, Flags, require_columns
 
 YES = {"true": 1, "false": 0, "yes": 1, "no": 0}  # what a table takes for marks beside numbers
 
 
-class Tally(Protocol):
-    """Counts lines that could not be read."""
-
-    unreadable: int
+MOST_TICK = 1 << 61  # times beyond are no times
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Reading:
 
     series: str
     tick: int
-    shown: tuple[Any, ...]
+    shown: tuple[str, ...]
     values: tuple[Any, ...]
     missing: tuple[bool, ...]
 
@@ -150,7 +149,7 @@ class Lines:
         self.has_status = has_status
         self.marked = marked
         self.exact = False
-        self._columns: list[str] | None = None
+        self.columns: list[str] | None = None
         self._arrivals: dict[str, int] = {}
 
     def layout(self) -> dict[str, Any]:
@@ -171,15 +170,24 @@ class Lines:
         told = self.values[:-1] if self.marked else self.values
         return [*told, STATUS] if self.has_status else list(told)
 
-    def parse(self, text: bytes, tally: Tally) -> Iterator[Reading]:
-        """The readings of some whole lines; lines that are none are counted."""
-        for record in self._records(text, tally):
+    def parse(self, text: bytes, unreadable: list[str]) -> Iterator[Reading]:
+        """The readings of some whole lines; lines that are none are put aside."""
+        for line in self._texts(text, unreadable):
+            # each line by itself: a quote left open must not swallow the lines after it
             try:
-                yield self._reading(record)
-            except (ValueError, TypeError, KeyError, OverflowError):
-                tally.unreadable += 1
+                cells = self._members(line) if self.form == "jsonl" else self._cells(line)
+                if self.form == "csv" and self.columns is not None:
+                    cells = dict(zip(self.columns, cells, strict=True))
+                reading = None if isinstance(cells, list) else self.reading(cells)
+            except (ValueError, TypeError, KeyError, OverflowError, RecursionError, csv.Error):
+                unreadable.append(line)
+                continue
+            if reading is None:
+                self.take_header(cells)
+            else:
+                yield reading
 
-    def _texts(self, text: bytes, tally: Tally) -> Iterator[str]:
+    def _texts(self, text: bytes, unreadable: list[str]) -> Iterator[str]:
         """Lines that hold something."""
         if not self.exact:
             whole = text.decode("utf-8", errors="replace")
@@ -190,28 +198,15 @@ class Lines:
             try:
                 found = line.decode().removesuffix("\r")
             except UnicodeDecodeError:  # nothing that could go out as it came
-                tally.unreadable += 1
+                unreadable.append(line.decode(errors="replace"))
                 continue
             if found.strip():
                 yield found
 
-    def _records(self, text: bytes, tally: Tally) -> Iterator[dict[str, Any]]:
-        for line in self._texts(text, tally):
-            # each line by itself: a quote left open must not swallow the lines after it
-            try:
-                record = self._members(line) if self.form == "jsonl" else self._cells(line)
-            except (ValueError, RecursionError, csv.Error):
-                tally.unreadable += 1
-                continue
-            if self.form == "csv" and self._columns is None:
-                self._columns = [str(name).strip().lstrip("\ufeff") for name in record]
-                require_columns(self._columns, [*self.shown, *self.values], "standard input")
-            elif self.form == "jsonl":
-                yield record
-            elif len(record) == len(self._columns or ()):
-                yield dict(zip(self._columns or (), record, strict=True))
-            else:
-                tally.unreadable += 1
+    def take_header(self, names: Sequence[Any]) -> None:
+        columns = [str(name).strip().lstrip("\ufeff") for name in names]
+        require_columns(columns, [*self.shown, *self.values], "the input")
+        self.columns = columns
 
     def _members(self, line: str) -> Any:
         """A JSON object; values that are carried by how they are written."""
@@ -229,7 +224,8 @@ class Lines:
     def _cells(self, line: str) -> Any:
         return cells_of(line) if self.exact else next(csv.reader([line], strict=True))
 
-    def _reading(self, record: dict[str, Any]) -> Reading:
+    def reading(self, record: dict[str, Any]) -> Reading:
+        """What a line says, by the names of its columns."""
         series = ONLY_SERIES if self.series is None else str(record[self.series])
         if self.series is not None and record[self.series] in (None, ""):
             raise ValueError
@@ -237,11 +233,14 @@ class Lines:
             tick = tick_of([record[name] for name in self.time])
         else:
             tick = self._arrivals[series] = self._arrivals.get(series, -1) + 1
-        shown = tuple(record[name] for name in self.shown)
+        if abs(tick) > MOST_TICK:
+            raise ValueError
+        written = json.dumps if self.form == "jsonl" else str
+        shown = tuple(written(record[name]) for name in self.shown)
         if self.exact:
             values = tuple(record.get(name) for name in self.values)
             return Reading(series, tick, shown, values, tuple(value is None for value in values))
-        numbers = [self._number(i, record.get(name)) for i, name in enumerate(self.values)]
+        numbers = [self.number(i, record.get(name)) for i, name in enumerate(self.values)]
         if self.marked:
             empty = all(math.isnan(number) for number in numbers[:-1])
             numbers[-1] = self._mark(record.get(self.values[-1]), empty)
@@ -260,7 +259,7 @@ class Lines:
         word = str(value).strip().lower()
         return float(YES[word]) if word in YES else float(float(word) != 0)
 
-    def _number(self, column: int, value: Any) -> float:
+    def number(self, column: int, value: Any) -> float:
         """NaN stands for missing; an infinite value is as large as can be, to be clipped."""
         if value is None or value == "":
             return math.nan
@@ -277,47 +276,46 @@ class Lines:
 
     def format(
         self,
-        slots: Sequence[tuple[Any, ...]],
+        slots: Sequence[Any],
         values: npt.NDArray[Any],
-        missing: npt.NDArray[np.bool_],
+        missing: Flags,
         status: npt.NDArray[np.int8] | None,
+        cells: Sequence[Any] | None = None,
     ) -> bytes:
-        """Lines from ids and times, and the values that stand there."""
-        lines = []
-        statuses: list[tuple[str, ...]] = [()] * len(slots)
+        """Lines from columns of ids and times, and the values that stand there.
+
+        Values that are carried are ``cells``, columns of text.
+        """
+        columns = list(cells or ())
+        if cells is None:
+            columns += [self._column(i, values[:, i], missing[:, i]) for i in range(len(values.T))]
+        columns = [*slots, *columns]
         if status is not None:
-            statuses = [(STATUSES[one],) for one in status.tolist()]
-        rows = zip(slots, values.tolist(), missing.tolist(), statuses, strict=True)
-        for slot, row, gone, said in rows:
-            if self.exact:
-                held = [None if m else v for v, m in zip(row, gone, strict=True)]
-                lines.append(self._as_written(slot, held, said))
-                continue
-            shown = [
-                None if m else self._show(i, v)
-                for i, (v, m) in enumerate(zip(row, gone, strict=True))
-            ]
-            shown += said
-            if self.form == "jsonl":
-                names = [*self.shown, *self.written]
-                record = dict(zip(names, [*slot, *shown], strict=True))
-                lines.append(json.dumps(record).encode() + b"\n")
-            else:
-                lines.append(csv_line([*slot, *shown]))
-        return b"".join(lines)
-
-    def _as_written(
-        self, slot: tuple[Any, ...], values: list[str | None], said: tuple[str, ...]
-    ) -> bytes:
-        """A line whose values are letters already."""
+            columns.append(take_text(STATUSES, status.astype(np.int64)))
+        names = [*self.shown, *self.written]
+        if not columns or not len(columns[0]):
+            return b""
         if self.form == "csv":
-            return (",".join(map(csv_cell, [*slot, *values, *said])) + "\n").encode()
-        told = [json.dumps(one) for one in slot]
-        told += ["null" if one is None else one for one in values]
-        told += [json.dumps(one) for one in said]
-        names = map(json.dumps, [*self.shown, *self.written])
-        pairs = ", ".join(f"{name}: {one}" for name, one in zip(names, told, strict=True))
-        return f"{{{pairs}}}\n".encode()
+            return bytes(csv_rows(pa.RecordBatch.from_arrays(columns, names=names)))
+        raw = len(slots) + (0 if cells is None else len(cells))  # are JSON already
+        told = [
+            [_as_json(one, number < raw) for one in column.to_pylist()]
+            for number, column in enumerate(columns)
+        ]
+        heads = [json.dumps(name) + ": " for name in names]
+        rows = (
+            ", ".join(head + one for head, one in zip(heads, row, strict=True))
+            for row in zip(*told, strict=True)
+        )
+        return "".join(f"{{{row}}}\n" for row in rows).encode()
 
-    def _show(self, column: int, value: float) -> Any:
-        return value if self.categories is None else self.categories[column][int(value)]
+    def _column(self, column: int, values: npt.NDArray[Any], missing: Flags) -> Any:
+        if self.categories is None:
+            return from_numpy(values, pa.float64(), missing)
+        return take_text(self.categories[column], values, missing)
+
+
+def _as_json(one: Any, raw: bool) -> str:
+    if raw:
+        return "null" if one is None else str(one)
+    return json.dumps(one)

@@ -18,7 +18,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,10 @@ def _hash(key: bytes, *parts: str | bytes) -> bytes:
         state.update(len(data).to_bytes(8, "big"))
         state.update(data)
     return state.digest()
+
+
+def _block_cipher(key: bytes) -> Any:
+    return Cipher(algorithms.AES(key), modes.ECB()).encryptor()
 
 
 class Key:
@@ -197,17 +201,23 @@ class Key:
 
 def fingerprint(mark: bytes, places: npt.NDArray[np.uint64], bits: npt.NDArray[np.uint64]) -> int:
     """A keyed sum over (place, reading) pairs, in any order and cutting."""
-    cipher = Cipher(algorithms.AES(mark), modes.ECB()).encryptor()
-    where, what = places.ravel(), bits.ravel()
-    pairs = np.empty((min(len(what), PAIRS), 2), dtype=np.uint64)
+    return int(fingerprints(mark, places.ravel(), bits.ravel()).sum(dtype=np.uint64))
+
+
+def fingerprints(
+    mark: bytes, places: npt.NDArray[np.uint64], bits: npt.NDArray[np.uint64]
+) -> npt.NDArray[np.uint64]:
+    """A keyed mark of each (place, reading) pair."""
+    cipher = _block_cipher(mark)
+    pairs = np.empty((min(len(bits), PAIRS), 2), dtype=np.uint64)
     mixed = np.empty((len(pairs) + 1, 2), dtype=np.uint64)  # a cipher asks for room to spare
-    total = 0
-    for low in range(0, len(what), PAIRS):
-        part = pairs[: len(what) - low]
-        part[:, 0], part[:, 1] = where[low : low + PAIRS], what[low : low + PAIRS]
+    found = np.empty(len(bits), dtype=np.uint64)
+    for low in range(0, len(bits), PAIRS):
+        part = pairs[: len(bits) - low]
+        part[:, 0], part[:, 1] = places[low : low + PAIRS], bits[low : low + PAIRS]
         cipher.update_into(part.data.cast("B"), mixed.data.cast("B"))
-        total += int(mixed[: len(part), 0].sum(dtype=np.uint64))
-    return total % 2**64
+        found[low : low + PAIRS] = mixed[: len(part), 0]
+    return found
 
 
 def new_id() -> str:
@@ -251,6 +261,8 @@ class SeriesKey:
 
     def at_epoch(self, epoch: int) -> SeriesKey:
         """A later link; there is no way back."""
+        if epoch == self.epoch:
+            return self  # with its ciphers
         require(
             epoch >= self.epoch,
             f"epoch {epoch}: its key has been erased, the chain stands at {self.epoch}",
@@ -268,25 +280,34 @@ class SeriesKey:
     def cipher_key(self, purpose: str) -> bytes:
         return _hash(self.secret, "purpose", purpose)
 
+    def block_cipher(self, purpose: str) -> Any:
+        """The cipher of a purpose, made once: to make one costs more than twenty short uses."""
+        ciphers = self.__dict__.setdefault("_ciphers", {})
+        if purpose not in ciphers:
+            ciphers[purpose] = _block_cipher(self.cipher_key(purpose))
+        return ciphers[purpose]
 
-@dataclass(frozen=True)
-class Run:
+
+class Run(NamedTuple):
     """Consecutive steps of one series within a block: the chain link is that of its first step."""
 
     key: SeriesKey
     start: int
-    count: int
+    count: int  # type: ignore[assignment]
 
 
-def _within_epochs(runs: Sequence[Run]) -> list[Run]:
-    """The runs cut where an epoch ends."""
+def _within_epochs(runs: Sequence[Run]) -> list[tuple[SeriesKey, int, int]]:
+    """The runs cut where an epoch ends: links, first steps within their epochs, and counts."""
     pieces = []
-    for run in runs:
-        start, left, key = run.start, run.count, run.key
+    for key, start, left in runs:
+        epoch, first = divmod(start, EPOCH)
+        if key.epoch == epoch and 0 < left <= EPOCH - first:
+            pieces.append((key, first, left))
+            continue
         while left > 0:
             key = key.at_epoch(start // EPOCH)
             count = min(left, EPOCH - start % EPOCH)
-            pieces.append(Run(key, start % EPOCH, count))
+            pieces.append((key, start % EPOCH, count))
             start, left = start + count, left - count
     return pieces
 
@@ -307,6 +328,9 @@ def blocks_of_runs(runs: Sequence[Run], most: int) -> Iterator[list[Run]]:
 
 
 MOST_LANES = 8  # that are kept whole for a purpose, 8 bytes a row each
+SHORT = 64
+"""Runs of so many steps on average take their words from ciphers that are kept."""
+
 DENSE = 16
 """Words for so many rows in a row cost less than for one row by itself."""
 
@@ -320,9 +344,10 @@ class Words:
 
     def __init__(self, runs: Sequence[Run], purpose: str):
         pieces = _within_epochs(runs)
-        self._keys = [piece.key.cipher_key(purpose) for piece in pieces]
-        self._starts = [piece.start for piece in pieces]
-        self._offsets = [0, *itertools.accumulate(piece.count for piece in pieces)]
+        self._purpose = purpose
+        self._links = [link for link, _, _ in pieces]
+        self._starts = [start for _, start, _ in pieces]
+        self._offsets = [0, *itertools.accumulate(count for _, _, count in pieces)]
         self._rows: npt.NDArray[np.intp] | None = None  # all of them
         self._lane = 0
         self._known: dict[tuple[bytes, type], npt.NDArray[Any]] | None = None
@@ -395,19 +420,41 @@ class Words:
         return ((branch << BRANCH_BITS) + lane).to_bytes(LANE_BYTES, "big")
 
     def _take_all(self, prefix: bytes, kind: type) -> npt.NDArray[Any]:
+        if 0 < self._offsets[-1] <= SHORT * len(self._links):
+            return self._take_short(prefix, kind)
         # a run may start in the middle of a counter block: take the block whole, some words too
         # early, and let the run before it overwrite those
         width = np.dtype(kind).itemsize
         extra = CIPHER_BYTES // width - 1
         out: npt.NDArray[Any] = np.empty(self._offsets[-1] + extra, dtype=kind)
         view = memoryview(out.data).cast("B")
-        for i in range(len(self._keys) - 1, -1, -1):
+        for i in range(len(self._links) - 1, -1, -1):
+            key = self._links[i].cipher_key(self._purpose)
             start, low, high = self._starts[i], self._offsets[i], self._offsets[i + 1]
             counter = prefix + (start // (extra + 1)).to_bytes(BLOCK_BYTES, "big")
             low += extra - start % (extra + 1)
-            cipher = Cipher(algorithms.AES(self._keys[i]), modes.CTR(counter)).encryptor()
+            cipher = Cipher(algorithms.AES(key), modes.CTR(counter)).encryptor()
             cipher.update_into(_ZEROS[: width * (high + extra - low)], view[width * low :])
         return out[extra:]
+
+    def _take_short(self, prefix: bytes, kind: type) -> npt.NDArray[Any]:
+        """The same where runs are many and short: counters of all of them, a cipher for each."""
+        each = CIPHER_BYTES // np.dtype(kind).itemsize
+        starts = np.array(self._starts, dtype=np.int64)
+        ends = starts + np.diff(self._offsets)
+        blocks = -(-ends // each) - starts // each
+        edges = np.concatenate(([0], np.cumsum(blocks)))
+        counters = np.empty((int(edges[-1]), 4), dtype=">u4")
+        counters[:, :3] = np.frombuffer(prefix, dtype=">u4")
+        counters[:, 3] = np.arange(len(counters)) + np.repeat(starts // each - edges[:-1], blocks)
+        # a cipher asks for room to spare
+        found: npt.NDArray[Any] = np.empty(each * (len(counters) + 1), dtype=kind)
+        read, write = memoryview(counters.data).cast("B"), memoryview(found.data).cast("B")
+        places = (CIPHER_BYTES * edges).tolist()
+        for link, (low, high) in zip(self._links, itertools.pairwise(places), strict=True):
+            link.block_cipher(self._purpose).update_into(read[low:high], write[low:])
+        first = each * edges[:-1] + starts % each - self._offsets[:-1]
+        return np.asarray(found[np.arange(self._offsets[-1]) + np.repeat(first, ends - starts)])
 
     def _take(
         self, rows: npt.NDArray[np.intp], lanes: npt.NDArray[np.uint32], kind: type
@@ -422,7 +469,7 @@ class Words:
         edges = [*np.flatnonzero(np.diff(piece, prepend=-1)).tolist(), len(rows)]
         for low, high in itertools.pairwise(edges):
             # counter mode at scattered counters is the block cipher on the counters themselves
-            cipher = Cipher(algorithms.AES(self._keys[piece[low]]), modes.ECB()).encryptor()
+            cipher = self._links[piece[low]].block_cipher(self._purpose)
             found: npt.NDArray[Any] = np.frombuffer(
                 cipher.update(counters[low:high].tobytes()), dtype=kind
             )

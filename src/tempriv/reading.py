@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, SupportsInt
@@ -102,6 +102,9 @@ class Reading:
     Raises DataRefusal at its end if anything was wrong, so that all problems are counted. No block
     follows the first problem. With a ``cargo`` values may be of any kind: they are set aside there,
     and blocks have their row numbers in one column instead.
+
+    ``sorted_rows`` are some whole series of a table that somebody else has sorted: ids, times and
+    values, in order. Who divided it knows its clock, and has to add up facts and problems.
     """
 
     series: Series
@@ -113,10 +116,16 @@ class Reading:
     clock: Clock | None = None
     whole_number_ids: bool = False
     problems: Problems = field(default_factory=Problems)
+    sorted_rows: Iterable[pa.RecordBatch] | None = None
+    calendar: Integers | None = None
     _width: int = 0
 
     def __iter__(self) -> Iterator[Block]:
         source, cargo = self.series.source, self.cargo
+        if self.sorted_rows is not None:
+            self._width = len(self.series.values)
+            yield from self._blocks(self.sorted_rows)
+            return
         if isinstance(source, np.ndarray):
             yield from self._array()
         else:
@@ -161,8 +170,19 @@ class Reading:
             self.clock = Clock.of(series.time.split("+"), table)
             self.facts.clock = self.clock.kind
         self._check_persons(table)
-        spacing = Spacing(series, self.clock, self.facts, self.problems)
-        for batch in table.batches(self._query(table)):
+        if series.calendar is not None:
+            self.calendar = read_calendar(series.calendar, self.clock)
+        yield from self._blocks(table.batches(self._query(table)))
+        require(
+            self.facts.rows > 0 or bool(self.problems.counts),
+            f"{table.name}: the table has no rows",
+            DataRefusal,
+        )
+
+    def _blocks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Block]:
+        spacing = Spacing(self.series, self.clock, self.facts, self.problems)
+        spacing.calendar = self.calendar
+        for batch in batches:
             block = spacing.lay_out(*self._columns(batch))
             self._look_at(block)
             if self.problems.counts:
@@ -172,11 +192,6 @@ class Reading:
                 self.facts.rows += len(block)
                 yield block
         self.facts.step = spacing.step
-        require(
-            self.facts.rows > 0 or bool(self.problems.counts),
-            f"{table.name}: the table has no rows",
-            DataRefusal,
-        )
 
     def _columns(self, batch: Any) -> tuple[Any, Integers, npt.NDArray[np.float64], Flags]:
         """Series keys, ticks, values and which of them are missing."""
@@ -319,12 +334,12 @@ class Spacing:
 
     def __init__(self, series: Series, clock: Clock | None, facts: Facts, problems: Problems):
         self.series, self.clock, self.facts, self.problems = series, clock, facts, problems
+        self.calendar: Integers | None = None
         self.step: int | None = None
         if clock is None:
             self.step = 1
         elif series.step is not None:
             self.step = clock.parse_step(series.step)
-        self.calendar = None if series.calendar is None else read_calendar(series.calendar, clock)
         # of the series that the last batch ended with: key, last tick, next step
         self.open: tuple[Any, int, int] = (None, 0, 0)
 

@@ -1,13 +1,14 @@
-"""``tempriv stream``."""
+"""``tempriv stream``: readings released as they come."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-import select
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -17,29 +18,90 @@ from tempriv.cli.marking import remind_of_looking
 from tempriv.cli.options import Dataset, KeySeed, LedgerOption, NoLedger, NotPrivate
 from tempriv.errors import require
 
-CHUNK = 1 << 20
-PAUSE = 0.02  # seconds without input after which what has come is released
+if TYPE_CHECKING:
+    from tempriv.lines import Lines
+    from tempriv.streaming.flow import Flow
+    from tempriv.streaming.inputs import Input
+    from tempriv.streaming.outputs import Output
 
 EXAMPLE = """
 [bold]Example[/bold]: go on after a crash or a restart, each output written once
 
   producer | tempriv stream --mechanism laplace --epsilon 1 --bounds 0 5 --time time --value kwh
   --series home --state meters.state >> private.csv
+
+[bold]Example[/bold]: follow a file that grows, and look after the stream from another terminal
+
+  tempriv stream --mechanism laplace --epsilon 1 --bounds 0 5 --time time --value kwh --series home
+  --input meters.csv --follow --output private.csv --state meters.state
+
+  tempriv stream status meters.state
 """
 
 
-@app.command(epilog=EXAMPLE)
+class RunByDefault(typer.core.TyperGroup):
+    """``tempriv stream --mechanism ...`` runs a stream; other words name what to do with one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] != "--help":
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+stream = typer.Typer(
+    cls=RunByDefault,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Release readings as they come, for as long as they come; all options: "
+    "tempriv stream run --help",
+    epilog=EXAMPLE,
+)
+app.add_typer(stream, name="stream")
+
+
+@stream.command(epilog=EXAMPLE)
 @with_choice
-def stream(
+def run(
     choice: Choice,
     form: Annotated[
         str, typer.Option("--format", metavar="csv|jsonl", help="CSV with a header, or JSON lines.")
     ] = "csv",
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--input",
+            metavar="FILE|redis://HOST:PORT/DB?stream=NAME",
+            help="Where readings come from; standard input if not given.",
+        ),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Wait for more lines at the end of the input file.")
+    ] = False,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            metavar="FILE|redis://HOST:PORT/DB?stream=NAME",
+            help="Where released readings go, added at its end; standard output if not given.",
+        ),
+    ] = None,
     state: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE", help="Where to keep the state; keep it as private as the data."
         ),
+    ] = None,
+    aside: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.jsonl",
+            help="Private file for readings that cannot be released, and why; beside the state if "
+            "not given.",
+        ),
+    ] = None,
+    metrics: Annotated[
+        int | None,
+        typer.Option(metavar="PORT", help="Serve counts for Prometheus on 127.0.0.1 at this port."),
     ] = None,
     dataset: Dataset = None,
     ledger: LedgerOption = None,
@@ -47,31 +109,37 @@ def stream(
     key_seed: KeySeed = None,
     not_private: NotPrivate = False,
 ) -> None:
-    """Release readings as they come, from standard input to standard output.
+    """Release readings of any number of interleaved series as they come.
 
     Values outside the bounds count as the nearest bound: refusing one would tell. A reading that is
-    not later than all of its series is passed over. With --state, a stream that was killed goes on
-    where it was.
+    not later than all of its series, or that cannot be read, is put aside and never released. With
+    --state, a stream that was killed goes on where it was.
     """
     from tempriv.ledger import Scope
     from tempriv.lines import Lines
-    from tempriv.mechanisms.fitting import hides_times
     from tempriv.mechanisms.forms_marked import Marked
     from tempriv.mechanisms.protocol import promise
     from tempriv.randomness import Key
-    from tempriv.stream_files import Sink
-    from tempriv.streaming import LineStream
+    from tempriv.streaming.flow import Flow
+    from tempriv.streaming.outputs import Aside
+    from tempriv.streaming.store import Store
 
     require(form in ("csv", "jsonl"), f"--format {form}: must be csv or jsonl")
     require(
         state is None or choice.time is not None,
         "--state needs --time: readings that are sent again are recognised by their times",
     )
-    require(state is None or state.parent.is_dir(), f"{state}: no such directory")
+    for file in (state, aside):
+        require(file is None or file.parent.is_dir(), f"{file}: no such directory")
+    require(
+        not follow or (source is not None and not _is_redis(source)),
+        "--follow: goes with --input FILE; other inputs are waited for anyway",
+    )
     chosen = choice.make()
     options.refuse_unprotected(chosen, key_seed, not_private)
     remind_of_looking(choice)
-    name = dataset or ("standard input" if state is None else state.name)
+    name = dataset or _charged_before(state) or source
+    name = name or ("standard input" if state is None else state.name)
     lines = Lines(
         cast(Any, form),
         list(choice.columns),
@@ -81,9 +149,15 @@ def stream(
         chosen.has_status,
         isinstance(chosen.form, Marked),
     )
-    flow = LineStream(chosen, lines, Sink(sys.stdout.fileno()), state, key_seed)
+    put_aside = None if aside is None else Aside(aside)
+    store = None if state is None else Store(state)
     key = Key.generate() if key_seed is None else Key.from_seed(key_seed)
-    with options.charging(ledger, no_ledger, name, dataset is None) as book, flow.locked():
+    with contextlib.ExitStack() as stack:
+        where = _output(output, lines, stack)
+        flow = Flow(chosen, lines, where, store, key_seed, put_aside, dataset=name)
+        reading = _input(source, follow, lines, state)
+        book = stack.enter_context(options.charging(ledger, no_ledger, name, dataset is None))
+        stack.enter_context(flow.locked())
         if book is not None:
             # once for the whole stream, whoever and whenever: the same id spends nothing again
             everyone = Scope(
@@ -94,22 +168,133 @@ def stream(
             except BaseException:
                 flow.forget_if_new()
                 raise
+        _flow_through(flow, reading, metrics)
+    _tell(flow)
+
+
+def _charged_before(state: Path | None) -> str | None:
+    """What the ledger charged when a stream started, or one that it was restored from."""
+    from tempriv.streaming.store import looking, read_about
+
+    if state is None or not state.exists() or not state.stat().st_size:
+        return None
+    with looking(state) as db:
+        return cast("str | None", read_about(db, state).get("dataset"))
+
+
+def _is_redis(where: str) -> bool:
+    return where.startswith(("redis://", "rediss://", "unix://"))
+
+
+def _input(source: str | None, follow: bool, lines: Lines, state: Path | None) -> Input:
+    from tempriv.streaming.inputs import GrowingFile, Pipe
+
+    if source is None:
+        return Pipe(sys.stdin.fileno(), lines)
+    if _is_redis(source):
+        from tempriv.adapters.redis import RedisInput
+
+        require(state is not None, "--input redis://: needs --state, to know what was consumed")
+        return RedisInput.at(source, lines)
+    return GrowingFile(Path(source), lines, follow)
+
+
+def _output(output: str | None, lines: Lines, stack: contextlib.ExitStack) -> Output:
+    from tempriv.streaming.outputs import Descriptor
+
+    if output is None:
+        return Descriptor(sys.stdout.fileno())
+    if _is_redis(output):
+        from tempriv.adapters.redis import RedisOutput
+
+        return RedisOutput.at(output, lines)
+    require(Path(output).parent.is_dir(), f"{Path(output).parent}: no such directory")
+    descriptor = os.open(output, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o666)
+    stack.callback(os.close, descriptor)
+    return Descriptor(descriptor)
+
+
+def _flow_through(flow: Flow, reading: Input, metrics: int | None) -> None:
+    """Release until the input ends or someone wants the stream to stop."""
+    from tempriv.streaming.metrics import serving
+
+    with (
+        _stop_by_signal() as stopping,
+        serving(flow, metrics) as port,
+        _progress(flow) as show,
+    ):
+        if port is not None:
+            print(f"tempriv: counts at http://127.0.0.1:{port}/metrics", file=sys.stderr)
+        reading.go_on(flow.position)
         flow.deliver_pending()
-        for text in _whole_lines(sys.stdin.fileno()):
-            flow.push(text)
+        for batch, position in reading.blocks(stopping):
+            flow.push(batch, position)
+            reading.committed(position)
+            show()
         flow.finish()
+
+
+@contextlib.contextmanager
+def _stop_by_signal() -> Iterator[Any]:
+    """A signal ends the stream after the block at hand; a second one ends it at once."""
+    asked: list[int] = []
+    before: dict[int, Any] = {}
+
+    def ask(number: int, frame: Any) -> None:
+        asked.append(number)
+        if len(asked) > 1:
+            before[number](number, frame)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before[number] = signal.signal(number, ask)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _progress(flow: Flow) -> Iterator[Any]:
+    """How much so far, on a terminal; quiet in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("waiting for readings")
+
+        def show() -> None:
+            counts = flow.counts
+            bar.update(
+                task,
+                description=f"{counts.released:,} released, {counts.put_aside:,} put aside, "
+                f"{len(flow.places):,} series",
+            )
+
+        yield show
+
+
+def _tell(flow: Flow) -> None:
+    """What became of lines that were not released, and what to know of the others."""
+    from tempriv.mechanisms.fitting import hides_times
+    from tempriv.streaming.counts import WHY
+
     counts = flow.counts
     notes = [
-        (counts.passed_over, "were not later than their series and were passed over"),
-        (counts.beyond, "were past the length that is promised and were passed over"),
-        (counts.unpromised, "were landmarks past the number that was given and were passed over"),
-        (counts.unreadable, "could not be read as a reading and were passed over"),
-        (counts.waiting, "are held back in the state, and come out as more come in"),
+        (counts.again, "sent again after a restart, and passed over"),
+        *((getattr(counts, name), f"not released: {why}") for name, why in WHY.items()),
+        (counts.waiting, "held back in the state; they come out as more come in"),
     ]
     for count, what in notes:
         if count:
-            print(f"tempriv: {count} lines {what}", file=sys.stderr)
-    if hides_times(chosen):
+            print(f"tempriv: {count} {what}", file=sys.stderr)
+    if counts.put_aside and flow.aside is not None:
+        print(f"tempriv: what was not released is in {flow.aside.path}, for you", file=sys.stderr)
+    if hides_times(flow.mechanism):
         print(
             "tempriv: a line came out as its reading came in, which tells the pace to who sees "
             "when lines come, or the lines of several series in turn; hand out what was written, "
@@ -122,26 +307,3 @@ def stream(
             "a pipe cannot tell what has arrived; append to a file (>>) to have each once",
             file=sys.stderr,
         )
-
-
-def _whole_lines(descriptor: int) -> Iterator[bytes]:
-    """Whole lines as they arrive: at once when the source pauses, else in large pieces."""
-    held = b""
-    while True:
-        piece = os.read(descriptor, CHUNK)
-        if not piece:
-            break
-        held += piece
-        while len(held) < CHUNK and select.select([descriptor], [], [], PAUSE)[0]:
-            piece = os.read(descriptor, CHUNK)
-            if not piece:
-                break
-            held += piece
-        cut = held.rfind(b"\n") + 1
-        if cut:
-            yield held[:cut]
-            held = held[cut:]
-        if not piece:
-            break
-    if held.strip():
-        yield held + b"\n"

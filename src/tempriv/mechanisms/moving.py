@@ -33,8 +33,8 @@ PLAIN = (str, bool, int, float)
 MOVABLE = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 KINDS: dict[type, str] = {int: "i", float: "f", bool: "b"}
 ONE_ROW = "readings: give one value, or one row of values, per time step"
-Held = Sequence[Block | None]
-"""The last rows of each series before the block at hand, where it goes on."""
+Held = Block | None
+"""The last rows of each series before the block at hand, where it goes on; its counts may be 0."""
 
 
 def rows_of(values: Any, series: str, start: int) -> Block:
@@ -143,11 +143,11 @@ def move_block(
     form = mechanism.form
     assert isinstance(form, Rows)
     further = form.latency if ending else 0
-    counts = block.counts + further
-    runs = [Run(run.key, run.start, run.count + further) for run in runs]
-    behind = np.array([0 if rows is None else len(rows) for rows in held], dtype=np.int64)
-    pool = pool_of(block, held)
-    first = np.cumsum(block.counts + behind) - block.counts  # rows of the block, in the pool
+    counts = block.counts
+    if further:
+        counts = counts + further
+        runs = [Run(run.key, run.start, run.count + further) for run in runs]
+    pool, first = pool_of(block, held), first_of(block, held)
     absent = np.zeros((int(counts.sum()), 1), dtype=np.bool_)
     for end in np.cumsum(counts).tolist() if further else ():
         absent[end - further : end] = True
@@ -277,26 +277,43 @@ def _nothing(rows: int) -> Integers:
     return np.zeros((rows, 0), dtype=np.int64)
 
 
+def first_of(block: Block, held: Held) -> Integers:
+    """The place in the pool of each series' first row of the block."""
+    behind = 0 if held is None else held.counts
+    return np.asarray(np.cumsum(block.counts + behind) - block.counts, dtype=np.int64)
+
+
 def pool_of(block: Block, held: Held) -> Block:
     """The rows of each series after those held of it."""
-    if not any(held):
+    if held is None or not len(held):
         return block
-    parts: list[Block] = []
-    for i, rows in enumerate(held):
-        parts += [block.part(i, i + 1)] if rows is None else [rows, block.part(i, i + 1)]
+    both = held.counts + block.counts
+    within = np.arange(int(both.sum())) - np.repeat(np.cumsum(both) - both, both)
+    earlier = within < np.repeat(held.counts, both)
+    here = within - np.repeat(held.counts - np.cumsum(block.counts) + block.counts, both)
+    there = within + np.repeat(np.cumsum(held.counts) - held.counts, both)
+    rows = np.where(earlier, there, len(held.values) + here)
+    times = None
+    if block.times is not None:
+        assert held.times is not None
+        times = np.concatenate([held.times, block.times])[rows]
     return Block(
-        values=together([part.values for part in parts]),
-        missing=np.concatenate([part.missing for part in parts]),
+        values=together([held.values, block.values])[rows],
+        missing=np.concatenate([held.missing, block.missing])[rows],
         ids=block.ids,
         counts=block.counts,
         starts=block.starts,
-        times=None if block.times is None else np.concatenate([_times(part) for part in parts]),
+        times=times,
     )
 
 
-def _times(block: Block) -> Integers:
-    assert block.times is not None
-    return block.times
+def held_of_first(block: Block, held: Held) -> Held:
+    """Rows held of the first series of a block, if it goes on with that one."""
+    if held is None or not len(block.starts) or not block.starts[0]:
+        return None
+    counts = np.zeros(len(block.ids), dtype=np.int64)
+    counts[0] = len(held)
+    return replace(held, ids=block.ids, counts=counts, starts=np.zeros_like(counts))
 
 
 def kept(mechanism: Mechanism, held: Block | None, block: Block) -> Block | None:
@@ -307,7 +324,7 @@ def kept(mechanism: Mechanism, held: Block | None, block: Block) -> Block | None
         return None
     last = block.part(len(block.ids) - 1, len(block.ids))
     if held is not None and last.starts[0] > 0 and len(block.ids) == 1:
-        last = pool_of(last, [held])
+        last = pool_of(last, held)
     start = max(0, len(last.values) - reach)
     rows = last.values[start:]
     return Block(

@@ -21,7 +21,7 @@ from tempriv.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.kernels_order import Carriage
 from tempriv.mechanisms.forms import Floats, Form, Integers, Rows
 from tempriv.mechanisms.forms_marked import Marked
-from tempriv.mechanisms.moving import PART, Held, move_block, pool_of, said_of
+from tempriv.mechanisms.moving import PART, Held, first_of, move_block, pool_of, said_of
 from tempriv.noise import Law
 from tempriv.noise_varying import Varying
 from tempriv.order_laws import Lag, Place
@@ -236,7 +236,7 @@ def perturb_block(
     runs: Sequence[Run],
     memory: Integers | None = None,
     readings: Integers | None = None,
-    held: Held | None = None,
+    held: Held = None,
     ending: bool = False,
 ) -> Block:
     """Pass a block of one or many series through a mechanism.
@@ -257,7 +257,7 @@ def perturb_block(
     if memory is None:
         memory = np.zeros((len(block.ids), mechanism.slots), dtype=np.int64)
     if isinstance(mechanism.form, Rows):
-        return move_block(mechanism, block, runs, memory, held or [None] * len(block.ids), ending)
+        return move_block(mechanism, block, runs, memory, held, ending)
     if mechanism.form.latency:
         return _come_late(mechanism, block, runs, memory, readings, held, ending)
     track = Track(block.counts, block.starts, block.missing, memory)
@@ -281,7 +281,7 @@ def _come_late(
     runs: Sequence[Run],
     memory: Integers,
     readings: Integers,
-    held: Held | None,
+    held: Held,
     ending: bool,
 ) -> Block:
     """Outputs that come ``form.latency`` steps after their own; at the end, all that are left."""
@@ -319,10 +319,7 @@ def _come_late(
         gone |= (track.status == EMPTY)[:, None]
         out.values[part] = values
         np.copyto(out.values[part], 0.0, where=gone)
-    earlier = held or [None] * len(block.ids)
-    behind = np.array([0 if rows is None else len(rows) for rows in earlier], dtype=np.int64)
-    first_rows = np.cumsum(block.counts + behind) - block.counts
-    return said_of(mechanism.form.latency, out, pool_of(block, earlier), first_rows)
+    return said_of(mechanism.form.latency, out, pool_of(block, held), first_of(block, held))
 
 
 def promise(mechanism: Mechanism, key: Key) -> Guarantee | NoGuarantee:

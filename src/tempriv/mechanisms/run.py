@@ -27,7 +27,7 @@ from tempriv.mechanisms.cutting import in_parts, whole_series, with_ends
 from tempriv.mechanisms.fitting import TimesTold, hides_times, require_long_enough
 from tempriv.mechanisms.forms import Integers, Rows
 from tempriv.mechanisms.forms_marked import Marked, told
-from tempriv.mechanisms.moving import kept
+from tempriv.mechanisms.moving import held_of_first, kept
 from tempriv.mechanisms.protocol import Mechanism, errors_of, perturb_block, promise
 from tempriv.notes import Note, notes_of
 from tempriv.owners import LANDMARK, RELEASE, SPENT
@@ -106,6 +106,7 @@ class Passage:
         rename = key.pseudonym if pseudonyms else None
         form = mechanism.form
         self.reading = Reading(series, form.bounds, form.categories, rename, self.cargo)
+        self.times = TimesTold(series)
         # the series at hand, which may go on in the next block: its key and the memory of it
         self._open: tuple[str, SeriesKey] | None = None
         self._memory = np.zeros((1, mechanism.slots), dtype=np.int64)
@@ -122,16 +123,25 @@ class Passage:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Released rows; complete only if no refusal is raised at the end."""
+        yield from self.rows()
+        self.require_fitting()
+
+    def require_fitting(self) -> None:
+        """What only the whole table shows: whether the mechanism can keep its promise for it."""
+        require_long_enough(self.mechanism.unit, self.reading.facts.longest)
+        if hides_times(self.mechanism):
+            self.times.refuse(self.reading.facts)
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """The same without a look at the table as a whole: for a part of one."""
         mechanism = self.mechanism
         blocks = whole_series(self.reading) if mechanism.takes_whole else iter(self.reading)
         parts = in_parts(blocks, mechanism.slots)
-        late, times = mechanism.form.latency > 0, TimesTold(self.series)
+        late = mechanism.form.latency > 0
         for block, ending in with_ends(parts) if late else ((part, False) for part in parts):
-            times.see(block)
+            self.times.see(block)
             memory = self._memory_of(block)
-            held = [
-                self._held if i == 0 and start else None for i, start in enumerate(block.starts)
-            ]
+            held = held_of_first(block, self._held)
             runs = self._runs(block)
             released = perturb_block(mechanism, block, runs, memory, None, held, ending)
             self._memory = memory[-1:].copy()
@@ -144,9 +154,6 @@ class Passage:
             self._forget(block)
             if len(released):
                 yield rows
-        require_long_enough(mechanism.unit, self.reading.facts.longest)
-        if hides_times(mechanism):
-            times.refuse(self.reading.facts)
 
     def _shown(self, block: Block) -> Block:
         """The block with the numbers of its rows, where it has their places only; no marks."""

@@ -139,7 +139,7 @@ class Stream:
         else:
             runs = [Run(self._key, self.step, len(block))]
             held = self._held[0] if self._held else None
-            out = perturb_block(self.mechanism, block, runs, self._memory, readings, [held])
+            out = perturb_block(self.mechanism, block, runs, self._memory, readings, held)
             rows = kept(self.mechanism, held, block)
             self._held = [] if rows is None else [rows]
         self.seen = self.seen.with_block(block)
@@ -176,7 +176,7 @@ class Stream:
             none = held.part(0, 0)
             starts = np.array([self.step], dtype=np.int64)
             block = replace(none, ids=held.ids, counts=_NONE, starts=starts)
-            earlier = [held]
+            earlier = held
         runs = [Run(self._key, int(block.starts[0]), len(block))]
         out = perturb_block(mechanism, block, runs, self._memory, held=earlier, ending=True)
         self._held, self._finished = [], True

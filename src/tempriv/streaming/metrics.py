@@ -1,0 +1,76 @@
+"""Counts of a running stream for Prometheus, on the loopback address only."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+from tempriv.errors import UsageRefusal, require
+
+if TYPE_CHECKING:
+    from tempriv.streaming.flow import Flow
+
+HELP = {
+    "released": "Readings that were released.",
+    "again": "Readings sent again after a restart, and passed over.",
+    "late": "Readings put aside: not later than all of their series.",
+    "repeated": "Readings put aside: at a time that their series already had.",
+    "beyond": "Readings put aside: past the length that is promised.",
+    "unpromised": "Landmarks put aside: past the number that was given.",
+    "unreadable": "Lines put aside: no readings.",
+    "waiting": "Readings that are held back and come out as more come in.",
+}
+NOW = {"waiting"}  # may fall as well
+
+
+def told(flow: Flow) -> str:
+    """In Prometheus' text format; nothing in it depends on a value."""
+    lines = []
+    for name, count in asdict(flow.counts.and_before(flow.earlier)).items():
+        full = f"tempriv_readings_{name}" + ("" if name in NOW else "_total")
+        kind = "gauge" if name in NOW else "counter"
+        lines += [f"# HELP {full} {HELP[name]}", f"# TYPE {full} {kind}", f"{full} {count}"]
+    for name, help_, value in (
+        ("tempriv_series", "Series that have had a reading.", len(flow.places)),
+        ("tempriv_last_commit_seconds", "When the state was last saved.", flow.committed_at),
+    ):
+        lines += [f"# HELP {name} {help_}", f"# TYPE {name} gauge", f"{name} {value}"]
+    return "\n".join(lines) + "\n"
+
+
+@contextlib.contextmanager
+def serving(flow: Flow, port: int | None) -> Iterator[int | None]:
+    """Answer at /metrics while the stream runs; gives the port, a free one for 0."""
+    if port is None:
+        yield None
+        return
+    require(0 <= port < 1 << 16, f"--metrics {port}: must be a port", UsageRefusal)
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = self.path.split("?")[0] == "/metrics"
+            body = told(flow).encode() if found else b"see /metrics\n"
+            self.send_response(200 if found else 404)
+            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    try:
+        server = ThreadingHTTPServer(("127.0.0.1", port), Answer)
+    except OSError as problem:
+        raise UsageRefusal(f"--metrics {port}: {problem.strerror}; name another port") from None
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield int(server.server_address[1])
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,199 @@
+"""Where every series of a stream stands, in arrays: a block touches those of its series only."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.ipc
+
+from tempriv.errors import StateRefusal, require
+from tempriv.kernels_streams import NEVER
+from tempriv.mechanisms.forms import Rows
+from tempriv.mechanisms.forms_marked import Marked
+from tempriv.mechanisms.landmark_budgets import landmarks_so_far
+from tempriv.mechanisms.protocol import Mechanism
+from tempriv.mechanisms.stream import MOST_STEPS
+
+Integers = npt.NDArray[np.int64]
+
+SHARD = 256
+"""Series whose standing is saved together."""
+
+DAMAGED = "the state is damaged: it does not say where its series stand"
+
+
+class Places:
+    """Steps, times and memories of all series, and the cells that can still come out.
+
+    ``rings`` hold the last ``reach`` cells of each series and column, at their step modulo
+    ``reach``; text or None.
+    """
+
+    def __init__(self, mechanism: Mechanism, reach: int, columns: int):
+        self.mechanism, self.reach = mechanism, reach
+        self.names: list[str] = []
+        self.numbers: dict[str, int] = {}
+        self.names_digest = ""
+        self.step = np.zeros(0, dtype=np.int64)
+        self.first = np.zeros(0, dtype=np.int64)
+        self.last = np.zeros(0, dtype=np.int64)
+        self.taken = np.zeros(0, dtype=np.int64)
+        self.landmarks = np.zeros(0, dtype=np.int64)
+        self.seen = np.zeros(0, dtype=np.uint64)
+        self.memory = np.zeros((0, mechanism.slots), dtype=np.int64)
+        self.rings = [np.empty((0, reach), dtype=object) for _ in range(columns)]
+        # of series that a saved state knew: how much they had consumed then, and its marks
+        self.wanted = np.zeros(0, dtype=np.int64)
+        self.wanted_seen = np.zeros(0, dtype=np.uint64)
+        self.again = np.zeros(0, dtype=np.int64)
+        self.again_last = np.zeros(0, dtype=np.int64)
+        self.again_landmarks = np.zeros(0, dtype=np.int64)
+        self.again_seen = np.zeros(0, dtype=np.uint64)
+
+    ARRAYS = (
+        "step", "first", "last", "taken", "landmarks", "seen", "memory", "wanted", "wanted_seen",
+        "again", "again_last", "again_landmarks", "again_seen",
+    )  # fmt: skip
+    SAVED = ("step", "first", "last", "taken", "seen")
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        return f"Places({len(self)} series)"
+
+    def numbers_of(self, names: Sequence[str]) -> tuple[Integers, list[str]]:
+        """The numbers of some series, and those of them that are new."""
+        known, fresh = self.numbers, []
+        found = []
+        for name in names:
+            number = known.get(name)
+            if number is None:
+                number = known[name] = len(self.names)
+                self.names.append(name)
+                fresh.append(name)
+                chained = self.names_digest.encode() + name.encode("utf-8", "surrogatepass")
+                self.names_digest = hashlib.blake2b(chained, digest_size=16).hexdigest()
+            found.append(number)
+        if len(self.names) > len(self.step):
+            self._grow(len(self.names))
+        return np.array(found, dtype=np.int64), fresh
+
+    def _grow(self, least: int) -> None:
+        room = max(least, 2 * len(self.step), SHARD)
+        old = len(self.step)
+        for name in self.ARRAYS:
+            array = getattr(self, name)
+            larger = np.zeros((room, *array.shape[1:]), dtype=array.dtype)
+            larger[:old] = array
+            setattr(self, name, larger)
+        self.last[old:] = NEVER
+        self.again[old:] = -1
+        for i, ring in enumerate(self.rings):
+            self.rings[i] = np.empty((room, self.reach), dtype=object)
+            self.rings[i][:old] = ring
+
+    def keep(
+        self, numbers: Integers, counts: Integers, starts: Integers, columns: Sequence[Any]
+    ) -> None:
+        """Put the last cells of some series into their rings.
+
+        Columns hold the rows of one series after the other, ``counts`` of each from ``starts`` on.
+        """
+        if not self.reach or not len(columns):
+            return
+        before = np.cumsum(counts) - counts
+        within = np.arange(int(counts.sum())) - np.repeat(before, counts)
+        recent = within >= np.repeat(counts - self.reach, counts)
+        where = np.repeat(numbers, counts)[recent]
+        slot = (within + np.repeat(starts, counts))[recent] % self.reach
+        for ring, column in zip(self.rings, columns, strict=True):
+            ring[where, slot] = column[recent]
+
+    def cells(self, column: int, numbers: Integers, steps: Integers) -> npt.NDArray[Any]:
+        """Cells of earlier blocks, by series and step."""
+        return np.asarray(self.rings[column][numbers, steps % self.reach])
+
+    # saving
+
+    def shards(self, numbers: Integers) -> Iterable[tuple[int, bytes]]:
+        """Everything of the series that these stand together with, as bytes."""
+        for shard in np.unique(numbers // SHARD).tolist():
+            low = shard * SHARD
+            high = min(low + SHARD, len(self.names))
+            parts = [getattr(self, name)[low:high].tobytes() for name in self.SAVED]
+            parts.append(self.memory[low:high].tobytes())
+            if self.rings and self.reach:
+                parts.append(self._packed(low, high))
+            body = b"".join(parts)
+            yield shard, hashlib.blake2b(body, digest_size=16).digest() + body
+
+    def _packed(self, low: int, high: int) -> bytes:
+        """Cells of the rings; those that are there only."""
+        columns = [pa.array(ring[low:high].reshape(-1), pa.string()) for ring in self.rings]
+        rows = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_batch(rows)
+        return bytes(sink.getvalue())
+
+    def load(self, names: Sequence[str], shards: Iterable[tuple[int, bytes]]) -> None:
+        """Stand where the saved series stood; anything damaged is refused."""
+        self.numbers_of(names)
+        require(len(self.names) == len(names), DAMAGED, StateRefusal)
+        loaded = 0
+        for shard, data in shards:
+            low = shard * SHARD
+            high = min(low + SHARD, len(self.names))
+            require(0 <= low < high, DAMAGED, StateRefusal)
+            self._unpack(low, high, data)
+            loaded += high - low
+        require(loaded == len(names), DAMAGED, StateRefusal)
+        rows = slice(0, len(names))
+        self._refuse_impossible()
+        self.wanted[rows], self.wanted_seen[rows] = self.step[rows], self.seen[rows]
+
+    def _unpack(self, low: int, high: int, data: bytes) -> None:
+        body, at = data[16:], 0
+        whole = hashlib.blake2b(body, digest_size=16).digest() == data[:16]
+        require(whole, DAMAGED, StateRefusal)
+        for name in (*self.SAVED, "memory"):
+            array = getattr(self, name)[low:high]
+            size = array.nbytes
+            require(at + size <= len(body), DAMAGED, StateRefusal)
+            array[:] = np.frombuffer(body, dtype=array.dtype, count=array.size, offset=at).reshape(
+                array.shape
+            )
+            at += size
+        if not (self.rings and self.reach):
+            require(at == len(body), DAMAGED, StateRefusal)
+            return
+        try:
+            rows = pa.ipc.open_stream(body[at:]).read_next_batch()
+            cells = [rows.column(i).to_pylist() for i in range(len(self.rings))]
+            for ring, column in zip(self.rings, cells, strict=True):
+                ring[low:high] = np.array(column, dtype=object).reshape(high - low, self.reach)
+        except (pa.ArrowException, StopIteration, ValueError, IndexError):
+            raise StateRefusal(DAMAGED) from None
+
+    def _refuse_impossible(self) -> None:
+        """What no stream can have saved, and what a kernel could be led astray by."""
+        count, form = len(self.names), self.mechanism.form
+        steps, taken = self.step[:count], self.taken[:count]
+        sound = bool(
+            ((steps >= 0) & (steps < MOST_STEPS) & (taken == steps)).all()
+            and (self.last[:count] >= self.first[:count]).all()
+        )
+        require(sound, DAMAGED, StateRefusal)
+        if not isinstance(form, (Rows, Marked)):
+            return
+        could: Any = self.mechanism
+        for number in np.flatnonzero(steps).tolist():
+            memory, step = self.memory[number], int(steps[number])
+            require(bool(could.could_remember(memory, step)), DAMAGED, StateRefusal)
+            self.landmarks[number] = landmarks_so_far(self.mechanism, self.memory[number][None])
