@@ -1,14 +1,65 @@
 """Fixtures that several test files use."""
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
-from tempriv.cli import main
+from tempriv.cli import app, main
 from tempriv.ledger import Ledger
+
+NOT_RUN = pytest.StashKey[Counter[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[NOT_RUN] = Counter()
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("services"):
+            item.config.stash[NOT_RUN][item.path.name] += 1
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:  # one of several processes: the first one tells
+        output["services"] = dict(session.config.stash[NOT_RUN])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    # every process leaves out the same ones
+    node.config.stash[NOT_RUN] |= Counter(getattr(node, "workeroutput", {}).get("services", {}))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    left = config.stash[NOT_RUN]
+    if left:
+        told = ", ".join(f"{count} of {name}" for name, count in sorted(left.items()))
+        terminalreporter.write_line(f"service tests not run (make test-services runs them): {told}")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def the_commands_are_read_once() -> Iterator[None]:
+    """Typer reads all commands anew at every call, a tenth of a second each time; here once."""
+    real, read = typer.main.get_command, {}
+
+    def get_command(asked: typer.Typer) -> Any:
+        if asked is not app:
+            return real(asked)
+        names = tuple(command.callback for command in app.registered_commands)
+        if names not in read:
+            read[names] = real(asked)
+        return read[names]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(typer.main, "get_command", get_command)
+        yield
 
 
 @pytest.fixture
@@ -34,3 +85,18 @@ def run(
         return ended.value.code or 0, out, err
 
     return call
+
+
+@pytest.fixture(params=["coarse", pytest.param("as they are", marks=pytest.mark.long)])
+def pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every picture of a study is drawn; each time without fitting its parts and in few dots."""
+    from matplotlib.figure import Figure
+
+    real = Figure.savefig
+
+    def savefig(self: Figure, file: Any, *, format: str, dpi: int) -> None:
+        self.set_layout_engine("none")
+        real(self, file, format=format, dpi=dpi // 6)
+
+    if request.param == "coarse":
+        monkeypatch.setattr(Figure, "savefig", savefig)

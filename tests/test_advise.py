@@ -259,7 +259,9 @@ def settings(number: int):
         yield epsilon, window, unit
 
 
-@pytest.mark.parametrize("number", range(30))
+@pytest.mark.parametrize(
+    "number", [*range(8), *(pytest.param(i, marks=pytest.mark.long) for i in range(8, 30))]
+)
 def test_the_first_choice_has_the_lowest_simulated_cost(number):
     """Of all that are offered, within noise: seven standard errors of both, from ten series each.
 

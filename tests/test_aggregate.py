@@ -146,8 +146,9 @@ def parts_of(events, each):
 
 @pytest.mark.parametrize("limits", LIMITS.values(), ids=LIMITS.keys())
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
-def test_whoever_leaves_changes_the_counts_by_no_more_than_the_unit_says(kind, limits):
-    @quick
+@pytest.mark.parametrize("tables", [5, pytest.param(20, marks=pytest.mark.long)])
+def test_whoever_leaves_changes_the_counts_by_no_more_than_the_unit_says(kind, limits, tables):
+    @settings(quick, max_examples=tables)
     @given(rows)
     def holds(events):
         whole = counted(events, **kind, **limits)
@@ -160,7 +161,7 @@ def test_whoever_leaves_changes_the_counts_by_no_more_than_the_unit_says(kind, l
 
     unit = counted([], **kind, **limits).unit
 
-    @settings(quick, max_examples=150)
+    @settings(quick, max_examples=8 * tables)
     @given(rows)
     def holds_by_definition(events):
         """The same of the plain definition, which is quicker to ask."""

@@ -43,7 +43,7 @@ STAGES: tuple[tuple[tuple[str, ...], ...], ...] = (
             *("kernels", "kernels_budgets", "kernels_counting", "kernels_order", "kernels_period"),
             *("kernels_pattern", "kernels_pegasus", "kernels_marks", "kernels_landmark"),
             *("kernels_sax", "kernels_distance"),
-            "kernels_frequency",
+            *("kernels_frequency", "kernels_streams"),
             *("randomness", "thresholds", "geometric", "noise", "noise_varying"),
             *("noise_exponential", "order_laws"),
             "landmark_counts",
@@ -65,7 +65,6 @@ STAGES: tuple[tuple[tuple[str, ...], ...], ...] = (
             "after",
             "mechanisms",
             "lines",
-            "stream_files",
             "streaming",
             "population",
         ),
@@ -121,8 +120,9 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(), str(path))
 
 
-def modules() -> set[str]:
-    return {name_of(path) for path in FILES}
+@functools.cache
+def modules() -> frozenset[str]:
+    return frozenset(name_of(path) for path in FILES)
 
 
 def _imports(node: ast.AST, by: str, inside: bool, for_types: bool) -> Iterator[Import]:
@@ -229,10 +229,11 @@ OUTSIDERS: dict[str, dict[str, bool]] = {
         "kernels_marks": True,
         "kernels_period": True,
         "kernels_sax": True,
+        "kernels_streams": True,
     },
     "cryptography": {"randomness": True},
     "duckdb": {"tables": True},
-    "sqlite3": {"ledger_file": True, "ledger": True},
+    "sqlite3": {"ledger_file": True, "ledger": True, "streaming": True},
     "pyarrow": {
         "tables": True,
         "clock": True,
@@ -247,6 +248,8 @@ OUTSIDERS: dict[str, dict[str, bool]] = {
         "releases": True,
         "after": True,
         "mechanisms.run": True,
+        "lines": True,
+        "streaming": True,
         "verify": True,
         "leakage_budgets": True,
         "leakage": True,

@@ -31,6 +31,25 @@ from tests.statistics import COMPILED
 ALWAYS = (the_promise_holds, compiled_and_plain_and_reference_agree)
 FULLY = 2  # cases of a mechanism that take every check each time; the others in the long tier
 
+# a second or more to enumerate: their promises are for the long tier, while quicker cases of the
+# same mechanism, for the same kind of unit, are enumerated each time
+LONGER = {
+    *("laplace, unlike columns, window", "laplace, per column", "gaussian, event"),
+    *("gaussian, two columns", "gaussian, counts", "places, two readings", "alerts, counts"),
+    *("distribution, three steps", "distribution, unlike columns", "absorption, unlike columns"),
+    *("square root, event", "square root, window", "square root, person", "square root, people"),
+    *("tree, event", "tree, three steps", "tree of threes, event", "tree, window"),
+    *("tree, people", "tree, two columns", "tree, gaussian, event", "increments, event"),
+    *("increments, gaussian, window", "endless, event", "endless, window"),
+    *("endless, gaussian, window", "waves, event", "waves, short series"),
+    *("waves, gaussian, window", "waves, counts in two columns", "noisy order, whole"),
+    *("noisy order, whole, three rows", "line, window", "pegasus, event", "pegasus, two columns"),
+    *("pegasus, sums in two cells", "pace, few", "uniform landmarks, bits"),
+    *("uniform landmarks, answers", "uniform landmarks, places", "skip landmarks, two answers"),
+    *("split landmarks, bits", "bounded landmarks, a drawn bound for answers"),
+    *("adaptive landmarks, bits", "adaptive landmarks, places"),
+}
+
 
 def _all() -> list:
     """Every check of every case; of a mechanism's further cases most are for the long tier."""
@@ -40,6 +59,7 @@ def _all() -> list:
         seen[type(case.mechanism)] += 1
         for check in CHECKS:
             late = seen[type(case.mechanism)] > FULLY and check not in ALWAYS
+            late |= check is the_promise_holds and case.name in LONGER
             marks = [pytest.mark.long] if late else []
             name = f"{case.name}-{check.__name__}"
             found.append(pytest.param(case, check, marks=marks, id=name))
@@ -63,13 +83,17 @@ def test_every_mechanism_is_audited_for_each_of_its_units(kind):
     names = {field.name for field in fields(kind)}
     assert "per_column" not in names or units >= {Event, Window, WholeSeries, Person}
     audited = [case for case in CASES if isinstance(case.mechanism, kind) and case.smalls]
+    each_time = [case for case in audited if case.name not in LONGER]
+    assert {type(case.unit) for case in each_time} == units
     if "per_column" in names:
         assert any(case.mechanism.per_column for case in audited)
         assert {case.columns for case in audited} >= {1, 2}
 
 
 def test_names_of_cases_are_unique():
-    assert len({case.name for case in CASES}) == len(CASES)
+    names = {case.name for case in CASES}
+    assert len(names) == len(CASES)
+    assert names > LONGER
 
 
 def first_of(kind) -> Case:

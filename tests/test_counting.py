@@ -163,7 +163,7 @@ def released_in_pieces(mechanism, rows, key, sizes):
     return np.concatenate([stream.push(part) for part in cut_into(rows, sizes)])
 
 
-@pytest.mark.parametrize("block", [16, 64, 256])
+@pytest.mark.parametrize("block", [16, 64, pytest.param(256, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "given",
     [

@@ -104,7 +104,9 @@ def test_two_columns_of_counts_are_counted_together():
 # the published claim
 
 
-@pytest.mark.parametrize(("length", "count"), [(8, 3), (12, 5), (16, 8)])
+@pytest.mark.parametrize(
+    ("length", "count"), [(8, 3), (12, 5), pytest.param(16, 8, marks=pytest.mark.long)]
+)
 def test_the_claim_needs_a_transform_that_keeps_lengths(length, count):
     """Rastogi and Nath: the L1 sensitivity of k coefficients is at most sqrt(k) times D2.
 
@@ -162,7 +164,9 @@ def deviations(mechanism, length, runs):
     return np.concatenate([stream.finish()[:, 0] for stream in found])
 
 
-@pytest.mark.parametrize("budget", [{"epsilon": 1.0}, {"rho": 0.5}])
+@pytest.mark.parametrize(
+    "budget", [{"epsilon": 1.0}, pytest.param({"rho": 0.5}, marks=pytest.mark.long)]
+)
 def test_the_stated_error_is_met(budget):
     """2,000 series of 5 coefficients: 10,000 draws, whose mean square varies by at most 2.3 %.
 

@@ -314,7 +314,7 @@ def test_eight_processes_at_once_spend_exactly_the_limit(ledger, each):
     assert time.monotonic() - began < 100
 
 
-@pytest.mark.parametrize("kills", [20, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("kills", [10, pytest.param(200, marks=pytest.mark.long)])
 def test_a_charge_whose_receipt_is_out_survives_a_kill_at_any_moment(ledger, kills):
     ledger.create_dataset("meters", epsilon=1e6)
     moments = random.Random("test_a_charge_whose_receipt_is_out_survives_a_kill_at_any_moment")

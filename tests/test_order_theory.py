@@ -99,7 +99,11 @@ def theorem_4_2(window, threshold):
 
 @pytest.mark.parametrize(
     ("window", "threshold"),
-    [*((k, c) for k in range(3, 13) for c in range(2, k)), (50, 2), (50, 17), (100, 29), (100, 99)],
+    [
+        *((k, c) for k in range(3, 13) for c in range(2, k)),
+        *((50, 2), (50, 17), (100, 99)),
+        pytest.param(100, 29, marks=pytest.mark.long),
+    ],
 )
 def test_the_lags_are_those_of_the_paper_in_exact_arithmetic(window, threshold):
     """And keep twelve digits where its sums, in floating point, have none left."""
@@ -180,7 +184,9 @@ def test_the_least_budgets_that_were_found(window, least, at):
 GRID = [epsilon / 2 for epsilon in range(1, 41)]
 
 
-@pytest.mark.parametrize("window", [*range(3, 40), 99, 200, 341])
+@pytest.mark.parametrize(
+    "window", [*range(3, 40), 99, 200, pytest.param(341, marks=pytest.mark.long)]
+)
 def test_the_choice_is_that_of_an_exhaustive_scan(window):
     """Monotony is not used: lags are compared one threshold after the other."""
     odds = {}
@@ -242,7 +248,7 @@ def test_where_algorithm_2_as_printed_is_wrong():
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 2.5, 4.0])
-@pytest.mark.parametrize("window", [4, 5, 10, 50, 100])
+@pytest.mark.parametrize("window", [4, 5, 10, 50, pytest.param(100, marks=pytest.mark.long)])
 def test_keeping_stays_within_the_budget_in_exact_arithmetic(epsilon, window):
     """Every pair of lags, with e^(epsilon/2) bounded by rationals from below."""
     chosen = order_theory.choose_threshold(epsilon, window)

@@ -100,7 +100,9 @@ def test_counts_with_half_the_noise_come_to_the_promise_too():
     assert exact.Comparison.of(*laws).pure_loss(8.0) < 4.001
 
 
-@pytest.mark.parametrize("name", ["alerts, numbers", "alerts, counts"])
+@pytest.mark.parametrize(
+    "name", ["alerts, numbers", pytest.param("alerts, counts", marks=pytest.mark.long)]
+)
 def test_short_streams_lose_a_part(name):
     case = NAMED[name]
     (small,) = case.smalls

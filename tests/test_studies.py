@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import subprocess
-import sys
 
 import pytest
 
 from tempriv.studies import principles, tables
 from tempriv.studies.tables import Row
+from tests.reproducing import run
 
 # to the digits that were known before
 KNOWN = {
@@ -89,10 +88,8 @@ def test_a_number_that_is_off_is_seen():
 
 
 def test_the_command(tmp_path):
-    command = [sys.executable, "-m", "tempriv", "reproduce", "principles", "--json"]
-    done = subprocess.run(
-        [*command, "--output", str(tmp_path)], capture_output=True, text=True, check=True
-    )
+    done = run("principles", "--json", "--output", str(tmp_path))
+    assert done.returncode == 0
     assert len(json.loads(done.stdout)) > 40 and "principles.png" in done.stderr
-    wrong = subprocess.run([*command[:-2], "physics"], capture_output=True, text=True, check=False)
+    wrong = run("physics")
     assert wrong.returncode == 2 and "physics: must be one of principles" in wrong.stderr

@@ -301,7 +301,7 @@ def test_the_conclusion_of_figure_9_is_reversed_for_the_sum(made):
             assert of["alone", "skewed"] > of["alone", one]
 
 
-def test_the_files_and_pictures_come_out(made, tmp_path):
+def test_the_files_and_pictures_come_out(made, pictures, tmp_path):
     written = landmark.write(tmp_path / "new", made)
     assert {path.name for path in written} == {
         *("landmark.csv", "landmark.md"),

@@ -299,7 +299,7 @@ def test_statements_that_need_no_data_are_as_said(made):
         assert clamped < free
 
 
-def test_the_files_and_pictures_come_out(made, tmp_path):
+def test_the_files_and_pictures_come_out(made, pictures, tmp_path):
     written = sppa.write(tmp_path / "new", made)
     assert {path.name for path in written} == {
         *("sppa.csv", "sppa.md"),

@@ -169,7 +169,7 @@ def test_statements_that_need_no_data_are_as_said(made):
     assert sum(row.verdict == "does not hold" for row in made.rows) == 7
 
 
-def test_the_files_and_pictures_come_out(made, tmp_path):
+def test_the_files_and_pictures_come_out(made, pictures, tmp_path):
     written = tldp.write(tmp_path / "new", made)
     names = {path.name for path in written}
     assert names == {

@@ -17,6 +17,7 @@ import duckdb  # noqa: F401
 import numpy as np
 import pyarrow.csv
 import pyarrow.parquet  # noqa: F401
+import typer
 
 import tempriv.cli.budgets
 import tempriv.cli.releasing
@@ -26,7 +27,7 @@ import tempriv.mechanisms.run
 import tempriv.reading
 import tempriv.report
 import tempriv.streaming
-from tempriv.cli import main
+from tempriv.cli import app, main
 
 
 def run(command: dict) -> None:
@@ -47,6 +48,9 @@ def serve() -> None:
     sys.argv = ["tempriv", "release", "an input and no output"]
     with contextlib.suppress(SystemExit), contextlib.redirect_stderr(io.StringIO()):
         main()
+    # nor do they spend the moments in which they are killed on reading what commands there are
+    command, anew = typer.main.get_command(app), typer.main.get_command
+    typer.main.get_command = lambda asked: command if asked is app else anew(asked)
     for line in sys.stdin:
         child = os.fork()
         if child == 0:
