@@ -18,7 +18,7 @@ from tempriv.mechanisms import (
     Threshold,
 )
 from tempriv.mechanisms.cutting import whole_series, with_ends
-from tempriv.mechanisms.moving import kept
+from tempriv.mechanisms.moving import held_of_first, kept
 from tempriv.mechanisms.protocol import perturb_block
 from tempriv.mechanisms.stream import MAGIC, resume
 from tempriv.randomness import Key, Run
@@ -290,7 +290,7 @@ def test_series_that_go_on_in_the_next_block_hold_their_rows(mechanism):
             Run(keys[name], int(start), int(count))
             for name, start, count in zip(block.ids, block.starts, block.counts, strict=True)
         ]
-        before = [held if i == 0 and start else None for i, start in enumerate(block.starts)]
+        before = held_of_first(block, held)
         out = perturb_block(mechanism, block, runs, own, None, before, ending)
         memory, held = own, kept(mechanism, held, block)
         for i, name in enumerate(out.ids):

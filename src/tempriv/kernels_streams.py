@@ -118,3 +118,35 @@ def text_marks(
             high = (high * one + letter) % PRIME
             low = (low * other + letter) % PRIME
         marks[row] = (np.uint64(high) << np.uint64(32)) | np.uint64(low)
+
+
+@njit(cache=True, nogil=True)
+def copy_texts(
+    letters: npt.NDArray[np.uint8],
+    at: Integers,
+    lengths: npt.NDArray[np.int32],
+    ends: Integers,
+    target: npt.NDArray[np.uint8],
+) -> None:
+    """Texts from anywhere, one after the other; ``ends`` has where each begins there."""
+    for row in range(len(at)):
+        place, source = ends[row], at[row]
+        for k in range(lengths[row]):
+            target[place + k] = letters[source + k]
+
+
+@njit(cache=True, nogil=True)
+def group(codes: Integers, edges: Integers, order: Integers) -> None:
+    """Rows by their codes, those of a code as they came.
+
+    ``edges`` has room for one more than there are codes and says where each begins.
+    """
+    edges[:] = 0
+    for row in range(len(codes)):
+        edges[codes[row] + 1] += 1
+    for code in range(1, len(edges)):
+        edges[code] += edges[code - 1]
+    free = edges.copy()
+    for row in range(len(codes)):
+        order[free[codes[row]]] = row
+        free[codes[row]] += 1

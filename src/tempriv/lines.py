@@ -272,7 +272,7 @@ class Lines:
             number = math.inf if value > 0 else -math.inf
         except (ValueError, TypeError):
             return math.nan
-        return max(-1e300, min(1e300, number))
+        return number if math.isnan(number) else max(-1e300, min(1e300, number))
 
     def format(
         self,

@@ -199,8 +199,9 @@ class FreeSlots:
     def sample(self, words: Words) -> Integers:
         taken = np.zeros((words.count, self.window), dtype=np.int64)
         left = np.full(words.count, self.free)
+        lanes = words.take_lanes(self.window)
         for place in range(self.window):
-            drawn = words.take(place)
+            drawn = lanes[:, place]
             for free in np.unique(left).tolist():
                 if free == self.window - place:
                     continue  # all that are left

@@ -296,6 +296,29 @@ class Run(NamedTuple):
     count: int  # type: ignore[assignment]
 
 
+@dataclass(frozen=True)
+class Runs(Sequence[Run]):
+    """Runs of many series in columns, for who has thousands of them."""
+
+    links: list[SeriesKey]
+    starts: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.links)
+
+    def __getitem__(self, which: Any) -> Any:
+        return Run(self.links[which], int(self.starts[which]), int(self.counts[which]))
+
+    @property
+    def within_epochs(self) -> bool:
+        """Whether no run crosses an epoch, nor is empty."""
+        epochs = np.array([link.epoch for link in self.links], dtype=np.int64)
+        last = self.starts + self.counts - 1
+        same = (self.starts // EPOCH == epochs) & (last // EPOCH == epochs)
+        return bool((same & (self.counts > 0)).all())
+
+
 def _within_epochs(runs: Sequence[Run]) -> list[tuple[SeriesKey, int, int]]:
     """The runs cut where an epoch ends: links, first steps within their epochs, and counts."""
     pieces = []
@@ -312,8 +335,11 @@ def _within_epochs(runs: Sequence[Run]) -> list[tuple[SeriesKey, int, int]]:
     return pieces
 
 
-def blocks_of_runs(runs: Sequence[Run], most: int) -> Iterator[list[Run]]:
+def blocks_of_runs(runs: Sequence[Run], most: int) -> Iterator[Sequence[Run]]:
     """The runs in groups of at most so many steps, cutting a run where a group is full."""
+    if isinstance(runs, Runs) and int(runs.counts.sum()) <= most:
+        yield runs
+        return
     group: list[Run] = []
     room = most
     for run in runs:
@@ -331,6 +357,8 @@ MOST_LANES = 8  # that are kept whole for a purpose, 8 bytes a row each
 SHORT = 64
 """Runs of so many steps on average take their words from ciphers that are kept."""
 
+MANY_ROWS = 1 << 15  # whose lanes are taken at a time
+
 DENSE = 16
 """Words for so many rows in a row cost less than for one row by itself."""
 
@@ -343,11 +371,16 @@ class Words:
     """
 
     def __init__(self, runs: Sequence[Run], purpose: str):
-        pieces = _within_epochs(runs)
         self._purpose = purpose
-        self._links = [link for link, _, _ in pieces]
-        self._starts = [start for _, start, _ in pieces]
-        self._offsets = [0, *itertools.accumulate(count for _, _, count in pieces)]
+        if isinstance(runs, Runs) and runs.within_epochs:
+            self._links, counts = runs.links, runs.counts.tolist()
+            self._starts = (runs.starts % EPOCH).tolist()
+        else:
+            pieces = _within_epochs(runs)
+            self._links = [link for link, _, _ in pieces]
+            self._starts = [start for _, start, _ in pieces]
+            counts = [count for _, _, count in pieces]
+        self._offsets = [0, *itertools.accumulate(counts)]
         self._rows: npt.NDArray[np.intp] | None = None  # all of them
         self._lane = 0
         self._known: dict[tuple[bytes, type], npt.NDArray[Any]] | None = None
@@ -406,6 +439,23 @@ class Words:
             return np.asarray(self._take_all(prefix, kind)[self._rows])
         return self._take(self._rows, np.frombuffer(prefix, dtype=">u4"), kind)
 
+    def take_lanes(self, count: int) -> npt.NDArray[np.uint64]:
+        """Words of the first lanes, a row of them for each: a cipher is asked once for all."""
+        rows = np.arange(self._offsets[-1]) if self._rows is None else self._rows
+        found = np.empty((len(rows), count), dtype=np.uint64)
+        prefixes = b"".join(self._prefix(self._lane, lane) for lane in range(count))
+        lanes = np.frombuffer(prefixes, dtype=">u4").reshape(count, 3)
+        piece, step = self._places(rows)
+        for low in range(0, len(rows), MANY_ROWS):
+            part = slice(low, low + MANY_ROWS)
+            where = np.repeat(piece[part], count)
+            counters = np.empty((len(where), 4), dtype=">u4")
+            counters[:, :3] = np.tile(lanes, (len(where) // count, 1))
+            counters[:, 3] = np.repeat(step[part] // 2, count)
+            both = self._ciphered(where, counters, np.uint64).reshape(-1, count, 2)
+            found[part] = both[np.arange(len(both)), :, step[part] % 2]
+        return found
+
     def take_branches(
         self, rows: npt.NDArray[np.intp], numbers: npt.NDArray[np.intp], count: int
     ) -> npt.NDArray[np.uint64]:
@@ -447,12 +497,7 @@ class Words:
         counters = np.empty((int(edges[-1]), 4), dtype=">u4")
         counters[:, :3] = np.frombuffer(prefix, dtype=">u4")
         counters[:, 3] = np.arange(len(counters)) + np.repeat(starts // each - edges[:-1], blocks)
-        # a cipher asks for room to spare
-        found: npt.NDArray[Any] = np.empty(each * (len(counters) + 1), dtype=kind)
-        read, write = memoryview(counters.data).cast("B"), memoryview(found.data).cast("B")
-        places = (CIPHER_BYTES * edges).tolist()
-        for link, (low, high) in zip(self._links, itertools.pairwise(places), strict=True):
-            link.block_cipher(self._purpose).update_into(read[low:high], write[low:])
+        found = self._ciphered(np.repeat(np.arange(len(blocks)), blocks), counters, kind)
         first = each * edges[:-1] + starts % each - self._offsets[:-1]
         return np.asarray(found[np.arange(self._offsets[-1]) + np.repeat(first, ends - starts)])
 
@@ -460,18 +505,36 @@ class Words:
         self, rows: npt.NDArray[np.intp], lanes: npt.NDArray[np.uint32], kind: type
     ) -> npt.NDArray[Any]:
         each = CIPHER_BYTES // np.dtype(kind).itemsize
-        out: npt.NDArray[Any] = np.empty(len(rows), dtype=kind)
-        piece = np.searchsorted(self._offsets, rows, side="right") - 1
-        step = rows + (np.array(self._starts) - np.array(self._offsets[:-1]))[piece]
+        piece, step = self._places(rows)
         counters = np.empty((len(rows), 4), dtype=">u4")
         counters[:, :3] = lanes
         counters[:, 3] = step // each
-        edges = [*np.flatnonzero(np.diff(piece, prepend=-1)).tolist(), len(rows)]
+        found = self._ciphered(piece, counters, kind).reshape(-1, each)
+        return np.asarray(found[np.arange(len(rows)), step % each])
+
+    def _places(
+        self, rows: npt.NDArray[np.intp]
+    ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+        """The piece of each row, and its step within the epoch."""
+        piece = np.searchsorted(self._offsets, rows, side="right") - 1
+        first = np.array(self._starts, dtype=np.int64) - np.array(self._offsets[:-1])
+        return piece, rows + first[piece]
+
+    def _ciphered(
+        self, piece: npt.NDArray[np.intp], counters: npt.NDArray[Any], kind: type
+    ) -> npt.NDArray[Any]:
+        """Counter mode at scattered counters is the block cipher on the counters themselves.
+
+        ``piece`` says by which link's key, in runs of equal ones.
+        """
+        each = CIPHER_BYTES // np.dtype(kind).itemsize
+        found: npt.NDArray[Any] = np.empty((len(counters) + 1) * each, dtype=kind)
+        if not len(counters):
+            return found[:0]
+        read, write = memoryview(counters.data).cast("B"), memoryview(found.data).cast("B")
+        edges = [*np.flatnonzero(np.diff(piece, prepend=-1)).tolist(), len(counters)]
         for low, high in itertools.pairwise(edges):
-            # counter mode at scattered counters is the block cipher on the counters themselves
             cipher = self._links[piece[low]].block_cipher(self._purpose)
-            found: npt.NDArray[Any] = np.frombuffer(
-                cipher.update(counters[low:high].tobytes()), dtype=kind
-            )
-            out[low:high] = found.reshape(-1, each)[np.arange(high - low), step[low:high] % each]
-        return out
+            part = read[CIPHER_BYTES * low : CIPHER_BYTES * high]
+            cipher.update_into(part, write[CIPHER_BYTES * low :])
+        return found[:-each]

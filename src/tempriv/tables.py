@@ -151,7 +151,7 @@ def header(path: Path) -> list[str]:
             dialect = csv.excel
         return [name.strip() for name in next(csv.reader([line], dialect), [])]
     with connection() as con, _reading(str(path)):
-        found = con.sql(f"DESCRIBE SELECT * FROM {scan}").fetchall()
+        found = con.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
     return [row[0] for row in found if row[0] != ROW_NUMBER]
 
 
@@ -174,7 +174,7 @@ class Table:
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         with _reading(self.name):
-            return self.con.sql(query).fetchall()
+            return self.con.execute(query).fetchall()
 
     def run(self, statement: str) -> None:
         with _reading(self.name):
@@ -210,14 +210,14 @@ def open_table(
             name, scan = "the table", "private_table"
             con.register("private_table", source)
         with _reading(name):
-            found = con.sql(f"DESCRIBE SELECT * FROM {scan}").fetchall()
+            found = con.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
         guessed = _types(found)
         if scan.startswith("read_csv") and isinstance(source, Path):
             others = [name for name, kind in guessed.items() if name in texts and kind != "VARCHAR"]
             if others or empty_texts:
                 scan = _scan(source, others, empty_texts)
                 with _reading(name):
-                    found = con.sql(f"DESCRIBE SELECT * FROM {scan}").fetchall()
+                    found = con.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
             # a guess that takes some other line for the header would show data as column names
             first = header(source)
             require(

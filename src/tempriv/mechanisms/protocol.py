@@ -69,6 +69,8 @@ class KeyedDraw:
         if rows is None:
             assert not isinstance(law, Varying)
             return noise.draw(law, self.runs, purpose)
+        if not len(rows):
+            return law.sample(Words([], purpose))
         # whoever asks for the second time may ask for a thousandth
         words = self._words.get(purpose)
         self._words[purpose] = Words(self.runs, purpose) if words is None else words.remembered()

@@ -20,9 +20,10 @@ from tempriv.mechanisms.forms import Integers, Rows
 from tempriv.mechanisms.landmark_budgets import most_landmarks
 from tempriv.mechanisms.protocol import Mechanism, limit_of, perturb_block
 from tempriv.mechanisms.stream import MOST_STEPS
-from tempriv.randomness import EPOCH, Run, new_id
+from tempriv.randomness import EPOCH, Runs, new_id
 from tempriv.series import Block
 from tempriv.streaming.batches import Batch
+from tempriv.streaming.cells import NOTHING, Cells
 from tempriv.streaming.counts import NAMES, WHY, Counts
 from tempriv.streaming.csv_blocks import batch_from
 from tempriv.streaming.keyring import Keyring
@@ -30,7 +31,7 @@ from tempriv.streaming.marks import Marks
 from tempriv.streaming.outputs import Aside, Output
 from tempriv.streaming.places import Places
 from tempriv.streaming.store import Standing, Store, beside, now
-from tempriv.streaming.turns import Earlier, in_turn, texts_of
+from tempriv.streaming.turns import Earlier, grouped, in_turn
 
 NO_LIMIT = MOST_STEPS
 
@@ -284,17 +285,14 @@ class Flow:
     def _release(self, batch: Batch, codes: Integers, taken: Integers) -> tuple[bytes, Integers]:
         """Perturb readings of many series at once and write them in the order they came."""
         places, form = self.places, self.mechanism.form
-        order = taken[np.argsort(codes[taken], kind="stable")]
-        edges = np.flatnonzero(np.diff(codes[order], prepend=-1))
-        touched = codes[order][edges]
-        counts = np.diff(edges, append=len(order))
+        order, edges, counts = grouped(batch.codes[taken], len(batch.names))
+        order = taken[order]
+        touched = codes[order[edges]]
         starts = places.step[touched]
         steps = np.arange(len(order)) + np.repeat(starts - edges, counts)
         found = self._seen.of(batch, order, codes[order], steps)
         places.seen[touched] += np.add.reduceat(found, edges)
-        cells = None
-        if batch.cells is not None:
-            cells = [texts_of(column, order) for column in batch.cells]
+        cells = [places.waiting.add(column).take(order) for column in batch.cells or ()]
         block = self._block(batch, order, steps, touched, counts, starts)
         memory = places.memory[touched]
         runs = self._runs(touched, starts, counts)
@@ -304,7 +302,7 @@ class Flow:
         places.step[touched] += counts
         waiting = []
         if form.latency:
-            waiting = [texts_of(column, order) for column in batch.shown]
+            waiting = [places.waiting.add(column).take(order) for column in batch.shown]
         rows = Earlier(places, touched, starts, edges)
         which = np.repeat(np.arange(len(touched)), released.counts)
         turn = np.empty(len(batch), dtype=np.int64)  # places among the sorted, as lines came
@@ -314,15 +312,15 @@ class Flow:
             within = np.arange(len(released)) - np.repeat(
                 np.cumsum(released.counts) - released.counts, released.counts
             )
-            slots = rows.cells(waiting, len(cells or ()), which, within + released.starts[which])
+            late = rows.cells(waiting, len(cells), which, within + released.starts[which])
             series = np.repeat(np.arange(len(touched)), counts)
             turn = in_turn(turn, series, counts, released.counts)
-            slots = [slot[turn] for slot in slots]
+            slots = [places.waiting.texts(slot.take(turn)) for slot in late]
         else:
             every = len(taken) == len(batch)
             slots = batch.shown if every else [c.take(pa.array(taken)) for c in batch.shown]
         lines = self._format(slots, released, turn, rows, which, cells)
-        places.keep(touched, counts, starts, [*(cells or ()), *waiting])
+        places.keep(touched, counts, starts, [*cells, *waiting])
         return lines, touched
 
     def _block(
@@ -333,14 +331,12 @@ class Flow:
         moves = batch.cells is not None
         values = steps.astype(np.float64)[:, None] if moves else batch.values[order]
         missing = np.zeros(values.shape, dtype=np.bool_) if moves else batch.missing[order]
-        names = self.places.names
-        ids = tuple(names[number] for number in touched.tolist())
+        ids = ("",) * len(touched)  # nobody asks
         return Block(values=values, missing=missing, ids=ids, counts=counts, starts=starts)
 
-    def _runs(self, touched: Integers, starts: Integers, counts: Integers) -> list[Run]:
+    def _runs(self, touched: Integers, starts: Integers, counts: Integers) -> Runs:
         chains = self.ring.chains
-        rows = zip(touched.tolist(), starts.tolist(), counts.tolist(), strict=True)
-        return [Run(chains[number], start, count) for number, start, count in rows]
+        return Runs([chains[number] for number in touched.tolist()], starts, counts)
 
     def _held(self, touched: Integers, starts: Integers) -> Block | None:
         """The steps whose rows can still come out, where rows are moved."""
@@ -356,7 +352,7 @@ class Flow:
 
     def _format(
         self, slots: Sequence[Any], released: Block, turn: Integers, rows: Earlier, which: Integers,
-        cells: list[Any] | None,
+        cells: Sequence[Cells],
     ) -> bytes:  # fmt: skip
         """Rows of a released block as lines, in this turn."""
         self.counts.released += len(turn)
@@ -365,22 +361,21 @@ class Flow:
         missing = released.missing[turn]
         if isinstance(self.mechanism.form, Rows):
             steps = released.values[turn, 0].astype(np.int64)
-            columns = rows.cells(cells or [], 0, which[turn], steps)
-            for column in columns:
-                column[missing[:, 0]] = None
-            columns = [pa.array(column, pa.string()) for column in columns]
-        slots = [s if isinstance(s, pa.Array) else pa.array(s, pa.string()) for s in slots]
+            found = rows.cells(cells, 0, which[turn], steps)
+            for column in found:
+                column.lengths[missing[:, 0]] = NOTHING
+            columns = [self.places.waiting.texts(column) for column in found]
         return self.lines.format(slots, released.values[turn], missing, status, columns)
 
     def _rest(self) -> bytes:
         """What is held back of all series, one after the other."""
-        places, latency = self.places, self.mechanism.form.latency
+        places = self.places
         touched = np.flatnonzero(places.step[: len(places)])
         starts, none = places.step[touched], np.zeros(len(touched), dtype=np.int64)
         moves = self.lines.exact
         shape = (0, 1 if moves else len(self.lines.values))
-        names = tuple(places.names[number] for number in touched.tolist())
-        block = Block(np.zeros(shape), np.zeros(shape, dtype=np.bool_), names, none, starts)
+        ids = ("",) * len(touched)
+        block = Block(np.zeros(shape), np.zeros(shape, dtype=np.bool_), ids, none, starts)
         runs, held = self._runs(touched, starts, none), self._held(touched, starts)
         memory = places.memory[touched]
         rest = perturb_block(self.mechanism, block, runs, memory, held=held, ending=True)
@@ -388,10 +383,10 @@ class Flow:
         within = np.arange(len(rest)) - np.repeat(np.cumsum(rest.counts) - rest.counts, rest.counts)
         rows = Earlier(places, touched, starts, none)
         carried = len(self.lines.values) * moves
-        none_here = [np.empty(0, dtype=object)] * len(self.lines.shown)
-        slots = rows.cells(none_here, carried, which, within + rest.starts[which])
-        cells = [np.empty(0, dtype=object)] * carried
-        assert latency
+        none_here = [Cells.none(0)] * len(self.lines.shown)
+        found = rows.cells(none_here, carried, which, within + rest.starts[which])
+        slots = [places.waiting.texts(slot) for slot in found]
+        cells = [Cells.none(0)] * carried
         return self._format(slots, rest, np.arange(len(rest)), rows, which, cells)
 
     # committing

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.ipc
 
 from tempriv.errors import StateRefusal, require
 from tempriv.kernels_streams import NEVER
@@ -18,6 +16,7 @@ from tempriv.mechanisms.forms_marked import Marked
 from tempriv.mechanisms.landmark_budgets import landmarks_so_far
 from tempriv.mechanisms.protocol import Mechanism
 from tempriv.mechanisms.stream import MOST_STEPS
+from tempriv.streaming.cells import NOTHING, Cells, Waiting
 
 Integers = npt.NDArray[np.int64]
 
@@ -31,7 +30,7 @@ class Places:
     """Steps, times and memories of all series, and the cells that can still come out.
 
     ``rings`` hold the last ``reach`` cells of each series and column, at their step modulo
-    ``reach``; text or None.
+    ``reach``; their letters are in ``waiting``.
     """
 
     def __init__(self, mechanism: Mechanism, reach: int, columns: int):
@@ -46,7 +45,9 @@ class Places:
         self.landmarks = np.zeros(0, dtype=np.int64)
         self.seen = np.zeros(0, dtype=np.uint64)
         self.memory = np.zeros((0, mechanism.slots), dtype=np.int64)
-        self.rings = [np.empty((0, reach), dtype=object) for _ in range(columns)]
+        self.waiting = Waiting()
+        none = Cells(np.zeros((0, reach), np.int64), np.zeros((0, reach), np.int32))
+        self.rings = [none for _ in range(columns if reach else 0)]
         # of series that a saved state knew: how much they had consumed then, and its marks
         self.wanted = np.zeros(0, dtype=np.int64)
         self.wanted_seen = np.zeros(0, dtype=np.uint64)
@@ -69,20 +70,15 @@ class Places:
 
     def numbers_of(self, names: Sequence[str]) -> tuple[Integers, list[str]]:
         """The numbers of some series, and those of them that are new."""
-        known, fresh = self.numbers, []
-        found = []
-        for name in names:
-            number = known.get(name)
-            if number is None:
-                number = known[name] = len(self.names)
-                self.names.append(name)
-                fresh.append(name)
-                chained = self.names_digest.encode() + name.encode("utf-8", "surrogatepass")
-                self.names_digest = hashlib.blake2b(chained, digest_size=16).hexdigest()
-            found.append(number)
+        known, fresh = self.numbers, [name for name in names if name not in self.numbers]
+        for name in fresh:
+            known[name] = len(self.names)
+            self.names.append(name)
+            chained = self.names_digest.encode() + name.encode("utf-8", "surrogatepass")
+            self.names_digest = hashlib.blake2b(chained, digest_size=16).hexdigest()
         if len(self.names) > len(self.step):
             self._grow(len(self.names))
-        return np.array(found, dtype=np.int64), fresh
+        return np.array([known[name] for name in names], dtype=np.int64), fresh
 
     def _grow(self, least: int) -> None:
         room = max(least, 2 * len(self.step), SHARD)
@@ -95,29 +91,45 @@ class Places:
         self.last[old:] = NEVER
         self.again[old:] = -1
         for i, ring in enumerate(self.rings):
-            self.rings[i] = np.empty((room, self.reach), dtype=object)
-            self.rings[i][:old] = ring
+            empty = Cells.none(room * self.reach)
+            wider = Cells(empty.at.reshape(room, -1), empty.lengths.reshape(room, -1))
+            wider.at[:old], wider.lengths[:old] = ring.at, ring.lengths
+            self.rings[i] = wider
 
     def keep(
-        self, numbers: Integers, counts: Integers, starts: Integers, columns: Sequence[Any]
+        self, numbers: Integers, counts: Integers, starts: Integers, columns: Sequence[Cells]
     ) -> None:
         """Put the last cells of some series into their rings.
 
         Columns hold the rows of one series after the other, ``counts`` of each from ``starts`` on.
         """
-        if not self.reach or not len(columns):
+        if not self.rings:
             return
         before = np.cumsum(counts) - counts
         within = np.arange(int(counts.sum())) - np.repeat(before, counts)
-        recent = within >= np.repeat(counts - self.reach, counts)
-        where = np.repeat(numbers, counts)[recent]
+        recent = np.flatnonzero(within >= np.repeat(counts - self.reach, counts))
         slot = (within + np.repeat(starts, counts))[recent] % self.reach
+        place = np.repeat(numbers, counts)[recent] * self.reach + slot
         for ring, column in zip(self.rings, columns, strict=True):
-            ring[where, slot] = column[recent]
+            ring.at.reshape(-1)[place] = column.at[recent]
+            ring.lengths.reshape(-1)[place] = column.lengths[recent]
+        if self.waiting.is_untidy:
+            self._tidy()
 
-    def cells(self, column: int, numbers: Integers, steps: Integers) -> npt.NDArray[Any]:
+    def _tidy(self) -> None:
+        """Forget the letters of cells that have left the rings."""
+        every = Cells(
+            np.concatenate([ring.at.reshape(-1) for ring in self.rings]),
+            np.concatenate([ring.lengths.reshape(-1) for ring in self.rings]),
+        )
+        at = self.waiting.keep_only(every).reshape(len(self.rings), -1, self.reach)
+        for ring, now in zip(self.rings, at, strict=True):
+            ring.at[:] = now
+
+    def cells(self, column: int, numbers: Integers, steps: Integers) -> Cells:
         """Cells of earlier blocks, by series and step."""
-        return np.asarray(self.rings[column][numbers, steps % self.reach])
+        place, ring = numbers * self.reach + steps % self.reach, self.rings[column]
+        return Cells(ring.at.reshape(-1)[place], ring.lengths.reshape(-1)[place])
 
     # saving
 
@@ -128,19 +140,14 @@ class Places:
             high = min(low + SHARD, len(self.names))
             parts = [getattr(self, name)[low:high].tobytes() for name in self.SAVED]
             parts.append(self.memory[low:high].tobytes())
-            if self.rings and self.reach:
-                parts.append(self._packed(low, high))
+            parts += [part for ring in self.rings for part in self._packed(ring, low, high)]
             body = b"".join(parts)
             yield shard, hashlib.blake2b(body, digest_size=16).digest() + body
 
-    def _packed(self, low: int, high: int) -> bytes:
-        """Cells of the rings; those that are there only."""
-        columns = [pa.array(ring[low:high].reshape(-1), pa.string()) for ring in self.rings]
-        rows = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, rows.schema) as writer:
-            writer.write_batch(rows)
-        return bytes(sink.getvalue())
+    def _packed(self, ring: Cells, low: int, high: int) -> list[bytes]:
+        """Lengths and letters of the cells in a ring."""
+        cells = Cells(ring.at[low:high].reshape(-1), ring.lengths[low:high].reshape(-1))
+        return [cells.lengths.tobytes(), self.waiting.gathered(cells)[0].tobytes()]
 
     def load(self, names: Sequence[str], shards: Iterable[tuple[int, bytes]]) -> None:
         """Stand where the saved series stood; anything damaged is refused."""
@@ -170,16 +177,21 @@ class Places:
                 array.shape
             )
             at += size
-        if not (self.rings and self.reach):
-            require(at == len(body), DAMAGED, StateRefusal)
-            return
-        try:
-            rows = pa.ipc.open_stream(body[at:]).read_next_batch()
-            cells = [rows.column(i).to_pylist() for i in range(len(self.rings))]
-            for ring, column in zip(self.rings, cells, strict=True):
-                ring[low:high] = np.array(column, dtype=object).reshape(high - low, self.reach)
-        except (pa.ArrowException, StopIteration, ValueError, IndexError):
-            raise StateRefusal(DAMAGED) from None
+        for ring in self.rings:
+            count = (high - low) * self.reach
+            require(at + 4 * count <= len(body), DAMAGED, StateRefusal)
+            lengths = np.frombuffer(body, dtype=np.int32, count=count, offset=at)
+            at += 4 * count
+            size = int(np.maximum(lengths, 0).sum(dtype=np.int64))
+            require(
+                at + size <= len(body) and bool((lengths >= NOTHING).all()), DAMAGED, StateRefusal
+            )
+            letters = np.frombuffer(body, dtype=np.uint8, count=size, offset=at)
+            at += size
+            cells = self.waiting.loaded(letters, lengths)
+            ring.at[low:high] = cells.at.reshape(high - low, self.reach)
+            ring.lengths[low:high] = lengths.reshape(high - low, self.reach)
+        require(at == len(body), DAMAGED, StateRefusal)
 
     def _refuse_impossible(self) -> None:
         """What no stream can have saved, and what a kernel could be led astray by."""

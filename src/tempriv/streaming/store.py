@@ -21,6 +21,13 @@ from tempriv.files import sync_directory
 VERSION = 1
 ANCHOR = 20  # digits at the start of the lock file: the last commit whose output is out
 
+# a block of many series is several megabytes, all of which the next one replaces: large pages, and
+# many commits before they are moved from the log to their place
+SETTINGS = (
+    "page_size = 32768", "synchronous = FULL", "secure_delete = FAST", "busy_timeout = 10000",
+    "wal_autocheckpoint = 2048",
+)  # fmt: skip
+
 TABLES = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE series (number INTEGER PRIMARY KEY, name TEXT NOT NULL);
@@ -124,7 +131,7 @@ class Store:
     def _open(self) -> sqlite3.Connection:
         # noticed by its own program only, so autocommit is off but for the commits below
         self._db = sqlite3.connect(self.path, isolation_level=None)
-        for setting in ("synchronous = FULL", "secure_delete = ON", "busy_timeout = 10000"):
+        for setting in SETTINGS:
             self._db.execute(f"PRAGMA {setting}")
         return self._db
 
@@ -150,18 +157,18 @@ class Store:
 
     def shards(self) -> Iterable[tuple[int, bytes]]:
         found = self._rows("SELECT number, data FROM shards WHERE typeof(data) = 'blob'")
-        self._seal(found)
-        return found
+        return list(self._sealed(found))
 
     @property
     def shards_digest(self) -> str:
         return total_of_shards(self._all_shards)
 
-    def _seal(self, shards: Iterable[tuple[int, bytes]]) -> None:
+    def _sealed(self, shards: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
         for number, data in shards:
             mark = mark_of_shard(number, data)
             self._all_shards += mark - self._shards.get(number, 0)
             self._shards[number] = mark
+            yield number, data
 
     def _rows(self, query: str) -> list[Any]:
         assert self._db is not None
@@ -177,8 +184,8 @@ class Store:
         require(
             not out.isdigit() or int(out) <= found.commit,
             f"{self.path}: is older than what this stream has written; other readings in the "
-            "place of those would get the same noise. Use the latest state, or start a new stream "
-            "with another --state",
+            "place of those would get the same noise. Use the latest state, or go on with: "
+            f"tempriv stream restore {self.path} NEW.state",
             StateRefusal,
         )
         return found
@@ -201,8 +208,8 @@ class Store:
     ) -> None:
         db = self._db
         assert db is not None
-        shards = list(shards)
-        self._seal(shards)
+        db.executemany("INSERT INTO series VALUES (?, ?)", names)
+        db.executemany("INSERT OR REPLACE INTO shards VALUES (?, ?)", self._sealed(shards))
         told = {
             "shards": self.shards_digest,
             "commit": standing.commit, "input": standing.input, "output": standing.output,
@@ -211,8 +218,6 @@ class Store:
         }  # fmt: skip
         text = json.dumps(told)
         digest = _digest(text, standing.pending, standing.aside)
-        db.executemany("INSERT INTO series VALUES (?, ?)", names)
-        db.executemany("INSERT OR REPLACE INTO shards VALUES (?, ?)", shards)
         db.execute(
             "INSERT OR REPLACE INTO standing VALUES (1, ?, ?, ?, ?)",
             (text, standing.pending, standing.aside, digest),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
+from tempriv.kernels_streams import group
 from tempriv.mechanisms.forms import Integers
+from tempriv.streaming.cells import Cells
 from tempriv.streaming.places import Places
 
 
@@ -23,25 +23,35 @@ class Earlier:
     edges: Integers
 
     def cells(
-        self, columns: Sequence[Any], first: int, which: Integers, steps: Integers
-    ) -> list[Any]:
+        self, columns: Sequence[Cells], first: int, which: Integers, steps: Integers
+    ) -> list[Cells]:
         """Columns whose rings are numbered from ``first`` on."""
         here = steps >= self.starts[which]
         inside = (self.edges[which] + steps - self.starts[which])[here]
-        numbers, earlier = self.touched[which[~here]], steps[~here]
+        before = np.flatnonzero(~here)
+        numbers, earlier = self.touched[which[before]], steps[before]
         found = []
         for i, column in enumerate(columns):
-            out = np.empty(len(steps), dtype=object)
-            out[here] = column[inside]
-            if len(earlier):
-                out[~here] = self.places.cells(first + i, numbers, earlier)
+            out = Cells.none(len(steps))
+            out.at[here], out.lengths[here] = column.at[inside], column.lengths[inside]
+            if len(before):
+                old = self.places.cells(first + i, numbers, earlier)
+                out.at[before], out.lengths[before] = old.at, old.lengths
             found.append(out)
         return found
 
 
-def texts_of(column: Any, order: Integers) -> Any:
-    """Text of some rows as objects."""
-    return np.array(column.take(pa.array(order)).to_pylist(), dtype=object)
+def grouped(codes: Integers, count: int) -> tuple[Integers, Integers, Integers]:
+    """Rows by their codes, as they came; where each code that occurs begins, and how often.
+
+    >>> [found.tolist() for found in grouped(np.array([2, 0, 2]), 3)]
+    [[1, 0, 2], [0, 1], [1, 2]]
+    """
+    edges, order = np.empty(count + 1, np.int64), np.empty(len(codes), np.int64)
+    group(codes, edges, order)
+    counts = np.diff(edges)
+    there = counts > 0
+    return order, edges[:-1][there], counts[there]
 
 
 def in_turn(place: Integers, which: Integers, before: Integers, after: Integers) -> Integers:
