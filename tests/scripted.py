@@ -50,6 +50,9 @@ class Scripted:
     def one(self, row: int, lane: int) -> int:
         return int(self.only(np.array([row])).take(lane)[0])
 
+    def take_lanes(self, count: int) -> Any:
+        return np.stack([self.take(lane) for lane in range(count)], axis=1)
+
     def take(self, lane: int = 0) -> Any:
         words = self.words.take(lane).copy()
         self.taken.add((self.path, lane))
