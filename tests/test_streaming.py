@@ -227,6 +227,13 @@ def test_an_open_quote_costs_its_own_line_only():
     assert len(tally) == 1
 
 
+def test_a_name_that_is_no_text_costs_its_own_line_only():
+    lines, tally = Lines("jsonl", ["v"], "t", "who"), []
+    text = b'{"t": 1, "who": "\\ud800", "v": 1}\n{"t": 1, "who": "a", "v": 1}\n'
+    assert [reading.series for reading in lines.parse(text, tally)] == ["a"]
+    assert len(tally) == 1
+
+
 def test_a_number_too_large_for_a_float_is_clipped_like_any_other():
     lines, tally = Lines("jsonl", ["v"], "t", None), []
     text = ('{"t": 1, "v": ' + "9" * 400 + '}\n{"t": 2, "v": -' + "9" * 400 + "}\n").encode()

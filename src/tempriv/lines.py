@@ -229,6 +229,7 @@ class Lines:
         series = ONLY_SERIES if self.series is None else str(record[self.series])
         if self.series is not None and record[self.series] in (None, ""):
             raise ValueError
+        series.encode()  # half a letter, as JSON can write it, names nobody
         if self.time:
             tick = tick_of([record[name] for name in self.time])
         else:
