@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from tempriv import guarantees
+from tempriv.errors import Refusal
 from tempriv.guarantees import NoGuarantee
 from tempriv.population.shapes_tables import from_long, from_wide
 from tempriv.report_shapes import page
@@ -75,7 +77,7 @@ def test_shapes_with_a_promise_and_a_page(run):
 
 def test_both_forms_are_the_same_people(run):
     found = []
-    for words in (["wide.csv", "--wide", "--series", "who"], ["long.csv", *LONG],
+    for words in (["wide.csv", "--series", "who"], ["long.csv", *LONG],
                   ["long.parquet", *LONG]):  # fmt: skip
         status, out, err = run("shapes", *words, "--epsilon", "8", "--label", "kind", "--json",
                                *FREE)  # fmt: skip
@@ -121,6 +123,59 @@ def test_the_ledger_decides(run):
     assert not Path("again.csv").exists()
     # nobody said whose rows these are: they may be the same people
     assert run(*ask[:6], *FORMS)[0] == 3
+
+
+def test_it_is_paid_before_anyone_answers(run, monkeypatch):
+    """Whatever happens while they answer, or after: nobody sees an answer that was not paid."""
+    ask = ["shapes", "wide.csv", "--epsilon", "4", "--series", "who", *FORMS]
+
+    def stops(*given, **named):
+        raise Refusal("the power failed")
+
+    for what in ("play", "about"):
+        monkeypatch.setattr(f"tempriv.population.campaign.{what}", stops)
+        assert run(*ask)[0] == 1
+    (budget,) = json.loads(run("budget", "show", "wide.csv", "--json")[1])
+    assert budget["charges"] == 2 and budget["totals"][0]["spent"] == 8.0
+
+
+def test_what_cannot_be_played_is_not_paid(run):
+    for words in (["--readings", "80"], ["--method", "published", "--longest", "20"]):
+        lines = Path("wide.csv").read_text().splitlines()
+        Path("some.csv").write_text("\n".join(lines[:6]))
+        status, _, err = run("shapes", "some.csv", "--epsilon", "4", "--symbols", "2", *words)
+        assert status == 1, err
+    assert json.loads(run("budget", "show", "some.csv", "--json")[1])[0]["charges"] == 0
+
+
+def test_the_declared_readings_are_what_is_promised(run):
+    status, out, _ = run("shapes", "wide.csv", "--epsilon", "4", "--readings", "90", *FREE)
+    assert status == 0 and "Protects a whole series of up to 90 readings: epsilon = 4." in out
+
+
+def test_people_who_run_out_are_not_told_apart(run):
+    """Few series with many symbols: the campaign ends, whatever they would have answered."""
+    for name, wave in (("flat", [1] * 200), ("zigzag", [i // 10 % 2 for i in range(200)])):
+        head = ",".join(f"t{i}" for i in range(200))
+        rows = "\n".join([head, *[",".join(map(str, wave))] * 10])
+        Path(f"{name}.csv").write_text(rows)
+        for _ in range(5):
+            status, out, err = run("shapes", f"{name}.csv", "--epsilon", "4", "--no-ledger")
+            assert (status, err) == (0, ""), err
+            assert "share " in out
+
+
+def test_nothing_is_said_of_sureness_where_nothing_can_be(run):
+    words = ["shapes", "wide.csv", "--epsilon", "8", *SEED, "--report", "page.html", "--force",
+             "--plot", "page.svg"]  # fmt: skip
+    for method in ("nearest", "published"):
+        status, out, _ = run(*words, "--method", method)
+        assert status == 0 and "surely" not in out
+        assert re.search(r"nearest to about \d+ people of 48", out)
+        assert "surely" not in Path("page.html").read_text().lower()
+        assert "surely" not in Path("page.svg").read_text()
+    status, out, _ = run(*words, "--method", "one-shot")
+    assert status == 0 and "surely there" in out and "nearest to about" not in out
 
 
 def test_other_people_are_charged_apart(run):
@@ -170,8 +225,14 @@ def test_labels_may_be_declared(run):
         (["wide.csv", "--prefix", "x"], 1, "no column is called x0"),
         (["wide.csv", "--time", "t0"], 2, "--time: goes with --value"),
         (["long.csv", "--value", "kWh"], 2, "needs --series"),
-        (["long.csv", *LONG, "--wide"], 2, "contradict"),
-        (["long.csv", "--series", "kind", "--time", "hour", "--value", "kWh"], 1, "duplicates"),
+        (["long.csv", *LONG, "--prefix", "t"], 2, "--prefix: is for a row for each person"),
+        (["long.csv", "--series", "kind", *LONG[2:]], 1, "several readings at one time"),
+        (["wide.csv", "--readings", "89"], 1, "readings=89: a series has 90 readings"),
+        (["wide.csv", "--readings", "0"], 2, "readings=0"),
+        (["wide.csv", "--label", "kind", "--labels", "[1]"], 2, "--labels [1]: must be names"),
+        (["wide.csv", "--label", "kind", "--labels", "a," + 201 * "b"], 2, "201 characters"),
+        (["few.csv", "--method", "nearest"], 1, "too few for method nearest"),
+        (["few.csv", "--method", "one-shot"], 1, "too few for method one-shot"),
         (["long.csv", "--series", "who", "--time", "hour", "--value", "kind"], 1, "not numbers"),
         (["many.csv", "--label", "who"], 1, "300 entries"),
         (["wide.csv", "--labels", "a,b"], 2, "goes with --label"),
@@ -189,12 +250,20 @@ def test_labels_may_be_declared(run):
 def test_refusals_in_one_sentence(run, words, status, said):
     Path("gap.csv").write_text("t0,t1,t2\n1,,2\n1,2,3\n")
     Path("empty.csv").write_text("t0,t1,t2\n")
+    Path("few.csv").write_text("t0,t1,t2\n1,2,3\n")
     Path("many.csv").write_text("who,t0,t1\n" + "".join(f"p{i},{i},1\n" for i in range(300)))
     ended, out, err = run("shapes", *words, "--epsilon", "4", "--no-ledger")
     assert (ended, out) == (status, "") and said in err, err
     assert err.count("\n") == 1 and err.startswith("tempriv: ")
+    # it names no option that this command has not, and does not recommend what was tried
+    offered = set(re.findall(r"--[a-z-]+", run("shapes", "--help")[1]))
+    assert set(re.findall(r"--[a-z-]+", err)) <= offered
+    assert f"take method {words[-1]}" not in err
 
 
 def test_help_has_an_example(run):
     status, out, _ = run("shapes", "--help")
     assert status == 0 and "--report shapes.html" in out
+    # a row for each person is what a table has by default: there is nothing to choose
+    assert "--wide" not in out and "--readings" in out
+    assert run("shapes", "wide.csv", "--epsilon", "4", "--wide", *FREE)[0] == 2

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import json
+import re
+from dataclasses import replace
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -15,9 +21,11 @@ from tempriv.errors import DataRefusal, Refusal
 from tempriv.guarantees import Guarantee, NoGuarantee, Pure
 from tempriv.population.campaign import about, nearest, play, promise
 from tempriv.population.estimators import ShapeClassifier, ShapeClusterer
+from tempriv.population.pattern_offline import OfflinePattern
 from tempriv.population.sax import Sax
 from tempriv.population.sequences import Sequences
-from tempriv.population.shapes_course import METHODS, Plan, Shape
+from tempriv.population.shapes_course import METHODS, Course, Plan, Shape
+from tempriv.report_shapes import page
 from tempriv.units import WholeSeries
 
 NOT_FOR_SHAPES = {
@@ -133,6 +141,145 @@ def test_a_seed_repeats_and_another_does_not():
     assert ShapeClusterer(**FORMS, random_state=RandomState(1)).fit(series).shapes_
 
 
+def test_sureness_is_told_of_whole_sequences_only():
+    """Where all must name some candidate, large counts say nothing of who has it: nobody may."""
+    series = [np.ones(40)] * 2000
+    sax = Sax(symbols=4, segment=4, longest=4)
+    for method in ("nearest", "published", "baseline"):
+        plan = Plan(epsilon=4.0, shapes=3, people=2000, sax=sax, method=method)
+        found = play(plan, series, through="grouped", seed=1)
+        assert {found.is_sure(shape) for shape in found.shapes} == {None}, method
+        told = about(found)
+        assert {one["sure"] for one in told["shapes"]} == {None}
+        text = page(told)
+        assert "surely there" not in text.lower()
+        said = "noisy reports" if method == "baseline" else "nearest to about"
+        assert f"{said}" in text
+    plan = Plan(epsilon=4.0, shapes=3, people=2000, sax=sax, method="one-shot")
+    found = play(plan, series, through="grouped", seed=1)
+    assert found.is_sure(found.shapes[0]) is True
+    assert "surely there" in page(about(found)).lower()
+
+
+def test_only_what_is_from_the_paper_says_so():
+    series = waves(300)[0]
+    for method in METHODS:
+        plan = Plan(epsilon=4.0, shapes=2, people=300, sax=SAX, method=method)
+        told = about(play(plan, series, seed=1))
+        ours = method not in ("published", "baseline")
+        assert (plan.published is None) == ours == (told["published"] is None)
+        assert ("none: not from the paper" in page(told)) == ours
+
+
+def test_the_authors_are_those_of_the_paper():
+    found = [Plan(epsilon=1.0, shapes=1, people=9, sax=SAX, method="published").published.source]
+    found.append(OfflinePattern(epsilon=1.0).published.source)
+    assert all(one.startswith("Mao, Ye, Hu, Wang and Huang 2024") for one in found)
+
+
+def test_several_shapes_of_a_label_are_kept_and_need_not_be_sure():
+    """Several of a label classify better: they are kept where they are likely its own."""
+    assert "likely its own" in Course._of_each_label.__doc__
+    series, labels = waves(200)
+    plan = Plan(epsilon=4.0, shapes=2, people=200, sax=Sax(symbols=4, segment=4, longest=8),
+                labels=("early", "late"))  # fmt: skip
+    numbers = [plan.labels.index(label) for label in labels]
+    kept = [play(plan, series, numbers, through="grouped", seed=seed) for seed in range(8)]
+    assert any(found.is_sure(shape) is False for found in kept for shape in found.shapes)
+
+
+def test_shares_are_shown_from_none_to_all():
+    series = waves(300)[0]
+    found = play(Plan(epsilon=0.5, shapes=2, people=300, sax=SAX), series, seed=1)
+    for count in (-50.0, 10.0, 900.0):
+        shape = Shape("ab", count, 20.0)
+        share, low, high = found.share(shape)
+        assert 0 <= low <= share <= high <= 1
+        told = about(replace(found, shapes=(shape,)))
+        assert f"{100 * share:.1f} % ({100 * low:.1f} to" in page(told)
+        assert told["shapes"][0]["count"] == count, "counts stay unbiased"
+
+
+def test_labels_stand_side_by_side_in_a_report():
+    series, labels = waves(3000)
+    plan = Plan(epsilon=4.0, shapes=2, people=3000, sax=SAX, labels=("early", "late"))
+    numbers = [plan.labels.index(label) for label in labels]
+    text = page(about(play(plan, series, numbers, seed=1)))
+    (pictures,) = re.findall(r'<div class="pair".*?</div>', text, re.DOTALL)
+    assert pictures.count("<figure>") >= 2
+    assert "label early" in pictures and "label late" in pictures
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_campaign_refuses_by_its_plan_or_not_at_all(method):
+    """Whether people are too few must not depend on what they would answer."""
+    sax = Sax(symbols=2, segment=10, longest=12)
+    flat = np.ones((100, 200))
+    zigzag = np.array([np.repeat([0.0, 1.0] * 10, 10)] * 100)
+    refused = 0
+    for people in (1, 2, 5, 12, 20, 100):
+        plan = Plan(epsilon=8.0, shapes=1, people=people, sax=sax, method=method)
+        said = set()
+        for series, seed in itertools.product((flat, zigzag), range(6)):
+            for through in ("messages", "grouped"):
+                try:
+                    found = play(plan, series[:people], through=through, seed=seed)
+                except DataRefusal as reason:
+                    said.add(str(reason))
+                    continue
+                said.add("played")
+                assert found.shapes
+                assert sum(one.people for one in found.rounds) <= people
+                json.dumps(about(found), allow_nan=False)
+                assert page(about(found))
+                if method != "automatic":
+                    assert found.counted > 0
+        (only,) = said
+        if only != "played":
+            refused += 1
+            assert "too few" in only and f"take method {method}" not in only
+            assert ("one-shot" in only) == (method not in ("automatic",)), only
+            enough = int(re.search(r"(\d+) would do", only)[1])
+            more = Plan(epsilon=8.0, shapes=1, people=enough, sax=sax, method=method)
+            assert play(more, np.ones((enough, 200)), through="grouped", seed=1).counted > 0
+    assert 0 < refused < 6
+
+
+def test_a_campaign_that_runs_out_of_people_ends_with_what_it_knows():
+    sax = Sax(symbols=6, segment=1, longest=10)
+    series = np.random.default_rng(1).normal(size=(4, 60))
+    plan = Plan(epsilon=8.0, shapes=2, people=4, sax=sax)
+    counted = set()
+    for seed in range(20):
+        found = play(plan, series, seed=seed)
+        told = about(found)
+        counted.add(found.counted)
+        if not found.counted:
+            assert found.share(found.shapes[0]) == (0.0, 0.0, 1.0)
+            assert told["shapes"][0]["standard_error"] is None
+            assert "nobody was left" in page(told).lower() and "not known" in page(told)
+    assert 0 in counted
+
+
+@pytest.mark.parametrize("through", ["messages", "grouped"])
+def test_series_longer_than_was_declared_are_refused(through):
+    series = waves(300, (60, 90))[0]
+    plan = Plan(epsilon=4.0, shapes=2, people=300, sax=SAX, readings=89)
+    with pytest.raises(DataRefusal, match="readings=89: a series has 90 readings"):
+        play(plan, series, through=through)
+    with pytest.raises(DataRefusal, match="readings=89"):
+        play(plan, np.ones((300, 90)), through=through)
+    longer = Plan(epsilon=4.0, shapes=2, people=300, sax=SAX, readings=90)
+    assert play(longer, series, through=through).shapes
+
+
+def test_a_campaign_has_the_name_it_was_given():
+    series = waves(300)[0]
+    plan = Plan(epsilon=4.0, shapes=2, people=300, sax=SAX)
+    for through in ("messages", "grouped"):
+        assert play(plan, series, through=through, campaign="a" * 32).campaign == "a" * 32
+
+
 def test_what_noise_makes_up_is_not_sure():
     """Nobody has a shape of its own: of 40 campaigns about 1 may call one sure; 9: alpha 1e-4."""
     rng = np.random.default_rng(4)
@@ -160,6 +307,11 @@ def test_nearest_compares_what_goes_on_with_a_beginning():
     ("settings", "series", "said"),
     [
         ({"epsilon": 0.0}, [[1.0, 2.0], [1.0]], "epsilon=0.0"),
+        ({"epsilon": True}, [[1.0, 2.0], [1.0]], "epsilon=True"),
+        ({"epsilon": "4"}, [[1.0, 2.0], [1.0]], "epsilon='4'"),
+        ({"segment": True}, [[1.0, 2.0], [1.0]], "segment=True"),
+        ({"n_shapes": 0}, [[1.0, 2.0], [1.0]], "shapes=0"),
+        ({"random_state": True}, [[1.0, 2.0], [1.0]], "random_state=True"),
         ({"n_shapes": 2.5}, [[1.0, 2.0], [1.0]], "n_shapes=2.5"),
         ({"through": "post"}, [[1.0, 2.0], [1.0]], "through='post'"),
         ({"method": "best"}, [[1.0, 2.0], [1.0]], "method=best"),
@@ -168,7 +320,21 @@ def test_nearest_compares_what_goes_on_with_a_beginning():
         ({"random_state": -1}, [[1.0, 2.0], [1.0]], "seed=-1"),
         ({"method": "nearest"}, [[1.0, 2.0], [1.0]], "too few"),
     ],
-    ids=["epsilon", "shapes", "through", "method", "missing", "empty", "seed", "few"],
+    ids=[
+        "epsilon",
+        "truth",
+        "text",
+        "segment",
+        "none",
+        "state",
+        "shapes",
+        "through",
+        "method",
+        "missing",
+        "empty",
+        "seed",
+        "few",
+    ],
 )
 def test_refusals_name_the_value(settings, series, said):
     with pytest.raises(Refusal, match=said):
@@ -178,3 +344,36 @@ def test_refusals_name_the_value(settings, series, said):
 def test_labels_must_be_there():
     with pytest.raises(DataRefusal, match="one for each"):
         ShapeClassifier().fit([[1.0, 2.0], [1.0]], ["a"])
+
+
+def test_numbers_of_any_kind_are_taken():
+    series, labels = waves(300)
+    for epsilon, whole in ((np.float32(4), np.int64(2)), (Fraction(4), np.uint8(2)), (4, 2)):
+        found = ShapeClusterer(epsilon=epsilon, n_shapes=whole, **FORMS, random_state=np.int32(1))
+        assert found.fit(series).outcome_.plan.epsilon == 4.0
+    with pytest.raises(Refusal, match="shapes=0"):
+        ShapeClassifier(n_shapes=0, **FORMS).fit(series, labels)
+
+
+def test_labels_too_many_too_long_or_alike():
+    series = [[1.0, 2.0, 3.0]] * 1025
+    with pytest.raises(DataRefusal, match="1,025 different labels: must have at most 1,024"):
+        ShapeClassifier().fit(series, np.arange(1025))
+    with pytest.raises(DataRefusal, match="a label of 300 characters: must have at most 200"):
+        ShapeClassifier().fit(series, ["x" * 300, "y"] * 512 + ["y"])
+    # as many shapes as labels, but no more than there may be
+    found = ShapeClassifier(segment=1, random_state=1).fit(series[:400], np.arange(400) % 300)
+    assert found.outcome_.plan.shapes == 256
+    with pytest.raises(Refusal, match="a label of 201 characters"):
+        Plan(epsilon=1.0, shapes=2, people=9, sax=SAX, labels=("a", "b" * 201))
+    with pytest.raises(Refusal, match="1,025 labels: must be at most 1,024"):
+        Plan(epsilon=1.0, shapes=2, people=9, sax=SAX, labels=tuple(map(str, range(1025))))
+
+
+def test_what_can_never_be_asked_for_at_once_is_refused_before():
+    labels = tuple(map(str, range(400)))
+    given = {"epsilon": 1.0, "shapes": 2, "people": 9, "labels": labels}
+    given["sax"] = Sax(symbols=26, longest=3)
+    with pytest.raises(Refusal, match="26 symbols and 400 labels: too many to ask"):
+        Plan(method="one-shot", **given)
+    assert Plan(method="nearest", **given)

@@ -15,7 +15,7 @@ from tempriv.population.shapes import Server, answers_of, support_of
 from tempriv.population.shapes_course import Plan
 from tempriv.population.shapes_grouped import answered, try_out
 from tempriv.population.shapes_messages import HEAD, Question
-from tempriv.population.shapes_views import Views, views
+from tempriv.population.shapes_views import NO_LABEL, Views, views
 from tempriv.randomness import Key
 
 CAMPAIGN = "00112233445566778899aabbccddeeff"
@@ -141,8 +141,37 @@ def test_scores_that_count_half_are_noticed():
     seen = views(question, TEXTS)
     lazy = Views(question, seen.cells, seen.scores / 2)
     generator = np.random.default_rng(1)
-    runs = sum(generator.multinomial(n, lazy.chances(i), size=3000) for i, n in enumerate(COUNTS))
+    runs = sum(generator.multinomial(n, lazy.chances[i], size=3000) for i, n in enumerate(COUNTS))
     assert not is_like(runs, *moments(question, COUNTS))
+
+
+def test_groups_and_devices_have_one_law_of_scores(monkeypatch):
+    """There is one place that makes probabilities of scores: if it is wrong, both are."""
+    question = asked("level", "exponential")
+    seen = views(question, TEXTS)
+    for i in range(len(TEXTS)):
+        assert list(seen.outcomes(i).values()) == seen.chances[i].tolist()
+
+    def first_only(utilities, epsilon, sensitivity):
+        return np.zeros(utilities.shape) + (np.arange(utilities.shape[-1]) == 0)
+
+    monkeypatch.setattr("tempriv.noise_exponential.probabilities_of", first_only)
+    monkeypatch.setattr("tempriv.population.shapes_views.probabilities_of", first_only)
+    found = answered(question, TEXTS, COUNTS, None, np.random.default_rng(1))
+    assert found.tolist() == [COUNTS.sum(), 0, 0]
+    assert list(views(question, TEXTS).outcomes(0).values()) == [1.0, 0.0, 0.0]
+
+
+def test_a_group_with_labels_that_nobody_asks_for_says_anything():
+    question = asked("refine", "grr", epsilon=8.0)
+    runs = [
+        answered(question, TEXTS, 60 * COUNTS, [NO_LABEL] * len(TEXTS), np.random.default_rng(seed))
+        for seed in range(50)
+    ]
+    people = 50 * 60 * int(COUNTS.sum())
+    # 105,000 in six cells: a cell that is off by 8 % of itself is noticed, alpha 1e-9
+    found = stats.chisquare(np.sum(runs, axis=0)).pvalue
+    assert np.sum(runs) == people and found > 1e-9
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -12,6 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tempriv.population import (
+    frequency,
+    messages,
+    shapes,
+    shapes_messages,
+    streams,
+    streams_messages,
+)
 from tempriv.population.domain import Bigrams, WholeSequences
 from tempriv.population.sax import Sax
 from tempriv.population.shapes_messages import (
@@ -107,6 +115,23 @@ def test_there_are_bad_ones_of_every_sort():
     assert {(one["of"], "json" in one) for one in BAD.values()} == {
         (of, as_json) for of in ("question", "answer") for as_json in (True, False)
     }
+
+
+def test_what_both_kinds_of_messages_share_is_there_once():
+    """A repair of one would leave its copy as it was."""
+    assert ORACLES is streams_messages.ORACLES is frequency.ORACLES
+    assert set(ORACLES) == {frequency.name_of(one(epsilon=1.0, size=3)) for one in ORACLES.values()}
+    assert shapes.new_token is streams.new_token is messages.new_token
+    assert shapes_messages.json_object is streams_messages.json_object is messages.json_object
+
+
+def test_a_fault_of_ours_is_not_taken_for_one_of_the_message(monkeypatch):
+    def broken(self, report):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(frequency.GRR, "refuse", broken)
+    with pytest.raises(ZeroDivisionError):
+        shapes.refuse_report(QUESTIONS["length"], b"\0")
 
 
 # any good message comes back equal

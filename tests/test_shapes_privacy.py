@@ -18,7 +18,7 @@ from tempriv.population.sax import Sax
 from tempriv.population.shapes import Device, DeviceLedger, answers_of
 from tempriv.population.shapes_course import Plan
 from tempriv.population.shapes_messages import EXPONENTIAL, HEAD, INDEX, ORACLES, Question
-from tempriv.population.shapes_views import NO_CELL, Views, WordsOf, views
+from tempriv.population.shapes_views import NO_CELL, NO_LABEL, Views, WordsOf, views
 from tempriv.randomness import Key, Run
 from tempriv.units import WholeSeries
 from tests.statistics import LEAST_EXPECTED, assert_cells
@@ -51,11 +51,11 @@ def asked(kind, oracle, *, symbols=3, longest=4, compressed=True, **given):
 
 
 def seen_by(question):
-    """All inputs of a device, and what each has to say."""
+    """All inputs of a device, and what each has to say; its label may be none of those asked."""
     texts = sequences(question.sax.symbols, question.sax.longest, question.sax.compressed)
     if not question.labels:
         return texts, views(question, texts)
-    pairs = list(itertools.product(texts, range(len(question.labels))))
+    pairs = list(itertools.product(texts, (NO_LABEL, *range(len(question.labels)))))
     return pairs, views(question, [text for text, _ in pairs], [label for _, label in pairs])
 
 
@@ -310,6 +310,14 @@ class LabelInClear(Views):
         }
 
 
+class RefusesOtherLabels(Views):
+    """That a device does not answer is seen, and costs it nothing."""
+
+    def outcomes(self, one):
+        law = super().outcomes(one) | {b"": 0.0}
+        return dict.fromkeys(law, 0.0) | {b"": 1.0} if self.cells[one, 0] == NO_CELL else law
+
+
 class AnswersTwice(Views):
     def outcomes(self, one):
         law = super().outcomes(one).items()
@@ -343,6 +351,8 @@ class RemovesTheValue(GRR):
         (LevelByOwnLength, "bigram grr", math.inf),
         (PaddedPairInClear, "bigram grr", math.inf),
         (LabelInClear, "refine labels grr", math.inf),
+        (RefusesOtherLabels, "refine labels grr", math.inf),
+        (RefusesOtherLabels, "whole labels", math.inf),
         (AnswersTwice, "level grr", 2 * 4.0),
     ],
     ids=lambda one: getattr(one, "__name__", str(one)),
@@ -394,6 +404,24 @@ def test_a_padded_pair_counts_for_every_cell_alike():
     assert worst_loss(laws_of(fixed)) <= question.epsilon + TOLERANCE  # it is private
     with pytest.raises(AssertionError, match="chi-square"):
         assert_law(drawn(seen, one, seed=2, kind=PaddedPairFixed), law)
+
+
+@pytest.mark.parametrize("name", ["refine labels grr", "refine labels hadamard", "whole labels"])
+def test_a_label_that_nobody_asks_for_counts_for_every_cell_alike(name):
+    question = QUESTIONS[name]
+    cells = range(question.cells)
+    seen = views(question, ["ab"], [NO_LABEL])
+    each = [question.frequency.outcomes(cell) for cell in cells]
+    for report, p in seen.outcomes(0).items():
+        assert p == pytest.approx(sum(law.get(report, 0.0) for law in each) / len(cells))
+    # and that is what a device with such a label does
+    rare = replace(question, labels=tuple(f"not {one}" for one in question.labels))
+    chain = Key.from_seed(5).series("answers", "one")
+    alone = Device([0.0, 1.0], label="y").answer(rare, chain)
+    by_itself = views(rare, ["ac"], [NO_LABEL]).reports(
+        np.zeros(1, int), WordsOf([Run(chain, 0, 1)])
+    )
+    assert alone.report == by_itself.tobytes()
 
 
 class ForgetfulLedger(DeviceLedger):

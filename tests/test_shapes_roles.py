@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
+import math
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tempriv.errors import BudgetRefusal, DataRefusal, UsageRefusal
+from tempriv.errors import BudgetRefusal, StateRefusal, UsageRefusal
 from tempriv.population.sax import Sax
 from tempriv.population.shapes import (
     Device,
-    DeviceLedger,
     Server,
     answers_of,
     refuse_report,
@@ -229,35 +228,96 @@ def swapped(server, messages):
     return other
 
 
-def test_states_that_are_none():
-    server = Server(plan_of(), CAMPAIGN)
-    server.receive_many(asked(server, *people(20)))
-    body = json.loads(server.state())
-    states = [b"", b"{}", b"[]", b"null", b"\xff", server.state()[:-2], b"[" * 100_000]
-    for change in (
-        {"is": "tempriv shapes server 2"},
-        {"support": [-1, 0, 0, 0, 0]},
-        {"support": [0]},
-        {"support": [10**30] * 5},
-        {"support": None},
-        {"received": 3},
-        {"received": "20"},
-        {"tokens": body["tokens"][1:]},
-        {"tokens": ["*"]},
-        {"plan": {}},
-        {"plan": body["plan"] | {"epsilon": -1}},
-        {"course": body["course"] | {"campaign": 7}},
-        {"pairs": 3},
-        {"shapes": [{"text": "a"}]},
-    ):
-        states.append(json.dumps(body | change).encode())
-    for state in states:
-        with pytest.raises(MessageRefusal):
-            Server.resume(state)
+def changed_state(body, path, value):
+    """A state with one of its members changed."""
+    broken = json.loads(json.dumps(body))
+    place = broken
+    for name in path[:-1]:
+        place = place[name]
+    place[path[-1]] = value
+    return json.dumps(broken).encode()
+
+
+FIRST = [
+    (("is",), "tempriv shapes server 1"), (("extra",), 3),
+    (("support",), [-1, 0, 0, 0, 0]), (("support",), [0]), (("support",), [10**30, 0, 0, 0, 0]),
+    (("support",), None), (("support",), [1.0, 0, 0, 0, 0]), (("support",), [21, 0, 0, 0, 0]),
+    (("support",), [True, 0, 0, 0, 0]), (("support",), [math.inf, 0, 0, 0, 0]),
+    (("received",), 3), (("received",), "20"), (("received",), 20.0), (("received",), True),
+    (("tokens",), ["*"]), (("tokens",), ["QQ=="] * 20), (("tokens", 0), "QQ=="),
+    (("tokens", 0), "A" * 21 + "=!="), (("tokens", 0), 7),
+    (("plan",), {}), (("plan", "epsilon"), -1), (("plan", "epsilon"), True),
+    (("plan", "epsilon"), math.nan), (("plan", "shares"), [math.nan] * 4),
+    (("plan", "labels"), [1, 2]), (("plan", "more"), 1), (("plan", "sax"), None),
+    (("course", "campaign"), 7), (("course", "campaign"), "ZZ"), (("course", "round"), -5),
+    (("course", "round"), 1), (("course", "stage"), "foo"), (("course", "stage"), []),
+    (("course", "method"), "foo"), (("course", "length"), 3), (("course", "level"), "x"),
+    (("course", "pairs"), 3), (("course", "pairs"), [["zz"]]), (("course", "candidates"), [1]),
+    (("course", "shapes"), [{"text": "a"}]), (("course", "plan"), 3),
+]  # fmt: skip
+LEVEL = [
+    (("course", "stage"), "whole"), (("course", "stage"), "length"), (("course", "stage"), "done"),
+    (("course", "method"), "published"), (("course", "method"), "one-shot"),
+    (("course", "round"), "x"), (("course", "round"), -1), (("course", "round"), 1.0),
+    (("course", "round"), 70_000), (("course", "length"), 0), (("course", "length"), 6),
+    (("course", "length"), 3.5), (("course", "level"), 0), (("course", "level"), 9),
+    (("course", "candidates"), []), (("course", "candidates"), ["a", "a"]),
+    (("course", "candidates"), ["z"]), (("course", "candidates"), [1]),
+    (("course", "pairs"), [["ab"]]), (("course", "pairs", 0), ["ab", "ab"]),
+    (("course", "pairs", 0), ["aa"]), (("course", "pairs", 0), "ab"),
+    (("course", "shapes"), [
+        {"text": "a", "count": 1.0, "error": 1.0, "label": None, "ends": True}
+    ]),
+]  # fmt: skip
+SHAPE = [
+    ("text", 3), ("text", ""), ("text", "z"), ("text", "abcabc"), ("count", None),
+    ("count", math.nan), ("count", "1"), ("error", -1.0), ("error", math.inf), ("error", True),
+    ("label", "up"), ("label", 4), ("ends", "x"), ("ends", 1), ("more", 1),
+]  # fmt: skip
+
+
+def reached(stage, method="nearest"):
+    """The state of a server that has come to a stage."""
+    for server, messages in campaign(plan_of(method)):
+        server.receive_many(messages[:20])
+        if server.course.stage == stage:
+            return server.state()
+    assert stage == "done"
+    return server.state()
+
+
+@pytest.mark.parametrize(
+    "stage, changes",
+    [("length", FIRST), ("level", LEVEL),
+     ("done", [(("course", "shapes", 0, name), value) for name, value in SHAPE])],
+    ids=["length", "level", "done"],
+)  # fmt: skip
+def test_states_that_are_none(stage, changes):
+    state = reached(stage)
+    body = json.loads(state)
+    Server.resume(state)
+    for path, value in changes:
+        with pytest.raises(StateRefusal, match="damaged"):
+            Server.resume(changed_state(body, path, value))
     for name in body:
         less = {key: value for key, value in body.items() if key != name}
-        with pytest.raises(MessageRefusal):
+        with pytest.raises(StateRefusal):
             Server.resume(json.dumps(less).encode())
+    twice = state[:-1] + b', "received": 20}'
+    for odd in (b"", b"{}", b"[]", b"null", b"\xff", state[:-2], b"[" * 100_000, None, 7, twice):
+        with pytest.raises(StateRefusal, match="damaged"):
+            Server.resume(odd)
+
+
+def test_a_state_is_json_whatever_happened():
+    """Nobody answered: errors are not known, and JSON has no name for infinity."""
+    server = Server(plan_of("one-shot"), CAMPAIGN)
+    while not server.is_over:
+        server.close_round()
+    state = server.state()
+    json.loads(state, parse_constant=pytest.fail)
+    assert math.isinf(server.shapes[0].error)
+    assert Server.resume(state).shapes == server.shapes
 
 
 # rounds that fail
@@ -316,118 +376,6 @@ def test_nobody_is_asked_twice_over_a_campaign():
                 devices[i].answer(server.question)
         server.close_round()
     assert server.shapes
-
-
-# the device
-
-
-def test_a_device_answers_one_question_of_a_campaign():
-    question = one_question("length", "grr")
-    device = Device([0.0, 1.0])
-    device.answer(question)
-    for other in (question, replace(question, round=1), one_question("whole", "grr")):
-        with pytest.raises(BudgetRefusal, match="answers one"):
-            device.answer(other)
-    device.answer(replace(question, campaign="1" * 32))
-    assert device.ledger.spent() == 2.0
-
-
-@pytest.mark.parametrize("folder", [True, False], ids=["folder", "memory"])
-def test_a_refused_question_costs_nothing(folder, tmp_path):
-    ledger = DeviceLedger(tmp_path / "ledger" if folder else None)
-    device = Device([0.0, 1.0], label="x", ledger=ledger, most_epsilon=2.0)
-    labelled = one_question("refine", "grr")
-    cases = [
-        (one_question("length", "grr", epsilon=2.5), device, BudgetRefusal, "nothing above 2"),
-        (one_question("length", "grr", readings=1), device, DataRefusal, "more than 1 readings"),
-        (replace(labelled, labels=("y", "z")), device, DataRefusal, "none of the labels"),
-        (labelled, Device([0.0, 1.0], ledger=ledger), DataRefusal, "none of the labels"),
-        (labelled, Device([], "x", ledger=ledger), DataRefusal, "empty"),
-        (labelled, Device([0.0, np.nan], "x", ledger=ledger), DataRefusal, "missing"),
-    ]
-    for question, one, kind, reason in cases:
-        with pytest.raises(kind, match=reason):
-            one.answer(question)
-        assert ledger.spent() == 0
-    assert len(device.answer(labelled).report) == labelled.report_bytes
-    assert ledger.spent() == 1.0
-
-
-def test_a_device_does_not_show_what_it_holds():
-    shown = repr(Device([123.0], label="secret"))
-    assert "123" not in shown and "secret" not in shown
-    assert not hasattr(Device([1.0]).answer(one_question("length", "grr")), "label")
-
-
-@pytest.mark.parametrize("folder", [True, False], ids=["folder", "memory"])
-def test_the_limit_of_a_device_adds_up(folder, tmp_path):
-    place = tmp_path / "ledger" if folder else None
-    ledger = DeviceLedger(place, limit=1.0)
-    for number in range(4):
-        ledger.spend(f"{number:032x}", 0.25)
-    with pytest.raises(BudgetRefusal, match="limit of 1"):
-        ledger.spend("f" * 32, 0.25)
-    assert ledger.spent() == 1.0
-    if folder:
-        again = DeviceLedger(place, limit=1.25)
-        assert again.spent() == 1.0
-        with pytest.raises(BudgetRefusal, match="answers one"):
-            again.spend("0" * 32, 0.25)
-        again.spend("f" * 32, 0.25)
-        assert {path.stat().st_mode & 0o77 for path in place.iterdir()} == {0}
-    for limit in (0, -1, float("nan")):
-        with pytest.raises(UsageRefusal, match="limit"):
-            DeviceLedger(limit=limit)
-
-
-def test_an_answer_that_was_begun_counts_as_all(tmp_path):
-    (tmp_path / CAMPAIGN).touch()  # the power failed here
-    ledger = DeviceLedger(tmp_path, limit=5.0)
-    with pytest.raises(BudgetRefusal, match="answers one"):
-        ledger.spend(CAMPAIGN, 1.0)
-    with pytest.raises(BudgetRefusal, match="limit"):
-        ledger.spend("f" * 32, 1.0)
-    DeviceLedger(tmp_path).spend("f" * 32, 1.0)  # without a limit others go on
-
-
-def _answer_many(folder, start, told):
-    start.wait()
-    won = 0
-    for number in range(12):
-        question = one_question("length", "grr", campaign=f"{number:032x}", epsilon=0.5)
-        try:
-            Device([0.0, 1.0], ledger=DeviceLedger(folder, limit=3.0)).answer(question)
-            won += 1
-        except BudgetRefusal:
-            pass
-    told.put(won)
-
-
-def test_processes_share_the_ledger_of_a_device(tmp_path):
-    context = multiprocessing.get_context("fork")
-    start, told = context.Barrier(3), context.Queue()
-    workers = [
-        context.Process(target=_answer_many, args=(tmp_path / "ledger", start, told))
-        for _ in range(3)
-    ]
-    for worker in workers:
-        worker.start()
-    won = [told.get(timeout=60) for _ in workers]
-    for worker in workers:
-        worker.join()
-    # twelve campaigns, of which the limit allows six, however the three come in between
-    assert sum(won) == 6
-    assert DeviceLedger(tmp_path / "ledger").spent() == 3.0
-
-
-def test_a_device_asked_by_another_process_refuses(tmp_path):
-    question = one_question("length", "grr")
-    Device([0.0, 1.0], ledger=DeviceLedger(tmp_path)).answer(question)
-    # a ledger that looked before the other one wrote: the file itself decides
-    late = DeviceLedger(tmp_path)
-    late._has = lambda campaign: False
-    with pytest.raises(BudgetRefusal, match="answers one"):
-        Device([0.0, 1.0], ledger=late).answer(question)
 
 
 def test_labels_that_the_question_does_not_have():

@@ -20,6 +20,14 @@ Floats = npt.NDArray[np.float64]
 WORD = 2.0**64
 
 
+def probabilities_of(utilities: Floats, epsilon: float, sensitivity: float) -> Floats:
+    """Of every option, from the utilities along the last axis."""
+    # e^0 for the best, so that nothing overflows
+    lacking = utilities.max(axis=-1, keepdims=True) - utilities
+    weights = np.exp(-epsilon / (2 * sensitivity) * lacking)
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
 @dataclass(frozen=True, eq=False)
 class ExponentialChoice:
     """Option i with probability proportional to e^(epsilon utility_i / (2 sensitivity)).
@@ -33,10 +41,7 @@ class ExponentialChoice:
 
     @functools.cached_property
     def probabilities(self) -> Floats:
-        # e^0 for the best, so that nothing overflows
-        lacking = self.utilities.max() - self.utilities
-        weights = np.exp(-self.epsilon / (2 * self.sensitivity) * lacking)
-        return np.asarray(weights / weights.sum())
+        return probabilities_of(self.utilities, self.epsilon, self.sensitivity)
 
     def pmf(self, k: int) -> float:
         return float(self.probabilities[k]) if 0 <= k < len(self.utilities) else 0.0

@@ -37,7 +37,7 @@ def plot_shapes(outcome: Outcome) -> Any:
         share, low, high = outcome.share(shape)
         name = shape.text + ("" if shape.ends else "…")
         name += "" if shape.label is None else f", {shape.label}".replace("$", r"\$")
-        doubt = "" if outcome.is_sure(shape) else "\nnot surely there"
+        doubt = "\nnot surely there" if outcome.is_sure(shape) is False else ""
         told = f"{100 * share:.1f} % ({100 * low:.1f} to {100 * high:.1f}){doubt}"
         axes.set_title(f"{name}\n{told}", fontsize=11, color=INK)
         axes.set_yticks(sax.levels, list(sax.alphabet))

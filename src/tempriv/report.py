@@ -68,7 +68,7 @@ def page(about: About, sample: PublicSample | PrivateSample, leakage: Leakage | 
     names = about["columns"]["values"]
     columns = ", ".join(names[:3]) + (" and others" if len(names) > 3 else "")
     kind = "copy" if is_retimed(about) else "protected copy"  # of what no value is hidden
-    headline, promise, alarm = f"A {kind} of {columns}", _promise(guarantee), ""
+    headline, promise, alarm = f"A {kind} of {columns}", promise_section(guarantee), ""
     if is_retimed(about):
         headline += " at a noisy pace"
     if isinstance(guarantee, NoGuarantee):
@@ -89,7 +89,7 @@ def page(about: About, sample: PublicSample | PrivateSample, leakage: Leakage | 
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>{_style()}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{title}</title>\n<style>{style_sheet()}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(body)
         + "\n</main>\n</body>\n</html>\n"
     )
@@ -99,11 +99,12 @@ def _correlated(leakage: Leakage | None, private_page: bool) -> list[str]:
     return [] if leakage is None else [report_leakage.section(leakage, private_page)]
 
 
-def _style() -> str:
+def style_sheet() -> str:
+    """Of all pages."""
     return Path(__file__).with_name("report.css").read_text()
 
 
-def _facts(facts: Sequence[tuple[str, str]], style: str) -> str:
+def facts_list(facts: Sequence[tuple[str, str]], style: str) -> str:
     """Values are HTML already."""
     cells = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts)
     return f'<dl class="{style}">{cells}</dl>'
@@ -127,10 +128,11 @@ def _lead(about: About, guarantee: Guarantee | NoGuarantee) -> str:
     said = f"The values in it are not the originals: {done(about)}{purpose}"
     if moves(about):
         said = escape(report_moved.lead(about, guarantee))
-    return f'<p class="lead">{goes}{said}</p>' + _facts(facts, "facts")
+    return f'<p class="lead">{goes}{said}</p>' + facts_list(facts, "facts")
 
 
-def _promise(guarantee: Guarantee | NoGuarantee) -> str:
+def promise_section(guarantee: Guarantee | NoGuarantee) -> str:
+    """The promise in words, and how sure an observer can become; or that there is none."""
     sentence, plain = guarantee.sentence, guarantee.plain
     said = f"<p>{escape(sentence)}</p><p>{escape(plain)}</p>"
     if isinstance(guarantee, NoGuarantee):
@@ -263,7 +265,7 @@ def _made(about: About, guarantee: Guarantee | NoGuarantee) -> str:
     ]
     return (
         "<section><h2>How it was made</h2>"
-        + _facts([(name, escape(str(value))) for name, value in facts], "made")
+        + facts_list([(name, escape(str(value))) for name, value in facts], "made")
         + _afterwards(about)
         + f"<h3>All settings</h3><pre>{{\n{escape(inner)}\n}}</pre></section>"
     )

@@ -21,7 +21,7 @@ from tempriv.guarantees import NoGuarantee
 from tempriv.population.campaign import rounded
 from tempriv.population.sax import Sax, curve
 from tempriv.releases import ledger_sentence
-from tempriv.report import _facts, _promise, _style
+from tempriv.report import facts_list, promise_section, style_sheet
 from tempriv.report_trust import items
 from tempriv.svg import Frame, number_marks
 
@@ -68,7 +68,7 @@ def page(about: About) -> str:
     """The whole page as text."""
     guarantee = guarantees.decode(about["guarantee"])
     headline = f"Shapes that {about['series']:,} series have in common"
-    promise, alarm = _promise(guarantee), ""
+    promise, alarm = promise_section(guarantee), ""
     if isinstance(guarantee, NoGuarantee):
         promise, alarm = "", promise
     body = [
@@ -85,7 +85,7 @@ def page(about: About) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(headline)}</title>\n<style>{_style()}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{escape(headline)}</title>\n<style>{style_sheet()}</style>\n</head>\n<body>\n<main>\n"
         + "\n".join(body)
         + "\n</main>\n</body>\n</html>\n"
     )
@@ -108,7 +108,7 @@ def _lead(about: About) -> str:
     return (
         '<p class="lead">A shape is the order of ups and downs, whatever the level, the scale and '
         "the pace. Each series answered one question about its own, through noise; the shapes here "
-        "were put together from the answers alone.</p>" + _facts(facts, "facts")
+        "were put together from the answers alone.</p>" + facts_list(facts, "facts")
     )
 
 
@@ -121,12 +121,9 @@ def _shapes(about: About) -> str:
     if not shapes:
         return f"{parts[0]}<p>None was found.</p></section>"
     parts.append(_frequencies(shapes))
-    for label in dict.fromkeys(shape["label"] for shape in shapes[:MOST_PICTURED]):
-        if label is not None:
-            parts.append(f"<h3>Label {escape(str(label))}</h3>")
-        parts.append(f'<div class="pair" style="{SIDE_BY_SIDE}">')
-        parts += [_figure(one, sax) for one in shapes[:MOST_PICTURED] if one["label"] == label]
-        parts.append("</div>")
+    parts.append(f'<div class="pair" style="{SIDE_BY_SIDE}">')
+    parts += [_figure(one, sax, about) for one in shapes[:MOST_PICTURED]]
+    parts.append("</div>")
     more = len(shapes) - MOST_PICTURED
     if more > 0:
         parts.append(f'<p class="note">{more} more are in the table only.</p>')
@@ -142,7 +139,7 @@ def _shapes(about: About) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f}".replace("-", "−") + " %"
+    return f"{100 * share:.1f} %"
 
 
 def _interval(shape: dict[str, Any]) -> str:
@@ -153,7 +150,20 @@ def _name(shape: dict[str, Any]) -> str:
     return f"{shape['shape']}{'' if shape['ends'] else '…'}"
 
 
-def _figure(shape: dict[str, Any], sax: Sax) -> str:
+def _labelled(shape: dict[str, Any]) -> str:
+    return _name(shape) + ("" if shape["label"] is None else f", {shape['label']}")
+
+
+def people_of(shape: dict[str, Any], about: About) -> str:
+    """What a count says where nothing can be said about sureness."""
+    counted = about["counted"]
+    count = f"{min(max(round(shape['count']), 0), counted):,}"
+    if about["rounds"][-1]["kind"] == "level":
+        return f"named in {count} of {counted:,} noisy reports"
+    return f"nearest to about {count} people of {counted:,}"
+
+
+def _figure(shape: dict[str, Any], sax: Sax, about: About) -> str:
     levels = np.array(sax.levels)
     low, high = float(levels[0]), float(levels[-1])
     room = 0.16 * (high - low)
@@ -170,19 +180,21 @@ def _figure(shape: dict[str, Any], sax: Sax) -> str:
     drawn.append(steps.replace("<path", '<path style="stroke:var(--rule);stroke-width:6"'))
     drawn.append(smooth.replace("<path", '<path style="stroke-width:2.6"'))
     drawn.append(_text(end, frame.height - 6, "time →", "end", "label"))
-    doubt = "" if shape["sure"] else "; not surely there"
-    caption = f"{_name(shape)}: {_percent(shape['share'])} ({_interval(shape)}{doubt})"
+    said = {True: "surely there", False: "not surely there", None: people_of(shape, about)}
+    label = "" if shape["label"] is None else f", label {shape['label']}"
+    caption = escape(f"{_name(shape)}{label}: {_percent(shape['share'])} ({_interval(shape)})")
+    caption += f"<small>{escape(said[shape['sure']])}</small>"
     svg = (
         f'<svg viewBox="0 0 {frame.width:g} {frame.height:g}" role="img" '
         f'aria-label="{escape(_name(shape))} over time">{"".join(drawn)}</svg>'
     )
-    return f"<figure><figcaption>{escape(caption)}</figcaption>{svg}</figure>"
+    return f"<figure><figcaption>{caption}</figcaption>{svg}</figure>"
 
 
 def _frequencies(shapes: Sequence[dict[str, Any]]) -> str:
     """Bars of shares with their intervals."""
     some = shapes[:MOST_PICTURED]
-    names = [_name(one) + (f", {one['label']}" if one["label"] is not None else "") for one in some]
+    names = [_labelled(one) for one in some]
     names = [name if len(name) <= 30 else name[:29] + "…" for name in names]
     left = 18 + 7.4 * max(map(len, names))
     top = 1.05 * max(one["high"] for one in some) or 0.05
@@ -221,18 +233,25 @@ def _text(x: float, y: float, text: str, anchor: str = "middle", style: str = "m
 
 def _table(about: About) -> str:
     labelled = bool(about["settings"]["labels"])
+    sure = tells_sureness(about)
     head = ["Shape", *(["Label"] if labelled else []), "Share", "95 % interval", "Count",
-            "Standard error", "Surely there"]  # fmt: skip
+            "Standard error", *(["Surely there"] if sure else [])]  # fmt: skip
     rows = []
     for one in about["shapes"]:
         error = one["standard_error"]
         cells = [
             *([str(one["label"])] if labelled else []),
             _percent(one["share"]), _interval(one), rounded(one["count"], error),
-            rounded(error, error), "yes" if one["sure"] else "no",
+            "not known" if error is None else rounded(error, error),
+            *(["yes" if one["sure"] else "no"] if sure else []),
         ]  # fmt: skip
         rows.append([_name(one), *cells])
     return _rows(head, rows)
+
+
+def tells_sureness(about: About) -> bool:
+    """Whether it was asked in a way that can tell what noise alone would make."""
+    return any(one["sure"] is not None for one in about["shapes"])
 
 
 def _rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -266,16 +285,24 @@ def _trust(about: About) -> str:
         "itself",
         "shapes were chosen because their noisy counts are large, so counts that noise made large "
         "are chosen more often: of rare shapes the share tends to be too high",
-        "a shape is surely there if noise alone makes counts like this in less than one campaign "
-        "in 20, whatever number of shapes could be named",
     ]
-    if not all(one["sure"] for one in about["shapes"]):
+    if tells_sureness(about):
         points.append(
-            "some shapes here are not surely there: with so few series, or so small an epsilon, "
-            "noise can make them up"
-            if any(one["other"] for one in about["rounds"][-1:])
-            else "of no shape it can be said here whether it is surely there"
+            "a shape is surely there if noise alone makes counts like this in less than one "
+            "campaign in 20, whatever number of shapes could be named"
         )
+        if not all(one["sure"] for one in about["shapes"]):
+            points.append(
+                "some shapes here are not surely there: with so few series, or so small an "
+                "epsilon, noise can make them up"
+            )
+    else:
+        points.append(
+            "every device named some shape, if only the least unlike: that many are nearest to a "
+            "shape does not say that anybody has just that one"
+        )
+    if about["counted"] == 0:
+        points.append("nobody was left for the last question: how common these are is not known")
     if not all(one["ends"] for one in about["shapes"]):
         points.append("a shape with … goes on beyond the length that was asked about")
     return f"<section><h2>How far to trust it</h2>{items(_sentences(points))}</section>"
@@ -303,6 +330,12 @@ def _with_label(question: str, about: About, number: int) -> str:
     return question[:-1] + ", and your label?" if last and about["settings"]["labels"] else question
 
 
+def _claim(about: About) -> str:
+    if about["published"] is None:
+        return "none: not from the paper"
+    return str(guarantees.decode(about["published"]).sentence)
+
+
 def _made(about: About, guarantee: Any) -> str:
     ledger = ledger_sentence(about)
     facts = [
@@ -313,7 +346,7 @@ def _made(about: About, guarantee: Any) -> str:
         ("Version", f"tempriv {about['tempriv']}"),
         ("Ledger", ledger[:1].upper() + ledger[1:] + "."),
         ("Promise", guarantee.sentence),
-        ("Claim in the literature", guarantees.decode(about["published"]).sentence),
+        ("Claim in the literature", _claim(about)),
     ]
     settings = about["settings"].items()
     inner = ",\n".join(
@@ -321,6 +354,6 @@ def _made(about: About, guarantee: Any) -> str:
     )
     return (
         "<section><h2>How it was made</h2>"
-        + _facts([(name, escape(str(value))) for name, value in facts], "made")
+        + facts_list([(name, escape(str(value))) for name, value in facts], "made")
         + f"<h3>All settings</h3><pre>{{\n{escape(inner)}\n}}</pre></section>"
     )

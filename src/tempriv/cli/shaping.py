@@ -68,12 +68,13 @@ def find(
             "then it is not protected which there are.",
         ),
     ] = None,
-    wide: Annotated[
-        bool, typer.Option("--wide", help="A row for each series; so by default without --value.")
-    ] = False,
     prefix: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="For --wide: readings are in NAME0, NAME1; t by default"),
+        typer.Option(
+            metavar="NAME",
+            help="For a row for each person: readings are in columns NAME0, NAME1 and so on; t by "
+            "default.",
+        ),
     ] = None,
     series: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column that says whose series it is.")
@@ -94,6 +95,14 @@ def find(
     longest: Annotated[
         int, typer.Option(metavar="N", help="No more than so many letters of a series count.")
     ] = 10,
+    readings: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="A series has at most so many readings, whoever's it is: the promise is for that "
+            "many. It is public; declare it without a look at the table.",
+        ),
+    ] = 1_000_000,
     distance: Annotated[
         str,
         typer.Option(metavar="levenshtein|dtw|euclidean", help="How unlike two shapes are."),
@@ -129,40 +138,38 @@ def find(
     refuse_plot(plot, force)
     _refuse_output(output, source, force)
     from tempriv.mechanisms.run import check_early
-    from tempriv.population.campaign import about, play, promise
+    from tempriv.population.campaign import about, check, play, promise
     from tempriv.randomness import new_id
     from tempriv.releases import with_receipt
 
     # what is wrong with an option is said before a table is read, let alone charged
     settings: dict[str, Any] = {
         "epsilon": epsilon, "symbols": symbols, "segment": segment, "longest": longest,
-        "distance": distance, "method": method, "shapes": shapes,
+        "readings": readings, "distance": distance, "method": method, "shapes": shapes,
     }  # fmt: skip
-    declared = None if labels is None else names(labels)
+    declared = None if labels is None else names(labels, "--labels")
     early = _plan(settings, 1, declared or ())
     name = dataset or source.name
     with options.charging(ledger, no_ledger, name, dataset is None) as book:
         check_early(book, None if book is None else name, promise(early, seed=key_seed))
-        people = _read(source, wide, prefix, series, time, value, label)
+        people = _read(source, prefix, series, time, value, label)
         listed = () if people.labels is None else declared or tuple(sorted(set(people.labels)))
         numbers = _numbered(people, listed, label)
         plan = _plan(settings, len(people), listed)
-        paid = promise(plan, seed=key_seed)
+        check(plan, people.series, numbers)
+        paid, release, receipt = promise(plan, seed=key_seed), new_id(), None
         if book is not None:
-            book.check(name, paid, people.scope)
-        with _progress(len(people)) as advance:
-            found = play(plan, people.series, numbers, seed=key_seed, progress=advance)
-        told = about(found, declared is not None)
-        receipt = None
-        if book is not None:
-            # nothing is shown before this is on disk; one seed may be used for many charges
-            release = found.campaign if key_seed is None else new_id()
+            # on disk before anyone answers: whatever happens then, it is paid
             receipt = book.charge(name, paid, people.scope, release, note=_note(output, report))
-        told = with_receipt(told, receipt)
+        campaign = release if key_seed is None else None  # one seed may be used for many charges
+        with _progress(len(people)) as advance:
+            found = play(plan, people.series, numbers, seed=key_seed, campaign=campaign,
+                         progress=advance)  # fmt: skip
+        told = with_receipt(about(found, declared is not None), receipt)
         budget = None if book is None else book.show(name)
     written = _write(told, found, output, report, plot)
     if as_json:
-        print(json.dumps(told))
+        print(json.dumps(told, allow_nan=False))
     else:
         _show(told, budget, written)
 
@@ -199,8 +206,8 @@ def _refuse_output(output: Path | None, source: Path, force: bool) -> None:
 
 
 def _read(
-    source: Path, wide: bool, prefix: str | None, series: str | None, time: str | None,
-    value: str | None, label: str | None,
+    source: Path, prefix: str | None, series: str | None, time: str | None, value: str | None,
+    label: str | None,
 ) -> People:  # fmt: skip
     from tempriv.population.shapes_tables import from_long, from_wide
 
@@ -208,8 +215,7 @@ def _read(
         require(time is None, "--time: goes with --value, for a table with a row for each reading")
         return from_wide(source, prefix="t" if prefix is None else prefix, series=series,
                          label=label)  # fmt: skip
-    require(not wide, "--wide and --value contradict each other: a row for each series, or reading")
-    require(prefix is None, "--prefix: goes with --wide")
+    require(prefix is None, "--prefix: is for a row for each person; leave it out, or --value")
     require(series is not None, "--value: needs --series, the column that says whose reading it is")
     return from_long(source, series=cast(str, series), time=time, value=value, label=label)
 
@@ -261,7 +267,11 @@ def _write(
 
     written: list[tuple[str, Path]] = []
     if output is not None:
-        text = json.dumps(told, indent=1) if output.suffix.lower() == ".json" else _csv(told)
+        text = (
+            json.dumps(told, indent=1, allow_nan=False)
+            if output.suffix.lower() == ".json"
+            else _csv(told)
+        )
         write_durably(output, text.encode())
         follow_umask(output)
         written.append(("shapes", output))
@@ -290,14 +300,14 @@ def _csv(told: dict[str, Any]) -> str:
 def _show(told: dict[str, Any], budget: Budget | None, written: list[tuple[str, Path]]) -> None:
     from tempriv.cli.screen import table
     from tempriv.population.campaign import rounded
-    from tempriv.report_shapes import counts_mean
+    from tempriv.report_shapes import counts_mean, people_of, tells_sureness
 
     asked = len(told["rounds"])
     print(
         f"Shapes of {told['series']:,} series, each asked one question in one of {asked} rounds "
         f"({told['method']})"
     )
-    labelled = bool(told["settings"]["labels"])
+    labelled, sure = bool(told["settings"]["labels"]), tells_sureness(told)
     rows = []
     for one in told["shapes"]:
         share = f"{100 * one['share']:.1f} % ({100 * one['low']:.1f} to {100 * one['high']:.1f})"
@@ -305,15 +315,18 @@ def _show(told: dict[str, Any], budget: Budget | None, written: list[tuple[str, 
         rows.append([
             one["shape"] + ("" if one["ends"] else "…"),
             *([one["label"]] if labelled else []),
-            share, rounded(one["count"], error), rounded(error, error),
-            "yes" if one["sure"] else "no",
+            share, rounded(one["count"], error),
+            "not known" if error is None else rounded(error, error),
+            ("yes" if one["sure"] else "no") if sure else people_of(one, told),
         ])  # fmt: skip
     table(["shape", *(["label"] if labelled else []), "share", "count", "standard error",
-           "surely there"], rows)  # fmt: skip
+           "surely there" if sure else "of people"], rows)  # fmt: skip
     print(f"  share     {counts_mean(told)} (of {told['counted']:,}, with 95 % interval)")
-    if not all(one["sure"] for one in told["shapes"]):
+    if sure and not all(one["sure"] for one in told["shapes"]):
         print("  mind      noise alone can make up what is not surely there; more series, a larger")
         print("            epsilon or fewer symbols help")
+    if told["counted"] == 0:
+        print("  mind      nobody was left for the last question: how common they are is unknown")
     print(f"  promise   {told['sentence']}")
     print("  not protected: " + "; ".join(told["not_protected"]))
     for line in options.standing(budget):

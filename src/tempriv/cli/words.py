@@ -49,8 +49,12 @@ def pair(name: str, text: str) -> tuple[float, float]:
     return float(parts[0]), float(parts[1])
 
 
-def names(text: str) -> tuple[str, ...]:
-    """Names with commas between them, or a JSON list where a name has a comma itself."""
+def names(text: str, option: str = "--categories") -> tuple[str, ...]:
+    """Names with commas between them, or a JSON list where a name has a comma itself.
+
+    >>> names("up,down"), names('["up, up"]')
+    (('up', 'down'), ('up, up',))
+    """
     if not text.startswith("["):
         return tuple(text.split(","))
     try:
@@ -59,7 +63,7 @@ def names(text: str) -> tuple[str, ...]:
         listed = None
     require(
         isinstance(listed, list) and all(isinstance(name, str) for name in listed),
-        f"--categories {text}: must be names with commas between them, or a JSON list of names",
+        f"{option} {text}: must be names with commas between them, or a JSON list of names",
     )
     return tuple(listed)
 

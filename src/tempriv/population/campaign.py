@@ -23,8 +23,10 @@ from tempriv.guarantees import Guarantee, NoGuarantee
 from tempriv.population.distance import told_apart
 from tempriv.population.sequences import Sequences
 from tempriv.population.shapes import Server, answers_of
-from tempriv.population.shapes_course import Course, Plan, Shape
+from tempriv.population.shapes_course import Course, Shape, enough_people, least_people
 from tempriv.population.shapes_grouped import try_out
+from tempriv.population.shapes_plan import Plan
+from tempriv.population.shapes_views import sequences_of, with_labels
 from tempriv.randomness import Key, Run, Words, fresh_series_key
 from tempriv.version import VERSION
 
@@ -70,25 +72,30 @@ class Outcome:
         return self.rounds[-1].people
 
     def share(self, shape: Shape) -> tuple[float, float, float]:
-        """Of those who answered the last question, with a 95 % interval."""
-        around = NORMAL * shape.error
-        return (
-            shape.count / self.counted,
-            min(1.0, max(0.0, (shape.count - around) / self.counted)),
-            max(0.0, min(1.0, (shape.count + around) / self.counted)),
-        )
+        """Of those who answered the last question, from 0 to 1, with a 95 % interval.
 
-    def is_sure(self, shape: Shape) -> bool:
+        Counts are unbiased and so also fall below 0 or above all; a share does not.
+        """
+        if self.counted == 0 or not math.isfinite(shape.error):
+            return 0.0, 0.0, 1.0  # nobody was left to ask: nothing is known
+        around = NORMAL * shape.error
+        counts = (shape.count, shape.count - around, shape.count + around)
+        share, low, high = (min(1.0, max(0.0, count / self.counted)) for count in counts)
+        return share, low, high
+
+    def is_sure(self, shape: Shape) -> bool | None:
         """Whether noise hardly ever makes so large a count in any of all cells without anyone.
 
-        Reports that support a cell without anyone follow a binomial law, so this is exact but for
-        counting each cell as if it were alone. Where scores decide, nothing can be said.
+        Only where whole sequences were asked for: reports that support a cell without anyone follow
+        a binomial law, so this is exact but for counting each cell as if it were alone. Where each
+        device names the nearest of some candidates, every one of them may be named by devices that
+        have none of them, and nothing can be said: None.
         """
         from scipy.special import bdtrc
 
         last = self.rounds[-1]
-        if last.keep <= last.other:
-            return False
+        if last.kind != "whole":
+            return None
         support = round(shape.count * (last.keep - last.other) + last.people * last.other)
         return bool(
             support > 0 and bdtrc(support - 1, last.people, last.other) < DOUBT / last.cells
@@ -102,15 +109,18 @@ def play(
     *,
     through: Through = "messages",
     seed: int | None = None,
+    campaign: str | None = None,
     progress: Progress = lambda done: None,
 ) -> Outcome:
     """Ask everyone one question, in groups drawn at random, until shapes are known.
 
     ``series`` is a matrix or a list; ``labels`` number those of the plan. With a ``seed`` anyone
-    can make the noise again: for experiments, and nothing is promised then.
+    can make the noise again: for experiments, and nothing is promised then. If nobody is left to be
+    asked, the campaign ends with what it knows. It has the name ``campaign``, or one of its own.
 
     Guarantees:
         - each series answers once, with the plan's epsilon;
+        - nothing is refused once the first has answered;
         - without a seed, noise is that of devices: exact, from the operating system.
 
     >>> from tempriv.population.sax import Sax
@@ -121,24 +131,53 @@ def play(
     (['cacb', 'acab'], 980)
     """
     require(through in get_args(Through), f"through={through!r}: must be messages or grouped")
-    require(
-        bool(plan.labels) == (labels is not None), "labels: must be given if the plan has labels"
-    )
     # all are looked at before anyone answers: a refusal then costs nothing, and names the right one
-    sequences = plan.sax.sequences(series)
-    require(len(sequences) > 0, "no series: there is nothing to ask", DataRefusal)
-    require(
-        labels is None or len(labels) == len(sequences),
-        "labels: must be one for each series",
-        DataRefusal,
-    )
+    sequences = check(plan, series, labels)
     numbers = None if labels is None else np.asarray(labels, dtype=np.int64)
     if through == "grouped":
         course, rounds = _grouped(plan, sequences, numbers, seed, progress)
     else:
-        course, rounds = _by_messages(plan, series, len(sequences), numbers, seed, progress)
-    return Outcome(plan, course.campaign, course.method, course.shapes, tuple(rounds),
+        name = campaign or (None if seed is None else _campaign(Key.from_seed(seed)))
+        server = Server(plan, name)
+        course, rounds = _by_messages(server, series, len(sequences), numbers, seed, progress)
+    return Outcome(plan, campaign or course.campaign, course.method, course.shapes, tuple(rounds),
                    promise(plan, through, seed))  # fmt: skip
+
+
+def check(plan: Plan, series: Any, labels: Sequence[int] | None = None) -> Sequences:
+    """Refuse what cannot be played, before anyone answers and before anything is paid.
+
+    Whether there are enough people follows from the plan alone, not from what they would answer.
+    """
+    require(
+        bool(plan.labels) == (labels is not None), "labels: must be given if the plan has labels"
+    )
+    sequences = sequences_of(plan.sax, plan.readings, series)
+    people = len(sequences)
+    require(people > 0, "no series: there is nothing to ask", DataRefusal)
+    require(
+        labels is None or (len(labels) == people and set(labels) <= set(range(len(plan.labels)))),
+        f"labels: must be numbers from 0 to {len(plan.labels) - 1}, one for each series",
+        DataRefusal,
+    )
+    longest = series.shape[1] if getattr(series, "ndim", 1) == 2 else max(map(len, series))
+    require(
+        longest <= plan.readings,
+        f"readings={plan.readings}: a series has {longest} readings, and the promise is for that "
+        "many at most; declare more, or cut the series",
+        DataRefusal,
+    )
+    other = "" if plan.method in SHORT else ", or take method one-shot, which asks twice"
+    if people < least_people(plan):
+        enough = enough_people(replace(plan, people=people))
+        raise DataRefusal(
+            f"{people} series are too few for method {plan.method}: each answers one question, and "
+            f"somebody must be left for the last one; {enough} would do{other}"
+        )
+    return sequences
+
+
+SHORT = ("automatic", "one-shot")
 
 
 def promise(
@@ -152,15 +191,6 @@ def promise(
     return plan.guarantee
 
 
-def _someone_left(left: int, people: int) -> None:
-    require(
-        left > 0,
-        f"{people} series are too few: each answers one question, and none are left for the last "
-        "ones; have more, or take method one-shot, which asks fewer",
-        DataRefusal,
-    )
-
-
 def _round(course: Course, people: int) -> Round:
     question = course.question
     assert question is not None
@@ -170,17 +200,15 @@ def _round(course: Course, people: int) -> Round:
 
 
 def _by_messages(
-    plan: Plan, series: Any, people: int, labels: Integers | None, seed: int | None,
+    server: Server, series: Any, people: int, labels: Integers | None, seed: int | None,
     progress: Progress,
 ) -> tuple[Course, list[Round]]:  # fmt: skip
     key = None if seed is None else Key.from_seed(seed)
     chain = fresh_series_key() if key is None else key.again("campaign", "order")
     order = np.argsort(Words([Run(chain, 0, people)], "order").take())
-    server = Server(plan, None if key is None else _campaign(key))
     rounds: list[Round] = []
     asked = 0
     while not server.is_over:
-        _someone_left(people - asked, people)
         question = server.question
         group = order[asked : asked + server.wanted]
         asked += len(group)
@@ -212,15 +240,15 @@ def _grouped(
     progress: Progress,
 ) -> tuple[Course, list[Round]]:  # fmt: skip
     distinct, which = sequences.grouped()
-    texts, numbers = distinct.texts(), None
+    texts: list[str] = distinct.texts()
+    numbers: list[int] | None = None
     if labels is not None:
-        pairs, which = np.unique(np.stack([which, labels], axis=1), axis=0, return_inverse=True)
-        texts, numbers = [texts[i] for i in pairs[:, 0]], pairs[:, 1].tolist()
-    counts = np.bincount(np.ravel(which), minlength=len(texts)).astype(np.int64)
+        own, numbers, which = with_labels(which, labels)
+        texts = [texts[i] for i in own]
+    counts = np.bincount(which, minlength=len(texts)).astype(np.int64)
     rounds: list[Round] = []
 
     def watch(course: Course, asked: int) -> None:
-        _someone_left(asked, len(sequences))
         rounds.append(_round(course, asked))
         progress(asked)
 
@@ -276,9 +304,10 @@ def about(outcome: Outcome, declared: bool = True) -> dict[str, Any]:
     plan, found = outcome.plan, []
     for shape in outcome.shapes:
         share, low, high = outcome.share(shape)
+        error = shape.error if math.isfinite(shape.error) else None
         found.append({
             "shape": shape.text, "label": shape.label, "count": shape.count,
-            "standard_error": shape.error, "share": share, "low": low, "high": high,
+            "standard_error": error, "share": share, "low": low, "high": high,
             "sure": outcome.is_sure(shape), "ends": shape.ends,
         })  # fmt: skip
     noise = outcome.guarantee
@@ -294,7 +323,7 @@ def about(outcome: Outcome, declared: bool = True) -> dict[str, Any]:
         "rounds": [vars(one) for one in outcome.rounds],
         "guarantee": spec.encode(noise),
         "sentence": noise.sentence,
-        "published": spec.encode(plan.published),
+        "published": None if plan.published is None else spec.encode(plan.published),
         "randomness": "AES-256 in counter mode, keys from the operating system, gone"
         if isinstance(noise, Guarantee)
         else noise.reason,
@@ -308,13 +337,13 @@ def about(outcome: Outcome, declared: bool = True) -> dict[str, Any]:
     }
 
 
-def rounded(count: float, error: float) -> str:
+def rounded(count: float, error: float | None) -> str:
     """A count to as many digits as its error lets matter.
 
-    >>> rounded(639.16, 30.7), rounded(19.48, 1.72), rounded(0.0123, 0.08)
-    ('639', '19.5', '0.012')
+    >>> rounded(639.16, 30.7), rounded(19.48, 1.72), rounded(0.0123, 0.08), rounded(0.0, None)
+    ('639', '19.5', '0.012', '0')
     """
-    if error <= 0 or not math.isfinite(error):
+    if error is None or error <= 0:
         return f"{count:,.3g}"
     digits = max(0, 1 - math.floor(math.log10(error)))
     return f"{count:,.{min(digits, 6) if error < 10 else 0}f}"

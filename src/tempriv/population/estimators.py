@@ -6,7 +6,7 @@ Whoever calls ``fit`` holds everyone's series, so what is promised is promised t
 
 from __future__ import annotations
 
-import operator
+import numbers
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +16,8 @@ from tempriv.errors import DataRefusal, Refusal, require
 from tempriv.population.campaign import Outcome, Through, nearest, play, with_label
 from tempriv.population.distance import Kind as Distance
 from tempriv.population.sax import Sax
-from tempriv.population.shapes_course import Method, Plan
+from tempriv.population.shapes_messages import LONGEST_TEXT, MOST_LABELS
+from tempriv.population.shapes_plan import MOST_SHAPES, Method, Plan
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin
@@ -151,9 +152,11 @@ class ShapeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         self.classes_, numbers = np.unique(targets, return_inverse=True)
         names = tuple(str(name) for name in self.classes_.tolist())
+        _require_labels(names)
         # one label says nothing, and is not asked for
         asked = names if len(names) > 1 else ()
-        plan = _plan(self, series, self.n_shapes or len(names), asked)
+        shapes = min(len(names), MOST_SHAPES) if self.n_shapes is None else self.n_shapes
+        plan = _plan(self, series, shapes, asked)
         found = play(
             plan,
             series,
@@ -179,7 +182,7 @@ class ShapeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _plan(one: Any, series: Any, shapes: int, labels: tuple[str, ...]) -> Plan:
+def _plan(one: Any, series: Any, shapes: Any, labels: tuple[str, ...]) -> Plan:
     sax = Sax(
         symbols=_whole("symbols", one.symbols),
         segment=_whole("segment", one.segment),
@@ -187,7 +190,7 @@ def _plan(one: Any, series: Any, shapes: int, labels: tuple[str, ...]) -> Plan:
     )
     one.sax_ = sax
     return Plan(
-        epsilon=one.epsilon,
+        epsilon=_real("epsilon", one.epsilon),
         shapes=_whole("n_shapes", shapes),
         people=len(series),
         sax=sax,
@@ -205,21 +208,45 @@ def _nearest(one: Any, series: Any) -> tuple[Integers, npt.NDArray[np.float64]]:
     return nearest(one.shapes_, one.sax_.sequences(series), one.distance)
 
 
+def _require_labels(names: tuple[str, ...]) -> None:
+    require(
+        len(names) <= MOST_LABELS,
+        f"y has {len(names):,} different labels: must have at most {MOST_LABELS:,}",
+        DataRefusal,
+    )
+    require(
+        len(set(names)) == len(names),
+        "y has labels that are different but look alike as texts, such as 1 and '1'",
+        DataRefusal,
+    )
+    longest = max(map(len, names))
+    require(
+        longest <= LONGEST_TEXT,
+        f"y has a label of {longest:,} characters: must have at most {LONGEST_TEXT}",
+        DataRefusal,
+    )
+
+
 def _whole(name: str, value: Any) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise DataRefusal(f"{name}={value!r}: must be a whole number") from None
+    """Of any kind of whole numbers, as grids of parameters have them; truth values are none."""
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    require(whole, f"{name}={value!r}: must be a whole number", DataRefusal)
+    return int(value)
+
+
+def _real(name: str, value: Any) -> float:
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    require(real, f"{name}={value!r}: must be a number", DataRefusal)
+    return float(value)
 
 
 def _seed(random_state: Any) -> int | None:
     """None is the operating system's randomness; all else is for experiments."""
     if random_state is None:
         return None
-    try:
-        return operator.index(random_state)
-    except TypeError:
-        return int(check_random_state(random_state).randint(LARGEST_SEED))
+    if isinstance(random_state, (bool, numbers.Integral)):
+        return _whole("random_state", random_state)
+    return int(check_random_state(random_state).randint(LARGEST_SEED))
 
 
 def _series(one: Any, given: Any, reset: bool) -> Any:

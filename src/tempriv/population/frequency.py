@@ -2,8 +2,8 @@
 
 An oracle says how a device reports one of ``size`` values (0 to size - 1) and how a server makes
 counts of many reports. All four lose at most epsilon, exactly; they differ in error and size of a
-report. ``choose`` takes the one with the least variance. The names are those of Wang, Blocki, Li
-and Jha 2017 ("Locally differentially private protocols for frequency estimation").
+report. ``choose`` takes the one with the least variance. OUE and OLH are those of Wang,
+Blocki, Li and Jha 2017 ("Locally differentially private protocols for frequency estimation").
 """
 
 from __future__ import annotations
@@ -277,6 +277,18 @@ class OUE:
 
 
 Oracle = GRR | OUE | OLH | Hadamard
+ORACLES: dict[str, Any] = {"grr": GRR, "oue": OUE, "olh": OLH, "hadamard": Hadamard}
+"""As messages name them."""
+
+
+def name_of(oracle: Oracle) -> str:
+    """As in ``ORACLES``.
+
+    >>> name_of(GRR(epsilon=1.0, size=2))
+    'grr'
+    """
+    return type(oracle).__name__.lower()
+
 
 SMALL = 16
 """Bytes of a small report."""

@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from tempriv.errors import Refusal, require
-from tempriv.randomness import new_id
+from tempriv.randomness import tokens
 
 TOKEN_BYTES = 16
 CAMPAIGN_DIGITS = 32
@@ -23,7 +23,15 @@ class MessageRefusal(Refusal):
 
 def new_token() -> bytes:
     """Tells an answer that came twice from two that are alike; it says nothing of its device."""
-    return bytes.fromhex(new_id())
+    return tokens(1)
+
+
+def is_version(value: Any, version: int, what: str) -> None:
+    require(
+        type(value) is int and value == version,
+        f"version {value!r:.20}: this is version {version} of the {what}",
+        MessageRefusal,
+    )
 
 
 def whole(name: str, value: Any, least: int, most: int) -> None:
@@ -51,15 +59,24 @@ def campaign_name(value: Any) -> None:
     )
 
 
-def json_object(text: Any, what: str, names: set[str], largest: int) -> dict[str, Any]:
-    """A JSON object with just these members, all of its numbers finite."""
+def strict_json(text: str | bytes | bytearray) -> Any:
+    """What every reader of JSON takes it for: no member twice, no NaN or Infinity by name.
+
+    Raises ValueError or RecursionError.
+    """
+    return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
+
+
+def json_object(text: Any, what: str, names: set[str], about: str, largest: int) -> dict[str, Any]:
+    """A JSON object with just these members, none of them twice, all of its numbers finite."""
     fits = isinstance(text, (str, bytes, bytearray)) and len(text) <= largest
-    require(fits, f"not a {what}: it must be a text of at most {largest} bytes", MessageRefusal)
+    subject = f"not a message about {about}"
+    require(fits, f"{subject}: it must be a text of at most {largest} bytes", MessageRefusal)
     try:
-        found = json.loads(text, parse_constant=_no_constant)
+        found = strict_json(text)
     except (ValueError, RecursionError):
         found = None
-    require(isinstance(found, dict), f"not a {what}: no JSON object", MessageRefusal)
+    require(isinstance(found, dict), f"{subject}: no JSON object", MessageRefusal)
     require(found.pop("tempriv", None) == what, f"not a {what}", MessageRefusal)
     odd = sorted(names ^ set(found))
     require(not odd, f"{what}: has members too many or too few: {odd[:3]}", MessageRefusal)
@@ -71,6 +88,14 @@ def json_object(text: Any, what: str, names: set[str], largest: int) -> dict[str
 
 def _no_constant(name: str) -> None:
     raise ValueError(name)
+
+
+def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """What one reader takes from a member that is there twice, another does not."""
+    found = dict(members)
+    if len(found) < len(members):
+        raise ValueError("a member is there twice")
+    return found
 
 
 def from_base64(name: str, value: Any) -> bytes:

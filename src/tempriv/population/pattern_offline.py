@@ -1,9 +1,10 @@
 """PatternLDP for whole series at once: what the shapes paper compares with, and what of it holds.
 
-Mao, Ye, Hu and Jin (PrivShape, ICDE 2024, section V-B1) extend PatternLDP to a user's whole series:
-points where the trend breaks are kept, the budget of the series is shared among them by their PID
-scores, and lines join the noisy points. The paper leaves the details to its authors' public program
-(github.com/Abigail-MAO/ICDE_code, commits d97f91b and 0145c08), which differs from its intention:
+Mao, Ye, Hu, Wang and Huang (PrivShape, ICDE 2024, section V-B1) extend PatternLDP to a user's whole
+series: points where the trend breaks are kept, the budget of the series is shared among them by
+their PID scores, and lines join the noisy points. The paper leaves the details to its authors'
+public program (github.com/Abigail-MAO/ICDE_code, commits d97f91b and 0145c08), which differs from
+its intention:
 
 - the inverse of the distribution function has its ratio upside down in its lower half, so noise
   that should end at about 2 reaches hundreds where a point's budget is small;
@@ -105,7 +106,7 @@ class OfflinePattern:
         return Published(
             claim="PatternLDP extended so that a whole series shares epsilon gives user-level "
             "local differential privacy",
-            source="Mao, Ye, Hu and Jin 2024, section V-B1; PatternLDP: " + SOURCE,
+            source="Mao, Ye, Hu, Wang and Huang 2024, section V-B1; PatternLDP: " + SOURCE,
             holds=False,
             remark="The budgets of a series add up to epsilon, but points and budgets are chosen "
             "by looking at it without noise, and noise that ends somewhere leaves outputs that "

@@ -291,7 +291,8 @@ def _chunks(series: Any) -> Iterator[Any]:
             yield chunk
 
 
-def _numbers(values: Any, which: str) -> Any:
+def numbers_of(values: Any, which: str) -> Any:
+    """As an array; refused if there is anything but numbers."""
     require(
         not np.ma.is_masked(values),
         f"{which}: holds a missing value; fill it in, or leave it out (series of different "
@@ -309,7 +310,7 @@ def _numbers(values: Any, which: str) -> Any:
 def _runs(chunk: Any, done: int) -> Iterator[tuple[Floats, Integers]]:
     """Series end to end, with where each begins: a few at a time, as numbers are copied."""
     if hasattr(chunk, "__array__"):
-        matrix = _numbers(chunk, "the matrix")
+        matrix = numbers_of(chunk, "the matrix")
         require(
             matrix.ndim == 2,
             "give a row for each series; a single series goes in a list: [series]",
@@ -324,7 +325,7 @@ def _runs(chunk: Any, done: int) -> Iterator[tuple[Floats, Integers]]:
     parts: list[Any] = []
     held = 0
     for i, one in enumerate(chunk):
-        row = _numbers(one, f"series {done + i}")
+        row = numbers_of(one, f"series {done + i}")
         require(row.ndim == 1, f"series {done + i}: must be numbers in a row", DataRefusal)
         parts.append(row)
         held += row.size

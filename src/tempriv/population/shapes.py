@@ -8,25 +8,23 @@ a second one; the server sees reports and nothing else. Messages between them ar
 from __future__ import annotations
 
 import base64
-import contextlib
-import fcntl
 import itertools
 import json
-import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.errors import BudgetRefusal, DataRefusal, Refusal, require
-from tempriv.files import sync_directory
-from tempriv.population.messages import TOKEN_BYTES
-from tempriv.population.sax import Sax
-from tempriv.population.shapes_course import Course, Plan, Shape
+from tempriv.errors import BudgetRefusal, DataRefusal, Refusal, StateRefusal, require
+from tempriv.population.device_ledgers import COPIED
+from tempriv.population.device_ledgers import DeviceLedger as DeviceLedger
+from tempriv.population.messages import TOKEN_BYTES, new_token
+from tempriv.population.sax import Sax as Sax
+from tempriv.population.sax import numbers_of
+from tempriv.population.shapes_course import Course, Shape
 from tempriv.population.shapes_messages import (
     ANSWER,
     HEAD,
@@ -36,98 +34,18 @@ from tempriv.population.shapes_messages import (
     Answer,
     MessageRefusal,
     Question,
-    new_token,
 )
-from tempriv.population.shapes_views import WordsOf, views
+from tempriv.population.shapes_plan import Plan as Plan
+from tempriv.population.shapes_views import NO_LABEL, WordsOf, sequences_of, views, with_labels
+from tempriv.population.states import LARGEST, damage_is_refused, received_of, state_object
 from tempriv.randomness import Key, Run, SeriesKey, fresh_series_key, new_id, tokens
 
 Integers = npt.NDArray[np.int64]
 
 AT_ONCE = 1 << 15  # reports kept before they are added up
 TOGETHER = 1 << 12  # answers looked at together
-STATE = "tempriv shapes server 1"
-DAMAGE = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError)
-
-
-class DeviceLedger:
-    """What a device has answered: one question of a campaign, and no more than its limit in all.
-
-    A file for each campaign in a folder of its own, made before the answer leaves and never twice,
-    whatever else runs on the device; without a folder, in memory.
-    """
-
-    def __init__(self, folder: Path | None = None, limit: float = float("inf")):
-        require(limit > 0, f"limit={limit}: must be > 0")
-        self.folder, self.limit = folder, limit
-        self._answered: dict[str, float] = {}
-        if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-
-    def spent(self) -> float:
-        """Epsilon of all answers together."""
-        if self.folder is None:
-            return sum(self._answered.values())
-        # what cannot be read was begun and is counted as all there is
-        return sum(_epsilon_in(path) for path in self.folder.iterdir())
-
-    def spend(self, campaign: str, epsilon: float) -> None:
-        """Refused if the campaign has had its answer, or the limit is reached."""
-        with self._alone():
-            self._spend(campaign, epsilon)
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        """No other process adds up the folder at the same time: two could pass the limit."""
-        if self.folder is None:
-            yield
-            return
-        descriptor = os.open(self.folder, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
-
-    def _spend(self, campaign: str, epsilon: float) -> None:
-        require(
-            not self._has(campaign),
-            "this device has answered a question of this campaign; it answers one",
-            BudgetRefusal,
-        )
-        require(
-            self.spent() + epsilon <= self.limit * (1 + 1e-12),
-            f"epsilon={epsilon:g}: with what this device has answered before, more than its limit "
-            f"of {self.limit:g}",
-            BudgetRefusal,
-        )
-        if self.folder is None:
-            self._answered[campaign] = epsilon
-            return
-        try:
-            descriptor = os.open(
-                self.folder / campaign, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600
-            )
-        except FileExistsError:
-            raise BudgetRefusal(
-                "this device has answered a question of this campaign; it answers one"
-            ) from None
-        with os.fdopen(descriptor, "w") as file:
-            file.write(repr(float(epsilon)))
-            file.flush()
-            os.fsync(file.fileno())
-        sync_directory(self.folder)
-
-    def _has(self, campaign: str) -> bool:
-        if self.folder is None:
-            return campaign in self._answered
-        return (self.folder / campaign).exists()
-
-
-def _epsilon_in(path: Path) -> float:
-    try:
-        return float(path.read_text())
-    except ValueError:
-        return float("inf")
+STATE = "tempriv shapes server 2"
+BODY = ("plan", "course", "support", "received", "tokens")
 
 
 @dataclass
@@ -138,8 +56,10 @@ class Device:
         - it answers at most one question of a campaign, and none above ``most_epsilon``; over all
           campaigns together no more than the limit of its ledger, which has none by default;
         - its answer is drawn with fresh randomness of the operating system and shows the series
-          within the question's epsilon. That it refuses to answer (its series is too long, its
-          label is none of those asked about) is not hidden.
+          within the question's epsilon;
+        - whether it refuses does not depend on its series or its label. Of a series that is longer
+          than the campaign is for the beginning counts; with a label that nobody asks for it says
+          anything, each equally likely.
 
     >>> import numpy as np
     >>> plan = Plan(epsilon=2.0, shapes=2, people=100, sax=Sax(symbols=3, segment=4, longest=6))
@@ -155,6 +75,27 @@ class Device:
     ledger: DeviceLedger = field(default_factory=DeviceLedger)
     most_epsilon: float = 8.0
 
+    def __post_init__(self) -> None:
+        # here and not when it is asked: a refusal then would be an answer
+        own = numbers_of(self.series, "the series")
+        require(
+            own.ndim == 1 and own.size > 0,
+            "the series: must be numbers in a row, at least one; a device holds one series",
+            DataRefusal,
+        )
+        self.series = own.astype(np.float64)  # its own, whatever happens to the other
+        require(
+            bool(np.isfinite(self.series).all()),
+            "the series: holds a missing or infinite value; fill it in, or leave it out",
+            DataRefusal,
+        )
+        require(
+            self.label is None or isinstance(self.label, str), "the label: must be a text, or None"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise StateRefusal(f"a device {COPIED}")
+
     def answer(self, question: Question, key: SeriesKey | None = None) -> Answer:
         """The one answer of this device; a key is for experiments only."""
         require(
@@ -163,22 +104,13 @@ class Device:
             f"{self.most_epsilon:g}",
             BudgetRefusal,
         )
-        require(
-            len(self.series) <= question.readings,
-            f"the series has more than {question.readings} readings, which the campaign is for",
-            DataRefusal,
-        )
         numbers = None
         if question.labels:
-            require(
-                self.label in question.labels,
-                "this device has none of the labels that the question asks for",
-                DataRefusal,
-            )
-            assert self.label is not None
-            numbers = [question.labels.index(self.label)]
+            known = self.label is not None and self.label in question.labels
+            numbers = [question.labels.index(str(self.label)) if known else NO_LABEL]
         # everything that can go wrong has its turn before the one answer is spent
-        seen = views(question, question.sax.sequences([self.series]).texts(), numbers)
+        own = sequences_of(question.sax, question.readings, [self.series])
+        seen = views(question, own.texts(), numbers)
         self.ledger.spend(question.campaign, question.epsilon)
         words = WordsOf([Run(key or fresh_series_key(), 0, 1)])
         report = seen.reports(np.zeros(1, dtype=np.int64), words)
@@ -313,59 +245,28 @@ class Server:
     def state(self) -> bytes:
         """Everything needed to go on after a restart; no more than the answers themselves."""
         self._add_up()
-        course = self.course
         body = {
             "is": STATE,
             "plan": self.plan.to_dict(),
-            "course": {
-                name: getattr(course, name)
-                for name in ("campaign", "round", "stage", "method", "length", "level")
-            },
-            "pairs": course.pairs,
-            "candidates": course.candidates,
-            "shapes": [vars(shape) for shape in course.shapes],
+            "course": self.course.to_dict(),
             "support": self._support.tolist(),
             "received": self.received,
             "tokens": [base64.b64encode(token).decode() for token in sorted(self._tokens)],
         }
-        return json.dumps(body, sort_keys=True).encode()
+        return json.dumps(body, sort_keys=True, allow_nan=False).encode()
 
     @classmethod
     def resume(cls, state: bytes) -> Server:
         """A server that stands where the other one stood."""
-        try:
-            body = json.loads(state)
-            require(body["is"] == STATE, "not the state of a shapes server", MessageRefusal)
-            given = dict(body["plan"])
-            given["sax"] = Sax.from_dict(given["sax"])
-            for name in ("labels", "shares"):
-                given[name] = tuple(given[name])
-            server = cls(Plan(**given), body["course"]["campaign"])
-            server.course = replace(
-                server.course,
-                **body["course"],
-                pairs=tuple(tuple(level) for level in body["pairs"]),
-                candidates=tuple(body["candidates"]),
-                shapes=tuple(Shape(**shape) for shape in body["shapes"]),
-            )
+        with damage_is_refused():
+            body = state_object(state, STATE, BODY)
+            plan = Plan.from_dict(body["plan"])
+            course = Course.from_dict(plan, body["course"])
+            server = cls(plan, course.campaign)
+            server.course = course
             server._begin()
-            support = np.array(body["support"], dtype=np.int64)
-            require(
-                support.shape == server._support.shape and not (support < 0).any(),
-                "the state of the server is damaged",
-                MessageRefusal,
-            )
-            server._support, server.received = support, body["received"]
-            server._tokens = {base64.b64decode(token) for token in body["tokens"]}
-            require(
-                type(server.received) is int and len(server._tokens) == server.received,
-                "the state of the server is damaged",
-                MessageRefusal,
-            )
-        except MessageRefusal:
-            raise
-        except DAMAGE:
-            raise MessageRefusal("the state of the server is damaged") from None
+            received = received_of(body, server._support.size, 0 if server.is_over else LARGEST)
+        server._support, server.received, server._tokens = received
         return server
 
 
@@ -386,9 +287,7 @@ def refuse_report(question: Question, report: bytes) -> None:
         return
     try:
         question.frequency.refuse(body)
-    except MessageRefusal:
-        raise
-    except Exception as reason:
+    except DataRefusal as reason:
         raise MessageRefusal(str(reason)) from None
 
 
@@ -427,16 +326,16 @@ def answers_of(
 
     For trials on one machine: the same messages as of ``Device``, drawn together.
     """
-    found = question.sax.sequences(series)
-    distinct, which = found.grouped()
-    texts = distinct.texts()
-    numbers = None
+    distinct, which = sequences_of(question.sax, question.readings, series).grouped()
+    texts, numbers = distinct.texts(), None
     if labels is not None:
-        pairs, which = np.unique(
-            np.stack([which, np.asarray(labels)], axis=1), axis=0, return_inverse=True
+        own, numbers, which = with_labels(which, labels)
+        texts = [texts[i] for i in own]
+        require(
+            NO_LABEL not in numbers,
+            f"labels: must be numbers from 0 to {len(question.labels) - 1}, one for each sequence",
+            MessageRefusal,
         )
-        texts = [texts[i] for i in pairs[:, 0]]
-        numbers = pairs[:, 1].tolist()
     chain = fresh_series_key() if key is None else key.again("answers", str(question.round))
     seen = views(question, texts, numbers)
     reports = seen.reports(np.asarray(which), WordsOf([Run(chain, 0, len(which))]))

@@ -12,41 +12,44 @@ frequency oracle, sequences may end, and similar shapes are joined by weighted m
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tempriv import spec
 from tempriv.errors import UsageRefusal, require
-from tempriv.guarantees import Guarantee, Published, Pure
-from tempriv.population.distance import Kind as Distance
 from tempriv.population.distance import distances
-from tempriv.population.domain import WholeSequences
-from tempriv.population.frequency import GRR, choose
+from tempriv.population.frequency import GRR, choose, name_of
 from tempriv.population.medoids import medoids
-from tempriv.population.sax import Sax
 from tempriv.population.sequences import LETTERS, Sequences
 from tempriv.population.shapes_messages import (
-    DISTANCES,
     END,
     EXPONENTIAL,
     MOST_CANDIDATES,
-    MOST_LABELS,
+    MOST_CELLS,
     Question,
 )
-from tempriv.units import WholeSeries
+from tempriv.population.shapes_plan import METHODS as METHODS
+from tempriv.population.shapes_plan import MOST_AT_ONCE
+from tempriv.population.shapes_plan import Method as Method
+from tempriv.population.shapes_plan import Plan as Plan
+from tempriv.population.states import (
+    campaign_of,
+    damage_is_refused,
+    finite,
+    members,
+    sound,
+    texts,
+    truth,
+    whole_number,
+)
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-Method = Literal["automatic", "baseline", "published", "nearest", "one-shot"]
-METHODS = ("automatic", "baseline", "published", "nearest", "one-shot")
-
-MOST_AT_ONCE = 16_384
-"""Cells of a one-shot question: what a server estimates in a moment."""
 
 COVERED, HALF = 0.9, 0.5
 """Part of the sequences that are to end within the length that is asked about; and the least part
@@ -55,90 +58,6 @@ for which whole sequences are asked for, if no more of them can be told apart.""
 DOUBT = 0.05  # the chance that any cell without anything in it is told as a shape
 PER_LABEL = 8  # shapes of a label at most
 MOST_FOLLOWED = 256  # candidates out of whole sequences
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """A campaign before it begins; all of it is public.
-
-    ``people`` is how many devices will be asked, about; ``breadth`` times ``shapes`` candidates are
-    followed. ``shares`` of the devices are for lengths, pairs of symbols, the tree and the last
-    round (Section V-B of the paper); ours takes what it does not need of these for the rest.
-
-    Guarantees:
-        - every device answers one question with epsilon for its whole series, against anyone.
-
-    >>> plan = Plan(epsilon=4.0, shapes=3, people=40_000, sax=Sax(longest=10))
-    >>> plan.guarantee.loss
-    Pure(epsilon=4.0)
-    """
-
-    epsilon: float
-    shapes: int
-    people: int
-    sax: Sax
-    distance: Distance = "levenshtein"
-    method: Method = "automatic"
-    labels: tuple[str, ...] = ()
-    low: int = 1
-    breadth: int = 3
-    least: int = 100  # of the baseline: candidates with fewer reports are dropped
-    shares: tuple[float, float, float, float] = (0.02, 0.08, 0.70, 0.20)
-    readings: int = 1_000_000
-
-    def __post_init__(self) -> None:
-        require(
-            isinstance(self.epsilon, (int, float)) and 0 < self.epsilon <= 100,
-            f"epsilon={self.epsilon}: must be > 0 and at most 100",
-        )
-        for name, least, most in (
-            ("shapes", 1, 256), ("people", 1, 1 << 40), ("breadth", 1, 64),
-            ("least", 0, 1 << 40), ("low", 1, 64), ("readings", 1, 1 << 40),
-        ):  # fmt: skip
-            value = getattr(self, name)
-            require(
-                isinstance(value, int) and not isinstance(value, bool) and least <= value <= most,
-                f"{name}={value}: must be a whole number from {least} to {most}",
-            )
-        require(isinstance(self.sax, Sax), "sax: must be a Sax(...)")
-        require(self.low <= self.sax.longest, f"low={self.low}: must be at most sax.longest")
-        require(self.distance in DISTANCES, f"distance={self.distance}: must be of {DISTANCES}")
-        require(self.method in METHODS, f"method={self.method}: must be one of {METHODS}")
-        object.__setattr__(self, "labels", tuple(str(one) for one in self.labels))
-        require(
-            len(self.labels) != 1
-            and len(self.labels) <= MOST_LABELS
-            and len(set(self.labels)) == len(self.labels),
-            "labels: must be none, or at least two different ones",
-        )
-        shares = tuple(float(one) for one in self.shares)
-        require(
-            len(shares) == 4 and min(shares) > 0 and abs(sum(shares) - 1) < 1e-9,
-            f"shares={self.shares}: must be four parts of the devices, together 1",
-        )
-        object.__setattr__(self, "shares", shares)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Of every device, towards anyone who sees its answer."""
-        return Guarantee(Pure(float(self.epsilon)), WholeSeries(self.readings))
-
-    @property
-    def published(self) -> Published:
-        return Published(
-            claim="Each user answers once with epsilon, so the mechanism satisfies epsilon-LDP "
-            "under user-level privacy",
-            source="Mao, Ye, Hu, Wang and Huang 2024, Theorems 1 and 3",
-            holds=True,
-            remark="If the level of a pair of symbols is drawn without a look at the sequence, a "
-            "padded position has an answer like any other, and nobody is asked twice; the paper "
-            "does not say how, and its published code does otherwise.",
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        known = {**spec.encode(replace(self))}
-        known.pop(spec.KIND)
-        return {**known, "sax": self.sax.to_dict()}
 
 
 @dataclass(frozen=True)
@@ -193,19 +112,19 @@ class Course:
         if self.stage == "bigram":
             return Question(kind="bigram", oracle="grr", **ask)
         if self.stage == "whole":
-            cells = self._domain(self.length).size * max(1, len(plan.labels))
-            oracle = _named(choose(plan.epsilon, cells, self.wanted, one_shot=True))
+            cells = plan.whole_cells(self.length)
+            oracle = name_of(choose(plan.epsilon, cells, self.wanted, one_shot=True))
             return Question(kind="whole", oracle=oracle, labels=plan.labels, **ask)
         if self.stage == "level":
             oracle = EXPONENTIAL
             if self.ours:
-                oracle = _named(choose(plan.epsilon, max(2, len(self.candidates))))
+                oracle = name_of(choose(plan.epsilon, max(2, len(self.candidates))))
             return Question(kind="level", oracle=oracle, candidates=self.candidates, **ask)
         cells = max(2, len(self.candidates) * max(1, len(plan.labels)))
         # Section V-E: optimised unary encoding for labels; Section V-B: GRR
         oracle = "oue" if plan.labels else "grr"
         if self.ours:
-            oracle = _named(choose(plan.epsilon, cells))
+            oracle = name_of(choose(plan.epsilon, cells))
         return Question(
             kind="refine", oracle=oracle, candidates=self.candidates, labels=plan.labels, **ask
         )
@@ -228,9 +147,6 @@ class Course:
         else:
             share = last
         return max(1, round(share * self.plan.people))
-
-    def _domain(self, length: int) -> WholeSequences:
-        return WholeSequences(self.plan.sax.symbols, length, self.plan.sax.compressed)
 
     def after(self, support: Integers, people: int) -> Course:
         """The course after a round in which so many devices answered, none if it failed.
@@ -268,24 +184,16 @@ class Course:
         else:
             length = _covering(lengths, support[: len(lengths)], plan.epsilon, people, COVERED)
         if method in ("automatic", "one-shot"):
-            fits = [n for n in range(1, length + 1) if self._cells(n) <= MOST_AT_ONCE]
+            fits = [n for n in range(1, length + 1) if plan.whole_cells(n) <= MOST_AT_ONCE]
             enough = bool(fits) and fits[-1] >= _covering(
                 lengths, support[: len(lengths)], plan.epsilon, people, HALF
             )
             if method == "one-shot" or enough:
-                require(
-                    bool(fits),
-                    f"{plan.sax.symbols} symbols and {len(plan.labels)} labels: too many to ask "
-                    "for whole sequences; take method nearest",
-                )
                 return replace(self, method="one-shot", stage="whole", length=fits[-1])
             method = "nearest"
         going = replace(self, method=method, length=length)
         grows = method != "baseline" and (length > 1 or method == "nearest")
         return replace(going, stage="bigram") if grows else going._first_level()
-
-    def _cells(self, length: int) -> int:
-        return self._domain(length).size * max(1, len(self.plan.labels))
 
     # the tree
 
@@ -344,7 +252,65 @@ class Course:
                 # it ends here, or goes on past what is asked about
                 longer = [one, *(more for more in longer if more.endswith(END))]
             grown += longer
-        return tuple(dict.fromkeys(grown))[:MOST_CANDIDATES]
+        most = min(MOST_CANDIDATES, MOST_CELLS // max(1, len(self.plan.labels)))
+        return tuple(dict.fromkeys(grown))[:most]
+
+    # for a restart
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON; an error that is not known is None."""
+        return {
+            **{name: getattr(self, name) for name in PLAIN},
+            "pairs": [list(level) for level in self.pairs],
+            "candidates": list(self.candidates),
+            "shapes": [
+                {**vars(one), "error": one.error if math.isfinite(one.error) else None}
+                for one in self.shapes
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, plan: Plan, given: Any) -> Course:
+        """What ``to_dict`` gave for a course of this plan; anything else is refused."""
+        with damage_is_refused():
+            body = members(given, (*PLAIN, "pairs", "candidates", "shapes"))
+            campaign, number = campaign_of(body["campaign"]), whole_number(body["round"])
+            if body["stage"] == "length":
+                found = cls(plan, campaign)
+                sound(found.to_dict() == body)
+                return found
+            method = body["method"]
+            sound(body["stage"] in STAGES[method])
+            sound(method == plan.method or (plan.method == "automatic" and method in CHOSEN))
+            length = whole_number(body["length"], 1, plan.sax.longest)
+            sound(isinstance(body["pairs"], list) and isinstance(body["shapes"], list))
+            found = cls(
+                plan, campaign, number, body["stage"], method, length,
+                whole_number(body["level"], 0, length + 1),
+                tuple(map(texts, body["pairs"])), texts(body["candidates"]),
+                tuple(_shape_of(one, plan) for one in body["shapes"]),
+            )  # fmt: skip
+            found._check()
+        return found
+
+    def _check(self) -> None:
+        """That such a course can be, and goes on."""
+        asks = self.stage in ("level", "refine")
+        sound(bool(self.candidates) or not asks)
+        sound(not self.candidates or asks or self.stage == "done")
+        sound(not self.shapes or self.stage == "done")
+        sound((self.level >= 1) == (asks or (self.stage == "done" and self.method != "one-shot")))
+        asked = replace(self, stage="bigram", candidates=()).question
+        assert asked is not None
+        pairs = {asked.bigrams.text(i) for i in range(asked.bigrams.size)}
+        sound(len(self.pairs) in (0, asked.levels))
+        sound(not self.pairs or (self.method in ("published", "nearest") and self.level >= 1))
+        sound(all(set(level) <= pairs for level in self.pairs))
+        letters = set(self.plan.sax.alphabet)
+        for one in self.candidates:
+            body = one.removesuffix(END) if self.ours else one
+            sound(0 < len(body) <= self.plan.sax.longest and set(body) <= letters)
+        sound(self.stage == "done" or self.question is not None)
 
     # shapes
 
@@ -375,7 +341,11 @@ class Course:
     def _of_each_label(
         self, names: tuple[str, ...], counts: Floats, errors: Floats
     ) -> tuple[Shape, ...]:
-        """The most frequent shape of each label; of ours all that are surely its own."""
+        """The most frequent shape of each label; of ours several that are likely its own.
+
+        They are kept because several shapes a label classify better. Only likely: the bound counts
+        the cells that are followed, not all that could have been.
+        """
         shapes: list[Shape] = []
         whose, sure = counts.argmax(axis=1), counts > _sure(counts.size) * errors
         for j, label in enumerate(self.plan.labels):
@@ -401,13 +371,67 @@ class Course:
         return tuple(self._shape(names[i], counts[i], errors[i], None) for i in order)
 
 
+PLAIN = ("campaign", "round", "stage", "method", "length", "level")
+CHOSEN = ("one-shot", "nearest")  # what automatic may take
+STAGES = {
+    "baseline": ("level", "refine", "done"),
+    "published": ("bigram", "level", "refine", "done"),
+    "nearest": ("bigram", "level", "refine", "done"),
+    "one-shot": ("whole", "done"),
+}
+
+
+def _shape_of(given: Any, plan: Plan) -> Shape:
+    found = members(given, ("text", "count", "error", "label", "ends"))
+    text, label, error = found["text"], found["label"], found["error"]
+    sound(type(text) is str and 0 < len(text) <= plan.sax.longest)
+    sound(set(text) <= set(plan.sax.alphabet))
+    sound(label in plan.labels if plan.labels else label is None)
+    error = math.inf if error is None else finite(error)
+    sound(error >= 0)
+    return Shape(text, finite(found["count"]), error, label, truth(found["ends"]))
+
+
+def least_people(plan: Plan) -> int:
+    """So many that somebody is left for the last question, whatever is answered before.
+
+    It looks at the plan alone. Automatic may find that it has to ask more often than its shortest
+    way does: it then ends with what there is.
+    """
+    first = Course(plan, "0" * 32)
+    if plan.method in ("automatic", "one-shot"):
+        return first.wanted + 1
+    most = 0
+    for length in range(1, plan.sax.longest + 1):
+        here = replace(first, method=plan.method, length=length)
+        levels = replace(here, stage="level").wanted
+        before = (length - 1) * levels
+        if plan.method != "baseline":
+            before = replace(here, stage="bigram").wanted + (length + int(here.ours)) * levels
+        most = max(most, first.wanted + before)
+    return most + 1
+
+
+def enough_people(plan: Plan) -> int:
+    """The next number of people with whom somebody is left for the last question.
+
+    Shares of the people are rounded, so of a few more of them there may be one too few again.
+
+    >>> from tempriv.population.sax import Sax
+    >>> given = {"epsilon": 1.0, "shapes": 2, "sax": Sax(longest=12)}
+    >>> enough_people(Plan(method="nearest", people=10, **given))
+    17
+    """
+    return next(
+        many
+        for many in itertools.count(plan.people)
+        if least_people(replace(plan, people=many)) <= many
+    )
+
+
 def _sure(cells: int) -> float:
     """So many standard errors above nothing, for a cell among so many to be believed."""
     return NormalDist().inv_cdf(1 - DOUBT / cells)
-
-
-def _named(oracle: Any) -> str:
-    return type(oracle).__name__.lower()
 
 
 def _covering(

@@ -60,25 +60,26 @@ def answered(
     if seen.scores is not None:
         return _chosen(seen, many, generator)
     if question.kind != "bigram":
-        truth = np.bincount(seen.cells[:, 0], weights=many, minlength=question.cells)
-        found: Integers = question.frequency.simulated(truth.astype(np.int64), generator)
+        found: Integers = question.frequency.simulated(_said(seen, 0, many, generator), generator)
         return found
     spread = generator.multinomial(many, np.full(question.levels, 1 / question.levels))
-    support = []
-    for level in range(question.levels):
-        cells, there = seen.cells[:, level], spread[:, level]
-        known = cells != NO_CELL
-        truth = np.bincount(cells[known], weights=there[known], minlength=question.cells)
-        blank = int(there[~known].sum())
-        truth += generator.multinomial(blank, np.full(question.cells, 1 / question.cells))
-        support.append(question.frequency.simulated(truth.astype(np.int64), generator))
+    support = [
+        question.frequency.simulated(_said(seen, level, spread[:, level], generator), generator)
+        for level in range(question.levels)
+    ]
     return np.concatenate(support)
+
+
+def _said(seen: Views, level: int, many: Integers, generator: Generator) -> Integers:
+    """How many have each cell to say; those with none say any of them."""
+    cells, size = seen.cells[:, level], seen.question.cells
+    known = cells != NO_CELL
+    told = np.bincount(cells[known], weights=many[known], minlength=size)
+    blank = int(many[~known].sum())
+    return (told + generator.multinomial(blank, np.full(size, 1 / size))).astype(np.int64)
 
 
 def _chosen(seen: Views, many: Integers, generator: Generator) -> Integers:
     """Of the exponential mechanism: a multinomial for each sequence."""
-    assert seen.scores is not None
-    weights = np.exp(seen.question.epsilon / 2 * (seen.scores - 1))
-    chances = weights / weights.sum(axis=1, keepdims=True)
-    found = generator.multinomial(many, chances).sum(axis=0)
+    found = generator.multinomial(many, seen.chances).sum(axis=0)
     return np.asarray(np.resize(np.append(found, np.zeros(2)), seen.question.cells), dtype=np.int64)

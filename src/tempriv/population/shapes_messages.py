@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import functools
 import json
-import math
 import struct
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -18,21 +17,21 @@ from typing import Any, Literal, get_args
 from tempriv.errors import Refusal, require
 from tempriv.population.distance import Kind as Distance
 from tempriv.population.domain import Bigrams, WholeSequences
-from tempriv.population.frequency import GRR, OLH, OUE, Hadamard
+from tempriv.population.frequency import ORACLES
 from tempriv.population.messages import (
     TOKEN_BYTES,
     campaign_name,
     from_base64,
+    is_version,
+    json_object,
     some_bytes,
     whole,
 )
 from tempriv.population.messages import MessageRefusal as MessageRefusal
 from tempriv.population.sax import Sax
-from tempriv.randomness import tokens
 
 VERSION = 1
 KINDS = ("length", "bigram", "level", "refine", "whole")
-ORACLES = {"grr": GRR, "oue": OUE, "olh": OLH, "hadamard": Hadamard}
 EXPONENTIAL = "exponential"
 DISTANCES = get_args(Distance)
 
@@ -41,6 +40,8 @@ MOST_LABELS = 1024
 MOST_CELLS = 1 << 20
 MOST_ROUNDS = 1 << 16
 LARGEST_QUESTION = 1 << 22  # bytes; the most candidates and labels, spelt out, have room
+LONGEST_TEXT = 200
+ABOUT = "shapes"
 END = "."
 """Follows a candidate that ends there: the shape is no longer."""
 
@@ -53,19 +54,11 @@ INDEX = struct.Struct(">H")
 Kind = Literal["length", "bigram", "level", "refine", "whole"]
 
 
-def _version(value: Any, what: str) -> None:
-    require(
-        type(value) is int and value == VERSION,
-        f"version {value!r:.20}: this is version {VERSION} of the {what} about shapes",
-        MessageRefusal,
-    )
-
-
 def _texts(name: str, values: Any, most: int) -> None:
     require(
         isinstance(values, tuple)
         and len(values) <= most
-        and all(isinstance(value, str) and len(value) <= 200 for value in values)
+        and all(isinstance(value, str) and len(value) <= LONGEST_TEXT for value in values)
         and len(set(values)) == len(values),
         f"{name}: must be at most {most} different texts",
         MessageRefusal,
@@ -97,7 +90,7 @@ class Question:
     version: int = VERSION
 
     def __post_init__(self) -> None:
-        _version(self.version, "questions")
+        is_version(self.version, VERSION, "questions about shapes")
         campaign_name(self.campaign)
         whole("round", self.round, 0, MOST_ROUNDS - 1)
         require(self.kind in KINDS, f"kind: must be one of {', '.join(KINDS)}", MessageRefusal)
@@ -208,7 +201,8 @@ class Question:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Question:
-        given = _object(text, "shapes question", {*PLAIN, "candidates", "labels", "sax"})
+        names = {*PLAIN, "candidates", "labels", "sax"}
+        given = json_object(text, "shapes question", names, ABOUT, LARGEST_QUESTION)
         for name in ("candidates", "labels"):
             require(isinstance(given[name], list), f"{name}: must be a list", MessageRefusal)
             given[name] = tuple(given[name])
@@ -242,11 +236,6 @@ PLAIN = (
 )
 
 
-def new_token() -> bytes:
-    """Tells an answer that came twice from two that are alike; it says nothing of its device."""
-    return tokens(1)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """One report, to one question; the token is drawn anew for it."""
@@ -258,7 +247,7 @@ class Answer:
     version: int = VERSION
 
     def __post_init__(self) -> None:
-        _version(self.version, "answers")
+        is_version(self.version, VERSION, "answers about shapes")
         campaign_name(self.campaign)
         whole("round", self.round, 0, MOST_ROUNDS - 1)
         some_bytes("token", self.token, TOKEN_BYTES, TOKEN_BYTES)
@@ -289,7 +278,8 @@ class Answer:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Answer:
-        given = _object(text, "shapes answer", {"version", "campaign", "round", "token", "report"})
+        names = {"version", "campaign", "round", "token", "report"}
+        given = json_object(text, "shapes answer", names, ABOUT, LARGEST_QUESTION)
         for name in ("token", "report"):
             given[name] = from_base64(name, given[name])
         return cls(**given)
@@ -303,39 +293,5 @@ def _headed(data: Any, kind: int) -> tuple[str, int, bytes, bytes]:
     )
     magic, found, version, campaign, number, token = HEAD.unpack_from(data)
     require(magic == MAGIC and found == kind, "not a message of this kind", MessageRefusal)
-    require(
-        version == VERSION,
-        f"version {version}: this is version {VERSION} of the messages about shapes",
-        MessageRefusal,
-    )
+    is_version(version, VERSION, "messages about shapes")
     return campaign.hex(), number, token, bytes(data[HEAD.size :])
-
-
-def _object(text: Any, what: str, names: set[str]) -> dict[str, Any]:
-    """A JSON object with just these members."""
-    size = len(text) if isinstance(text, (str, bytes, bytearray)) else LARGEST_QUESTION + 1
-    require(size <= LARGEST_QUESTION, "not a message about shapes: it is too long", MessageRefusal)
-    try:
-        found = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
-    except (ValueError, RecursionError):
-        found = None
-    require(isinstance(found, dict), "not a message about shapes: no JSON object", MessageRefusal)
-    require(found.pop("tempriv", None) == what, f"not a {what}", MessageRefusal)
-    odd = sorted(names ^ set(found))
-    require(not odd, f"{what}: has members too many or too few: {odd[:3]}", MessageRefusal)
-    for name, value in found.items():
-        big = isinstance(value, float) and not math.isfinite(value)
-        require(not big, f"{name}: must be finite", MessageRefusal)
-    return dict(found)
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)
-
-
-def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """What one reader takes from a member that is there twice, another does not."""
-    found = dict(members)
-    if len(found) < len(members):
-        raise ValueError("a member is there twice")
-    return found

@@ -141,18 +141,32 @@ def from_long(
     source: Path, *, series: str, time: str | None, value: str, label: str | None = None
 ) -> People:
     """A row for each reading: who, when and what; in order of time, or of rows without one."""
+    with open_table(source, ()) as table:
+        table.require_columns([series, value])
+        _require_numbers(table, [value])
     given = Series(source, values=(value,), time=time, series=series, grid="index")
     reading = given.read()
     by_id: dict[str, list[Any]] = {}
-    for block in reading:
+    try:
+        for block in reading:
+            require(
+                not block.missing.any(),
+                f"{source}: {value!r} is missing in a row; fill it in, or leave the row out",
+                DataRefusal,
+            )
+            parts = np.split(block.values[:, 0], np.cumsum(block.counts)[:-1])
+            for name, part in zip(block.ids, parts, strict=True):
+                by_id.setdefault(name, []).append(part)
+    except DataRefusal:
+        # the remedy that reading knows is an option of other commands
+        twice = reading.problems.counts.get("duplicates", 0)
         require(
-            not block.missing.any(),
-            f"{source}: {value!r} is missing in a row; fill it in, or leave the row out",
+            not twice,
+            f"{source}: a series has several readings at one time, {twice} more than one each; "
+            "leave one of each in the table, or say by --series whose they are",
             DataRefusal,
         )
-        parts = np.split(block.values[:, 0], np.cumsum(block.counts)[:-1])
-        for name, part in zip(block.ids, parts, strict=True):
-            by_id.setdefault(name, []).append(part)
+        raise
     members = list(by_id)
     rows = [np.concatenate(parts) for parts in by_id.values()]
     labels = None if label is None else _labels(source, series, label, members)

@@ -7,17 +7,17 @@ drawn from by devices and listed by audits: there is no second description of it
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.errors import require
+from tempriv.errors import DataRefusal, require
 from tempriv.noise import UniformChoice
-from tempriv.noise_exponential import ExponentialChoice
+from tempriv.noise_exponential import ExponentialChoice, probabilities_of
 from tempriv.population.distance import distances, told_apart
-from tempriv.population.sax import Sequences
+from tempriv.population.sax import Sax, Sequences, numbers_of
 from tempriv.population.shapes_messages import END, INDEX, MessageRefusal, Question
 from tempriv.randomness import Words
 
@@ -27,6 +27,9 @@ Bytes = npt.NDArray[np.uint8]
 
 NEAR = 0.1  # Section III-C gives a score in proportion to 1 / distance; this keeps it finite
 NO_CELL = -1
+"""Of a device that has nothing to say: it says any of the cells, each equally likely."""
+NO_LABEL = -1
+"""Of a device with none of the labels that are asked for."""
 
 
 @dataclass(frozen=True)
@@ -68,22 +71,23 @@ class Views:
         if self.scores is not None:
             law = ExponentialChoice(self.scores[one], question.epsilon, 1.0)
             return {INDEX.pack(i): p for i, p in enumerate(law.probabilities.tolist())}
-        if question.kind != "bigram":
-            return dict(question.frequency.outcomes(int(self.cells[one, 0])))
         found: dict[bytes, float] = {}
-        for level in range(question.levels):
+        levels = self.cells.shape[1]
+        for level in range(levels):
             cell = int(self.cells[one, level])
+            said = bytes([level]) if question.kind == "bigram" else b""
             blank = range(question.cells) if cell == NO_CELL else (cell,)
             for value in blank:
                 for report, p in question.frequency.outcomes(value).items():
-                    sent = bytes([level]) + report
-                    found[sent] = found.get(sent, 0.0) + p / len(blank) / question.levels
+                    sent = said + report
+                    found[sent] = found.get(sent, 0.0) + p / len(blank) / levels
         return found
 
-    def chances(self, one: int) -> Floats:
-        """Of every candidate, where scores decide."""
+    @property
+    def chances(self) -> Floats:
+        """Of every candidate, for each sequence, where scores decide."""
         assert self.scores is not None
-        return ExponentialChoice(self.scores[one], self.question.epsilon, 1.0).probabilities
+        return probabilities_of(self.scores, self.question.epsilon, 1.0)
 
 
 class WordsOf:
@@ -94,6 +98,40 @@ class WordsOf:
 
     def __call__(self, purpose: str) -> Words:
         return Words(self._runs, purpose)
+
+
+def sequences_of(sax: Sax, most: int, series: Any) -> Sequences:
+    """The sequences that devices make of a matrix or a list of series, whatever these are like.
+
+    A device that refused would tell something of its series for nothing: of one that is too long
+    the ``most`` first readings count, and one that is shorter than a segment is a segment.
+    """
+    whole = replace(sax, partial="keep")
+    if getattr(series, "ndim", 1) == 2:
+        matrix = numbers_of(series, "the matrix")[:, :most]
+        return (whole if matrix.shape[1] < sax.segment else sax).sequences(matrix)
+    rows = [numbers_of(one, f"series {i}") for i, one in enumerate(series)]
+    flat = all(row.ndim == 1 for row in rows)
+    require(flat, "give a matrix with a row for each series, or a list of series", DataRefusal)
+    cut = [row[:most] for row in rows]
+    if sax.partial == "keep":
+        return sax.sequences(cut)
+    codes = whole.sequences(cut).codes.copy()
+    long = [i for i, row in enumerate(cut) if row.size >= sax.segment]
+    codes[long] = sax.sequences([cut[i] for i in long]).codes
+    return Sequences(symbols=sax.symbols, codes=codes)
+
+
+def with_labels(which: Integers, labels: Any) -> tuple[Integers, list[int], Integers]:
+    """Equal sequences with equal labels together: of each pair which sequence and which label,
+    and which pair each device has.
+
+    >>> [part.tolist() for part in map(np.asarray, with_labels(np.array([5, 2, 5]), [1, 0, 1]))]
+    [[2, 5], [0, 1], [1, 0, 1]]
+    """
+    rows = np.stack([which, np.asarray(labels, dtype=np.int64)], axis=1)
+    pairs, found = np.unique(rows, axis=0, return_inverse=True)
+    return pairs[:, 0], pairs[:, 1].tolist(), np.ravel(found)
 
 
 def views(question: Question, texts: Sequence[str], labels: Sequence[int] | None = None) -> Views:
@@ -134,12 +172,14 @@ def _labelled(question: Question, cells: Sequence[int], labels: Sequence[int] | 
     column = _column(cells)
     if labels is None:
         return column
+    known = (*range(len(question.labels)), NO_LABEL)
     require(
-        len(labels) == len(cells) and all(0 <= one < len(question.labels) for one in labels),
+        len(labels) == len(cells) and set(labels) <= set(known),
         f"labels: must be numbers from 0 to {len(question.labels) - 1}, one for each sequence",
         MessageRefusal,
     )
-    return column * len(question.labels) + _column(labels)
+    own = _column(labels)
+    return np.where(own == NO_LABEL, NO_CELL, column * len(question.labels) + own)
 
 
 def _distances(question: Question, texts: Sequence[str], measured: Callable[..., Floats]) -> Floats:

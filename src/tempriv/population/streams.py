@@ -8,28 +8,31 @@ Messages between them are values (``streams_messages``), so it does not matter w
 from __future__ import annotations
 
 import base64
-import fcntl
 import json
-import os
+import numbers
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
-from fractions import Fraction
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import asdict, fields
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.errors import BudgetRefusal, DataRefusal, StateRefusal, UsageRefusal, require
-from tempriv.files import write_durably
-from tempriv.guarantees import Guarantee, Pure
+from tempriv.errors import DataRefusal, StateRefusal, UsageRefusal, require
+from tempriv.guarantees import Guarantee
+from tempriv.population.device_ledgers import COPIED
+from tempriv.population.device_ledgers import WindowLedger as WindowLedger
 from tempriv.population.messages import MessageRefusal, campaign_name, new_token
-from tempriv.population.streams_course import Course, Plan, rounded_down
-from tempriv.population.streams_messages import Answer, Question, refuse_report
+from tempriv.population.states import damage_is_refused, members, received_of, state_object
+from tempriv.population.streams_course import Course, Plan
+from tempriv.population.streams_messages import (
+    MOST_STEPS,
+    MOST_VALUES,
+    Answer,
+    Question,
+    refuse_report,
+)
 from tempriv.randomness import Key, Run, SeriesKey, Words, fresh_series_key, new_id
-from tempriv.units import Window
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -39,125 +42,38 @@ STATE = "tempriv stream server 1"
 REPORT = "stream report"
 
 
-class WindowLedger:
-    """What a device has answered about its latest steps, and the most that it may.
-
-    Guarantees:
-        - the epsilons of all answers about any ``window`` consecutive steps sum to at most
-          ``limit``, exactly, whatever is asked by whomever;
-        - with a ``path`` that holds after restarts and among processes: an answer is noted on
-          disk before it leaves.
-
-    >>> ledger = WindowLedger(window=2, limit=1.0)
-    >>> ledger.spend("a" * 32, 10, "publish", 0.75)
-    >>> ledger.left(11), ledger.left(12)
-    (0.25, 1.0)
-    """
-
-    def __init__(self, window: int, limit: float, path: Path | None = None):
-        self.unit = Window(window)
-        require(0 < limit < float("inf"), f"limit={limit}: must be > 0 and finite")
-        self.window, self.limit, self.path = window, float(limit), path
-        self._charges: list[tuple[int, str, str, float]] = []
-        with self._held():
-            pass  # a damaged file, or one for another window, is refused at once
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return Guarantee(Pure(self.limit), self.unit)
-
-    def left(self, step: int) -> float:
-        """How much epsilon an answer about this step could still have, rounded down."""
-        with self._held():
-            return rounded_down(Fraction(self.limit) - self._spent(step))
-
-    def spend(self, campaign: str, step: int, part: str, epsilon: float) -> None:
-        """Note an answer, or refuse it."""
-        require(epsilon > 0, f"epsilon={epsilon}: must be > 0")
-        with self._held():
-            latest = max((charge[0] for charge in self._charges), default=step)
-            require(step >= latest, f"step {step} is past: step {latest} was told", BudgetRefusal)
-            require(
-                (step, campaign, part) not in [charge[:3] for charge in self._charges],
-                "this device has answered this question; it answers a question once",
-                BudgetRefusal,
-            )
-            require(
-                self._spent(step) + Fraction(epsilon) <= Fraction(self.limit),
-                f"epsilon={epsilon:g}: with the answers about the {self.window} steps up to "
-                f"step {step}, more than this device's limit of {self.limit:g}",
-                BudgetRefusal,
-            )
-            kept = [charge for charge in self._charges if step - charge[0] < self.window]
-            self._charges = [*kept, (step, campaign, part, float(epsilon))]
-            self._keep()
-
-    def _spent(self, step: int) -> Fraction:
-        """By answers about the steps of the window that ends here."""
-        recent = [charge[3] for charge in self._charges if step - charge[0] < self.window]
-        return sum(map(Fraction, recent), Fraction(0))
-
-    @contextmanager
-    def _held(self) -> Iterator[None]:
-        """With what the file says, and nobody else at it."""
-        if self.path is None:
-            yield
-            return
-        lock = os.open(self.path.with_name(self.path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            self._read()
-            yield
-        finally:
-            os.close(lock)
-
-    def _keep(self) -> None:
-        if self.path is not None:
-            kept = {"window": self.window, "limit": self.limit, "charges": self._charges}
-            write_durably(self.path, json.dumps(kept).encode())
-
-    def _read(self) -> None:
-        assert self.path is not None
-        if not self.path.exists():
-            self._charges = []
-            return
-        try:
-            kept = json.loads(self.path.read_bytes())
-            charges = [(int(s), str(c), str(p), float(e)) for s, c, p, e in kept["charges"]]
-            same = kept["window"] == self.window and kept["limit"] == self.limit
-            sound = all(0 < charge[3] <= self.limit for charge in charges)
-        except (ValueError, KeyError, TypeError):
-            sound = same = False
-        require(sound or same, f"{self.path}: not a ledger, or damaged", StateRefusal)
-        require(
-            sound and same,
-            f"{self.path}: is damaged, or was kept with another window or limit",
-            StateRefusal,
-        )
-        self._charges = charges
-
-
 class Device:
     """One person's device: it knows its value at the present step, by its own clock.
 
+    Values are 0 to ``size`` - 1. That is declared here, not by whoever asks: a device that refused
+    a question because its value is out of the question's range would give its value away.
+
     Guarantees:
         - it answers only about the present step, each question once, within its ledger;
-        - each answer is drawn with fresh randomness of the operating system.
+        - each answer is drawn with fresh randomness of the operating system;
+        - whether it refuses does not depend on its value.
 
     >>> plan = Plan(method="LBU", epsilon=1.0, window=4, size=3, people=1)
-    >>> server, device = Server(plan), Device(WindowLedger(window=4, limit=1.0))
+    >>> server, device = Server(plan), Device(WindowLedger(window=4, limit=1.0), size=3)
     >>> device.observe(0, 2)
     >>> server.receive(device.answer(server.question))
     >>> server.received
     1
     """
 
-    def __init__(self, ledger: WindowLedger):
-        self.ledger = ledger
+    def __init__(self, ledger: WindowLedger, *, size: int):
+        require(
+            _is_whole(size) and 2 <= size <= MOST_VALUES,
+            f"size={size}: must be a whole number from 2 to {MOST_VALUES}",
+        )
+        self.ledger, self.size = ledger, int(size)
         self._now: tuple[int, int] | None = None
 
     def __repr__(self) -> str:
         return f"Device({self.guarantee.sentence})"
+
+    def __reduce__(self) -> NoReturn:
+        raise StateRefusal(f"a device {COPIED}")
 
     @property
     def guarantee(self) -> Guarantee:
@@ -166,13 +82,27 @@ class Device:
     def observe(self, step: int, value: int) -> None:
         """The time has come to this step, and this is the value."""
         require(
+            _is_whole(step) and 0 <= step <= MOST_STEPS,
+            f"step={step}: must be a whole number >= 0",
+        )
+        require(
             self._now is None or step > self._now[0],
             f"step {step}: time goes on, from step {self._now and self._now[0]}",
+        )
+        require(
+            _is_whole(value) and 0 <= value < self.size,
+            f"value: must be a whole number from 0 to {self.size - 1}, as the device was made for",
+            DataRefusal,
         )
         self._now = (int(step), int(value))
 
     def answer(self, question: Question, key: SeriesKey | None = None) -> Answer:
         """The answer of this device; a key is for experiments only."""
+        require(
+            question.size == self.size,
+            f"a question about {question.size} values: this device has {self.size}",
+            MessageRefusal,
+        )
         require(self._now is not None, "this device has no value yet", DataRefusal)
         assert self._now is not None
         step, value = self._now
@@ -180,11 +110,6 @@ class Device:
             question.step == step,
             f"a question about step {question.step}: by this device's clock it is step {step}",
             MessageRefusal,
-        )
-        require(
-            0 <= value < question.size,
-            f"this device's value is none of the {question.size} that are asked about",
-            DataRefusal,
         )
         # everything that can go wrong has its turn before anything is spent
         words = Words([Run(key or fresh_series_key(), 0, 1)], REPORT)
@@ -194,6 +119,10 @@ class Device:
             campaign=question.campaign, step=step, part=question.part,
             token=new_token(), report=report,
         )  # fmt: skip
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
 class Server:
@@ -314,28 +243,23 @@ class Server:
             "received": self.received,
             "tokens": [base64.b64encode(token).decode() for token in sorted(self._tokens)],
         }
-        return json.dumps(body, sort_keys=True).encode()
+        return json.dumps(body, sort_keys=True, allow_nan=False).encode()
 
     @classmethod
     def resume(cls, state: bytes) -> Server:
         """A server that stands where the other one stood."""
-        try:
-            body = json.loads(state)
-            require(body["is"] == STATE, "not the state of a stream server")
-            plan = Plan(**body["plan"])
-            server = cls(plan, body["course"]["campaign"])
-            server.course = Course.from_dict(plan, body["course"])
-            support, received = np.array(body["support"], dtype=np.int64), int(body["received"])
-            require(
-                support.shape == (plan.size,) and bool((support >= 0).all()) and received >= 0,
-                "the state is not one of this plan",
-            )
-            tokens = {base64.b64decode(token) for token in body["tokens"]}
-            require(len(tokens) == received, "the state has tokens too many or too few")
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            raise StateRefusal("the state of the server is damaged") from None
-        server._support, server.received, server._tokens = support, received, tokens
+        with damage_is_refused():
+            body = state_object(state, STATE, BODY)
+            plan = Plan(**members(body["plan"], (one.name for one in fields(Plan))))
+            course = Course.from_dict(plan, body["course"])
+            received = received_of(body, plan.size, len(course.asked))
+        server = cls(plan, course.campaign)
+        server.course = course
+        server._support, server.received, server._tokens = received
         return server
+
+
+BODY = ("plan", "course", "support", "received", "tokens")
 
 
 def answers_of(question: Question, values: Any, key: Key | None = None) -> list[bytes]:

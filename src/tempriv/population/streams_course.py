@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import base64
 import functools
-import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Literal
@@ -28,12 +27,21 @@ import numpy.typing as npt
 
 from tempriv.errors import UsageRefusal, require
 from tempriv.guarantees import Guarantee, Published, Pure
-from tempriv.population.frequency import choose
+from tempriv.population.device_ledgers import rounded_down as rounded_down
+from tempriv.population.frequency import ORACLES, choose, name_of
+from tempriv.population.states import (
+    campaign_of,
+    damage_is_refused,
+    finite,
+    members,
+    sound,
+    truth,
+    whole_number,
+)
 from tempriv.population.streams_messages import (
     MOST_EPSILON,
     MOST_STEPS,
     MOST_VALUES,
-    ORACLES,
     Part,
     Question,
     is_epsilon,
@@ -170,7 +178,7 @@ against anyone who sees the output, whatever else they know.'
         """The oracle with the least variance."""
         if self.oracle != AUTOMATIC:
             return self.oracle
-        return type(choose(epsilon, self.size)).__name__.lower()
+        return name_of(choose(epsilon, self.size))
 
     def error(self, epsilon: float, people: float) -> float:
         """The mean squared error of shares by the noise of so many reports.
@@ -342,35 +350,60 @@ class Course:
     # for a restart
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("campaign", "step", "stage", "published", "amount", "free", "first")
         return {
-            **{name: getattr(self, name) for name in names},
+            **{name: getattr(self, name) for name in PLAIN},
             "release": list(self.release),
             "taken": [list(one) for one in self.taken],
             "asked_at": base64.b64encode(self.asked_at.astype("<i8").tobytes()).decode(),
         }
 
     @classmethod
-    def from_dict(cls, plan: Plan, given: dict[str, Any]) -> Course:
-        asked_at = np.frombuffer(base64.b64decode(given["asked_at"]), dtype="<i8")
-        require(
-            len(asked_at) == (plan.people if plan.divides_people else 0)
-            and len(given["release"]) == plan.size
-            and given["stage"] in ("compare", "publish", "done"),
-            "the state is not one of this plan",
+    def from_dict(cls, plan: Plan, given: Any) -> Course:
+        """What ``to_dict`` gave for a course of this plan; anything else is refused."""
+        with damage_is_refused():
+            return cls._from_dict(plan, members(given, COURSE))
+
+    @classmethod
+    def _from_dict(cls, plan: Plan, given: dict[str, Any]) -> Course:
+        most = plan.people if plan.divides_people else 2 * plan.window * ONE
+        step = whole_number(given["step"], 0, MOST_STEPS)
+        first = whole_number(given["first"], 0, step)
+        stages = ("compare", "publish", "done") if plan.adapts else ("publish", "done")
+        stage = given["stage"]
+        sound(stage in stages)
+        amount = whole_number(given["amount"], int(stage == "publish"), most)
+        sound(isinstance(given["release"], list) and len(given["release"]) == plan.size)
+        sound(isinstance(given["taken"], list) and (plan.adapts or not given["taken"]))
+        taken = tuple(
+            (whole_number(when, max(first, step - plan.window + 1), step), whole_number(a, 1, most))
+            for when, a in given["taken"]
         )
-        made = {
-            "release": tuple(float(share) for share in given["release"]),
-            "taken": tuple((int(step), int(amount)) for step, amount in given["taken"]),
-            "asked_at": asked_at.astype(np.int64),
-        }
-        return cls(plan, **{**given, **made})
+        steps = [when for when, _ in taken]
+        sound(steps == sorted(set(steps)))
+        asked_at = np.frombuffer(base64.b64decode(given["asked_at"], validate=True), dtype="<i8")
+        sound(len(asked_at) == (plan.people if plan.divides_people else 0))
+        sound(bool(((asked_at >= first - plan.window) & (asked_at <= step)).all()))
+        found = cls(
+            plan,
+            campaign_of(given["campaign"]),
+            step,
+            stage,
+            tuple(map(finite, given["release"])),
+            truth(given["published"]),
+            amount,
+            taken,
+            whole_number(given["free"], first, step + plan.window),
+            asked_at.astype(np.int64),
+            first,
+        )
+        # there are people left to ask
+        sound(stage == "done" or not plan.divides_people
+              or len(found._rested()) >= found._asked_for)  # fmt: skip
+        return found
 
 
-def rounded_down(exact: Fraction) -> float:
-    """The largest float that is not more."""
-    found = float(exact)
-    return found if Fraction(found) <= exact else math.nextafter(found, -math.inf)
+PLAIN = ("campaign", "step", "stage", "published", "amount", "free", "first")
+COURSE = (*PLAIN, "release", "taken", "asked_at")
 
 
 def drawn(campaign: str, step: int, part: str, places: Integers, count: int) -> Integers:

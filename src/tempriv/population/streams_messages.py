@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tempriv.errors import DataRefusal, require
-from tempriv.population.frequency import GRR, OLH, OUE, Hadamard, Oracle
+from tempriv.population.frequency import ORACLES, Oracle
 from tempriv.population.messages import (
     TOKEN_BYTES,
     MessageRefusal,
     campaign_name,
     from_base64,
+    is_version,
     json_object,
     some_bytes,
     whole,
@@ -29,7 +30,6 @@ from tempriv.population.messages import (
 VERSION = 1
 Part = Literal["compare", "publish"]
 PARTS: tuple[Part, ...] = ("compare", "publish")
-ORACLES: dict[str, Any] = {"grr": GRR, "oue": OUE, "olh": OLH, "hadamard": Hadamard}
 NAMES = tuple(ORACLES)
 
 MOST_VALUES = 1 << 20
@@ -37,6 +37,7 @@ MOST_STEPS = 1 << 62
 MOST_EPSILON = 100
 MOST_BYTES = MOST_VALUES // 8 + 16  # of a report
 LARGEST = 1 << 20  # bytes of a message
+ABOUT = "a stream"
 
 HEAD = struct.Struct(">2sBB16sQB16s")  # magic, kind, version, campaign, step, part, token
 BODY = struct.Struct(">dIB")  # of a question: epsilon, size, oracle
@@ -51,11 +52,7 @@ def is_epsilon(value: Any) -> bool:
 
 
 def _check(what: str, message: Question | Answer) -> None:
-    require(
-        message.version == VERSION and not isinstance(message.version, bool),
-        f"version {message.version}: this is version {VERSION} of the {what}s about a stream",
-        MessageRefusal,
-    )
+    is_version(message.version, VERSION, f"{what}s about a stream")
     campaign_name(message.campaign)
     whole("step", message.step, 0, MOST_STEPS)
     require(message.part in PARTS, f"part: must be one of {', '.join(PARTS)}", MessageRefusal)
@@ -109,7 +106,7 @@ class Question:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Question:
-        return cls(**json_object(text, "stream question", set(QUESTION_FIELDS), LARGEST))
+        return cls(**json_object(text, "stream question", set(QUESTION_FIELDS), ABOUT, LARGEST))
 
     def to_bytes(self) -> bytes:
         body = BODY.pack(self.epsilon, self.size, NAMES.index(self.oracle))
@@ -156,7 +153,7 @@ class Answer:
     @classmethod
     def from_json(cls, text: str | bytes) -> Answer:
         names = {"campaign", "step", "part", "version", "token", "report"}
-        given = json_object(text, "stream answer", names, LARGEST)
+        given = json_object(text, "stream answer", names, ABOUT, LARGEST)
         for name in ("token", "report"):
             given[name] = from_base64(name, given[name])
         return cls(**given)
