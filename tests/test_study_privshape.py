@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,13 @@ from tempriv.studies.privshape_runs import (
     BASELINE,
     COMPARED,
     EPSILONS,
+    FIGURE_9,
+    FIGURE_11,
     FIRST,
+    FULL,
     PUBLISHED,
+    QUICK,
+    RULES,
     VARIANTS,
     Inputs,
     Judged,
@@ -35,20 +41,24 @@ from tempriv.studies.privshape_runs import (
     people_of,
     plan_for,
     scores,
+    tied,
 )
 from tests.reproducing import run
 from tests.statistics import COMPILED
 
-SMALL = Size(runs=2, slow=1, swept=1, perturbed=300, trees=3)
+SMALL = Size(runs=2, slow=1, others=1, swept=1, perturbed=60, trees=2, shaped=40, fine=False)
 TABLES = {
-    *("data", "figure-9", "figure-11", "figures-13-14", "figure-15", "figures-16-17", "figure-18"),
-    *("table-3", "table-4", "table-5", "theorem-4", "users"),
+    *("data", "figure-9", "figure-11", "figure-12", "figures-13-14", "figure-15", "figures-16-17"),
+    *("figure-18", "table-3", "table-4", "table-5", "theorem-4", "ties", "users"),
 }
 
 
 @pytest.fixture(scope="module")
 def inputs():
-    return Inputs(*privshape_data.stand_in(people=1_000, tested=60))
+    """Of Symbols three classes only: which of 18 candidates to keep takes a tenth of a second."""
+    symbols, trace = privshape_data.stand_in(people=600, tested=60)
+    some = (part.take(part.labels <= 3) for part in (symbols.train, symbols.test))
+    return Inputs(replace(symbols, **dict(zip(("train", "test"), some, strict=True))), trace)
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +68,8 @@ def made(inputs):
     with pytest.MonkeyPatch.context() as patch:
         # to ask for whole sequences takes half a second each time
         patch.setitem(privshape_runs.METHODS, AUTOMATIC, "nearest")
+        for name in ("T_SYMBOLS", "W_SYMBOLS", "T_TRACE", "W_TRACE"):
+            patch.setattr(privshape_tables, name, getattr(privshape_tables, name)[:2])
         return privshape.study(inputs, SMALL)
 
 
@@ -72,7 +84,7 @@ def waves_people():
 
 def test_people_are_counted_by_sequence_and_label(inputs):
     people = people_for(inputs.trace)
-    assert people.size == 1_000 and people.names == ("1", "2", "4")
+    assert people.size == 600 and people.names == ("1", "2", "4")
     pairs = list(zip(people.texts, people.labels, strict=True))
     assert len(set(pairs)) == len(pairs)
     found = privshape_data.shapes_of(inputs.trace)
@@ -129,6 +141,33 @@ def test_the_first_symbol_alone_is_what_it_is_without_noise(inputs):
     assert found.score == privshape_data.shapes_of(inputs.trace).first_symbol
 
 
+def test_rules_for_ties_choose_among_the_nearest_only():
+    """Of the two waves "cdcbab" and "dcbabcd" the first is one edit from each of two shapes."""
+    people = waves_people()
+    shapes = [Shape("cdcba", 5.0, 1.0, "1"), Shape("dcdcbab", 9.0, 1.0, "0"),
+              Shape("dcbabcd", 1.0, 1.0, "1")]  # fmt: skip
+    found, share = tied(people, shapes, "levenshtein", 0)
+    assert share == 0.5
+    # 2.0 and 2.6 in their places; the second is more frequent; half of the series are sines
+    assert found["by place"] == found["first"] == 0.5
+    assert found["most frequent"] == 1.0
+    assert 0.5 < found["at random"] < 1.0
+    plan = plan_for(people, PUBLISHED, 4.0, "levenshtein", True)
+    for some in (shapes, shapes[::-1], [replace(one, count=-one.count) for one in shapes]):
+        assert judged(people, plan, some).score == tied(people, some, plan.distance, 0)[0][RULES[0]]
+
+
+def test_the_paper_s_epsilons_and_some_of_them():
+    assert len(FIGURE_9) == 12 and FIGURE_9[-1] == 10  # 0.1, 0.5, 1, 2, ..., 10
+    assert len(FIGURE_11) == 17 and FIGURE_11[3] == 1.5 and FIGURE_11[-1] == 8
+    assert FULL.epsilons(FIGURE_11) == FIGURE_11
+    assert QUICK.epsilons(FIGURE_9) == QUICK.epsilons(FIGURE_11) == (0.1, *EPSILONS, 8.0)
+    assert [FULL.runs_at(one, slow) for one in (1.0, 3.0) for slow in (True, False)] == [
+        *(40, 40),
+        *(FULL.others, FULL.others),
+    ]
+
+
 def test_distances_are_those_of_the_nearest_shape():
     people = waves_people()
     assert people.modes == ("cdcbab", "dcbabcd")
@@ -158,6 +197,9 @@ def test_every_figure_has_its_table(made):
     for epsilon in EPSILONS:
         methods = made.tables["figure-11"].of("method", epsilon=epsilon)
         assert methods == [*COMPARED, FIRST, *VARIANTS]
+        assert made.tables["figure-9"].of("method", epsilon=epsilon) == methods
+        assert made.tables["ties"].of("rule", epsilon=epsilon) == list(RULES)
+    assert set(made.tables["figure-12"].of("method")) == {*COMPARED, *VARIANTS}
     assert {line["points"] for line in made.tables["figures-16-17"].where()} == set(
         privshape_data.WAVE_LENGTHS
     )
@@ -174,15 +216,22 @@ def test_statements_are_different_and_those_without_data_as_said(made):
             assert row.as_said, row
 
 
-def test_the_files_and_pictures_come_out(made, tmp_path):
+def test_the_files_and_pictures_come_out(made, tmp_path, monkeypatch):
+    # to lay out and paint all of them takes many seconds
+    monkeypatch.setattr(privshape, "PICTURES", {"ties": PICTURES["ties"]})
     written = privshape.write(tmp_path / "new", made)
     assert {path.name for path in written} == {
-        *("privshape.csv", "privshape.md"),
+        *("privshape.csv", "privshape.md", "ties.png"),
         *(f"{name}.csv" for name in TABLES),
-        *(f"{name}.png" for name in PICTURES),
     }
     assert all(path.stat().st_size > 100 for path in written)
     assert "protects nobody" in (tmp_path / "new" / "privshape.md").read_text()
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_every_picture_shows_something(made, name):
+    figure = PICTURES[name](made.tables)
+    assert figure.axes and all(axis.lines or axis.patches for axis in figure.axes)
 
 
 # the command
@@ -216,10 +265,15 @@ def test_the_real_study_is_as_said(tmp_path):
 @DATA
 @pytest.mark.skipif(not COMPILED, reason="campaigns among 39,000 people")
 def test_on_trace_our_shapes_are_those_of_the_classes_and_the_published_ones_are_not():
-    """Ours recovers nearly all modes at epsilon 2 in each of three runs, PrivShape about half."""
+    """Ours recovers nearly all modes at epsilon 2 in each of three runs, PrivShape 0.6 of them.
+
+    It is not less accurate, and PrivShape is as accurate as another program on the authors' series.
+    """
     trace = privshape_data.read(Path(os.environ["TEMPRIV_DATA"]))[1]
     people = people_for(privshape_data.trace(trace))
     ours = scores(people, AUTOMATIC, 2.0, "levenshtein", True, 3)
     published = scores(people, PUBLISHED, 2.0, "levenshtein", True, 20)
     assert ours.recovered > published.recovered + 0.2
-    assert ours.score > published.score + 0.1
+    assert ours.score > published.score
+    known = privshape.KNOWN[2.0]
+    assert abs(published.score - known) < 3 * np.hypot(published.score_error, privshape.KNOWN_ERROR)

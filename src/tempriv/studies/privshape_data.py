@@ -4,9 +4,9 @@ The data sets are not part of this package. ``--data`` names a folder with ``ucr
 ``ucr/Trace.csv`` (columns split, label, t0, t1 and so on; a row for each series, z-scored), from
 the UCR archive (Dau and others 2019).
 
-The paper (Mao, Ye, Hu and Jin 2024, table II) makes 40,000 series of each: of Symbols by a neural
-network, of Trace by the generator of Roverso 2000. Neither is at hand, so the generator here is our
-own. Unlike theirs it makes the test series of other originals than the training series.
+The paper (Mao, Ye, Hu, Wang and Huang 2024, table II) makes 40,000 series of each: of Symbols by a
+neural network, of Trace by the generator of Roverso 2000. Neither is at hand, so the generator here
+is our own. Unlike theirs it makes the test series of other originals than the training series.
 """
 
 from __future__ import annotations

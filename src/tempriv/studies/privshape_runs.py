@@ -12,12 +12,17 @@ import numpy.typing as npt
 from tempriv.population.campaign import nearest
 from tempriv.population.distance import Kind, distances
 from tempriv.population.pattern_offline import OfflinePattern, Variant
-from tempriv.population.pattern_pipelines import adjusted_rand, forest_accuracy, kmeans_centres
+from tempriv.population.pattern_pipelines import (
+    adjusted_rand,
+    forest_accuracy,
+    kmeans_centres,
+    kshape_centres,
+)
 from tempriv.population.pattern_pipelines import nearest as nearest_centre
 from tempriv.population.sax import Sax
 from tempriv.population.sequences import Sequences
 from tempriv.population.shapes_course import Course, Method, Plan, Shape
-from tempriv.population.shapes_grouped import answered, try_out
+from tempriv.population.shapes_grouped import try_out
 from tempriv.randomness import Key, simulation
 from tempriv.studies.privshape_data import Labelled, Task
 
@@ -32,7 +37,11 @@ METHODS: dict[str, Method] = {
 }  # fmt: skip
 VARIANTS: dict[str, Variant] = {AS_RUN: "as run", REPAIRED: "repaired"}
 COMPARED = (BASELINE, PUBLISHED, NEAREST, AUTOMATIC)
-EPSILONS = (0.5, 1.0, 2.0, 4.0)
+SWEPT = (PUBLISHED, NEAREST, AUTOMATIC)  # where something else is varied
+EPSILONS = (0.5, 1.0, 2.0, 4.0)  # where methods are compared with many runs
+FIGURE_9 = (0.1, 0.5, *(float(n) for n in range(1, 11)))  # Section V-D
+FIGURE_11 = (0.1, 0.5, *(n / 2 for n in range(2, 17)))  # Section V-E
+FEW = (0.1, *EPSILONS, 8.0)
 SEED = 2023  # the paper's own for its pictures
 
 
@@ -41,19 +50,34 @@ class Size:
     """How much of everything.
 
     ``runs`` of what is fast; ``slow`` of campaigns that ask for whole sequences, and of Symbols,
-    which has thousands of them; ``swept`` for each point where something is varied. PatternLDP has
-    ``perturbed`` people, and forests of ``trees``.
+    which has thousands of them; ``others`` at epsilons other than those of ``EPSILONS``; ``swept``
+    for each point where something else is varied. PatternLDP has ``perturbed`` people, and forests
+    of ``trees``; k-Shape takes ``shaped`` of them. ``fine`` is every epsilon of the paper, and a
+    few of them otherwise.
     """
 
     runs: int
     slow: int
+    others: int
     swept: int
     perturbed: int
     trees: int
+    shaped: int
+    fine: bool
+
+    def epsilons(self, printed: tuple[float, ...]) -> tuple[float, ...]:
+        return printed if self.fine else tuple(one for one in printed if one in FEW)
+
+    def runs_at(self, epsilon: float, slow: bool) -> int:
+        if epsilon not in EPSILONS:
+            return self.others
+        return self.slow if slow else self.runs
 
 
-QUICK = Size(runs=20, slow=6, swept=3, perturbed=3_000, trees=20)
-FULL = Size(runs=40, slow=40, swept=20, perturbed=39_000, trees=100)
+QUICK = Size(runs=20, slow=6, others=2, swept=2, perturbed=2_000, trees=20, shaped=300, fine=False)
+FULL = Size(
+    runs=40, slow=40, others=10, swept=5, perturbed=39_000, trees=20, shaped=1_000, fine=True
+)
 
 
 @dataclass(frozen=True)
@@ -113,9 +137,13 @@ def plan_for(
     )  # fmt: skip
 
 
-def shapes_in(people: People, plan: Plan, seed: int) -> tuple[Shape, ...]:
+def campaign_in(people: People, plan: Plan, seed: int) -> Course:
     labels = people.labels if plan.labels else None
-    return try_out(plan, people.texts, people.counts, Key.from_seed(seed), labels).shapes
+    return try_out(plan, people.texts, people.counts, Key.from_seed(seed), labels)
+
+
+def shapes_in(people: People, plan: Plan, seed: int) -> tuple[Shape, ...]:
+    return campaign_in(people, plan, seed).shapes
 
 
 @dataclass(frozen=True)
@@ -170,11 +198,12 @@ COLUMNS = ("score", "score_error", "recovered", "recovered_error", "runs")
 
 def mean_of(found: Sequence[Judged]) -> Scores:
     return Scores(
-        *_mean([one.score for one in found]), *_mean([one.recovered for one in found]), len(found)
+        *spread([one.score for one in found]), *spread([one.recovered for one in found]), len(found)
     )
 
 
-def _mean(values: Sequence[float]) -> tuple[float, float]:
+def spread(values: Sequence[float]) -> tuple[float, float]:
+    """The mean, and its standard error."""
     if len(values) < 2:
         return float(np.mean(values)), float("nan")
     return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
@@ -184,8 +213,26 @@ def scores(
     people: People, name: str, epsilon: float, distance: Kind, labelled: bool, runs: int
 ) -> Scores:
     """A campaign again and again, the people's sequences being the same."""
-    plan = plan_for(people, name, epsilon, distance, labelled)
-    return mean_of([judged(people, plan, shapes_in(people, plan, seed)) for seed in range(runs)])
+    return each_of(people, {name: runs}, epsilon, distance, labelled)[name]
+
+
+def each_of(
+    people: People, runs: dict[str, int], epsilon: float, distance: Kind, labelled: bool
+) -> dict[str, Scores]:
+    """The scores of methods, with so many campaigns each; the same seeds for all."""
+    found: dict[str, dict[int, Judged]] = {name: {} for name in runs}
+    for name in sorted(runs, key=lambda one: one != AUTOMATIC):
+        plan = plan_for(people, name, epsilon, distance, labelled)
+        for seed in range(runs[name]):
+            if seed in found[name]:
+                continue
+            course = campaign_in(people, plan, seed)
+            found[name][seed] = judged(people, plan, course.shapes)
+            if name == AUTOMATIC and course.method == METHODS[NEAREST] and NEAREST in runs:
+                found[NEAREST][seed] = found[name][seed]  # it was the same campaign
+    return {
+        name: mean_of([found[name][seed] for seed in range(many)]) for name, many in runs.items()
+    }
 
 
 def first_symbols(task: Task) -> People:
@@ -193,15 +240,47 @@ def first_symbols(task: Task) -> People:
     return people_for(task, replace(task.sax, longest=1))
 
 
+# ties
+
+
+RULES = ("by place", "most frequent", "at random", "first")
+
+
+def tied(
+    people: People, shapes: Sequence[Shape], kind: Kind, seed: int
+) -> tuple[dict[str, float], float]:
+    """Accuracy by each rule for series that are equally near to two shapes; and how many are.
+
+    The shapes are the same for all: only who reads them chooses another one. "first" is in the
+    order of labels; what a rule leaves open goes to the most frequent.
+    """
+    place = sorted(range(len(shapes)), key=lambda i: -shapes[i].count)
+    shapes = [shapes[i] for i in place]
+    others = Sequences.of_texts([shape.text for shape in shapes], people.sax)
+    apart = distances(kind, people.tested, others)
+    near = apart == apart.min(axis=1, keepdims=True)
+    drawn = simulation(Key.from_seed(seed), "ties").random(near.shape)
+    counts = np.array([shape.count for shape in shapes])
+    preferred = {
+        "by place": -distances("euclidean", people.tested, others),
+        "most frequent": np.broadcast_to(counts, near.shape),
+        "at random": drawn,
+        "first": -np.broadcast_to(place, near.shape),
+    }
+    given = np.array([people.names.index(str(shape.label)) for shape in shapes])
+    found = {}
+    for rule in RULES:
+        which = np.where(near, preferred[rule], -np.inf).argmax(axis=1)
+        found[rule] = float(np.mean(given[which] == people.truth))
+    return found, float(np.mean(near.sum(axis=1) > 1))
+
+
 # PatternLDP
 
 
 def pattern_accuracy(task: Task, name: str, epsilon: float, size: Size, seed: int = SEED) -> float:
     """A forest from series and labels that PatternLDP has perturbed."""
-    key, some = (
-        Key.from_seed(seed),
-        task.train.take(np.arange(min(size.perturbed, len(task.train)))),
-    )
+    key, some = Key.from_seed(seed), _first(task, size.perturbed)
     mechanism = OfflinePattern(epsilon=epsilon, variant=VARIANTS[name], classes=task.classes)
     sent = mechanism.perturbed(some.series, key, some.labels)
     return forest_accuracy(
@@ -209,14 +288,17 @@ def pattern_accuracy(task: Task, name: str, epsilon: float, size: Size, seed: in
     )
 
 
-def pattern_centres(task: Task, name: str, epsilon: float, size: Size, seed: int = SEED) -> Any:
-    """The centres of clusters of series that PatternLDP has perturbed."""
-    key, some = (
-        Key.from_seed(seed),
-        task.train.take(np.arange(min(size.perturbed, len(task.train)))),
-    )
+def pattern_centres(task: Task, name: str, epsilon: float, size: Size, shaped: bool = False) -> Any:
+    """The centres of clusters of series that PatternLDP has perturbed: KMeans or k-Shape."""
+    key, some = Key.from_seed(SEED), _first(task, size.shaped if shaped else size.perturbed)
     sent = OfflinePattern(epsilon=epsilon, variant=VARIANTS[name]).perturbed(some.series, key)
+    if shaped:
+        return kshape_centres(sent.series, len(task.classes), key, starts=1)
     return kmeans_centres(sent.series, len(task.classes), key)
+
+
+def _first(task: Task, count: int) -> Labelled:
+    return task.train.take(np.arange(min(count, len(task.train))))
 
 
 def pattern_rand(task: Task, name: str, epsilon: float, size: Size) -> float:
@@ -244,16 +326,12 @@ def apart(
 
 def asked_levels(people: People, plan: Plan, seed: int) -> list[tuple[int, int]]:
     """Level and number of candidates of each question about the tree."""
-    generator = simulation(Key.from_seed(seed), "campaign")
-    left, course = people.counts.copy(), Course(plan, "0" * 32)
-    found = []
-    while course.question is not None:
-        if course.question.kind == "level":
+    found: list[tuple[int, int]] = []
+
+    def watch(course: Course, asked: int) -> None:
+        if course.question is not None and course.question.kind == "level":
             found.append((course.level, len(course.candidates)))
-        asked = min(course.wanted, int(left.sum()))
-        group = generator.multivariate_hypergeometric(left, asked, method="marginals")
-        left -= group
-        labels = people.labels if plan.labels else None
-        support = answered(course.question, people.texts, group, labels, generator)
-        course = course.after(support, asked)
+
+    labels = people.labels if plan.labels else None
+    try_out(plan, people.texts, people.counts, Key.from_seed(seed), labels, watch)
     return found

@@ -27,16 +27,22 @@ from tempriv.studies.privshape_runs import (
     COLUMNS,
     COMPARED,
     EPSILONS,
+    FEW,
+    FIGURE_9,
+    FIGURE_11,
     FIRST,
     PUBLISHED,
     REPAIRED,
+    RULES,
     SEED,
+    SWEPT,
     VARIANTS,
     Inputs,
     People,
     Size,
     apart,
     asked_levels,
+    each_of,
     first_of_each,
     first_symbols,
     pattern_accuracy,
@@ -47,10 +53,11 @@ from tempriv.studies.privshape_runs import (
     plan_for,
     scores,
     shapes_in,
+    spread,
+    tied,
 )
 from tempriv.studies.tables import Table
 
-SWEPT = (PUBLISHED, AUTOMATIC)
 T_SYMBOLS, T_TRACE = (4, 5, 6, 7, 8), (3, 4, 5, 6, 7)
 W_SYMBOLS, W_TRACE = (15, 20, 25, 30, 40), (5, 10, 15, 20, 30)
 KINDS: tuple[Kind, ...] = ("dtw", "levenshtein", "euclidean")
@@ -76,14 +83,15 @@ def figure_11(task: Task, size: Size) -> Table:
     """Accuracy and recovery on Trace, by epsilon."""
     people, first = people_for(task), first_symbols(task)
     lines: list[tuple[Any, ...]] = []
-    for epsilon in EPSILONS:
-        for name in COMPARED:
-            runs = size.slow if name == AUTOMATIC else size.runs
-            found = scores(people, name, epsilon, EDIT, True, runs)
+    for epsilon in size.epsilons(FIGURE_11):
+        runs = {name: size.runs_at(epsilon, name == AUTOMATIC) for name in COMPARED}
+        for name, found in each_of(people, runs, epsilon, EDIT, True).items():
             lines.append((epsilon, name, *found.line))
-        alone = scores(first, FIRST, epsilon, EDIT, True, size.runs)
+        alone = scores(first, FIRST, epsilon, EDIT, True, size.runs_at(epsilon, False))
         # of one symbol no whole shape is known
         lines.append((epsilon, FIRST, alone.score, alone.score_error, 0.0, 0.0, alone.runs))
+        if epsilon not in FIGURE_9:  # forests are slow
+            continue
         for name in VARIANTS:
             accuracy = pattern_accuracy(task, name, epsilon, size)
             lines.append((epsilon, name, accuracy, NAN, NAN, NAN, 1))
@@ -93,24 +101,46 @@ def figure_11(task: Task, size: Size) -> Table:
 
 def figure_9(task: Task, size: Size) -> Table:
     """Adjusted Rand index on Symbols, by epsilon."""
-    people = people_for(task)
+    people, first = people_for(task), first_symbols(task)
     lines: list[tuple[Any, ...]] = []
-    for epsilon in EPSILONS:
-        for name in COMPARED:
-            lines.append((epsilon, name, *scores(people, name, epsilon, WARPED, False,
-                                                 size.slow).line))  # fmt: skip
+    for epsilon in size.epsilons(FIGURE_9):
+        runs = dict.fromkeys(COMPARED, size.runs_at(epsilon, slow=True))
+        for name, found in each_of(people, runs, epsilon, WARPED, False).items():
+            lines.append((epsilon, name, *found.line))
+        alone = scores(first, FIRST, epsilon, WARPED, False, size.runs_at(epsilon, slow=True))
+        lines.append((epsilon, FIRST, alone.score, alone.score_error, 0.0, 0.0, alone.runs))
+        if epsilon not in FEW:  # slow
+            continue
         for name in VARIANTS:
             lines.append((epsilon, name, pattern_rand(task, name, epsilon, size), NAN, NAN, NAN, 1))
     title = "adjusted Rand index on Symbols and share of class modes recovered exactly"
     return Table("figure-9", title, ("epsilon", "method", *COLUMNS), tuple(lines))
 
 
-def extracted(name: str, task: Task, labelled: bool, size: Size) -> Table:
-    """Shapes of one campaign at epsilon 4, that of the paper's seed, and how far off they are."""
+def ties(task: Task, size: Size) -> Table:
+    """PrivShape's shapes of Trace, read with other rules for what is equally near to two."""
+    people = people_for(task)
+    lines: list[tuple[Any, ...]] = []
+    for epsilon in EPSILONS:
+        plan = plan_for(people, PUBLISHED, epsilon, EDIT, True)
+        each = [
+            tied(people, shapes_in(people, plan, seed), EDIT, seed) for seed in range(size.runs)
+        ]
+        share = spread([one for _, one in each])[0]
+        for rule in RULES:
+            found = spread([one[rule] for one, _ in each])
+            lines.append((epsilon, rule, *found, share, size.runs))
+    columns = ("epsilon", "rule", "score", "score_error", "tied", "runs")
+    title = "PrivShape's accuracy on Trace by the rule for equally near shapes"
+    return Table("ties", title, columns, tuple(lines))
+
+
+def extracted(name: str, task: Task, labelled: bool, size: Size, epsilon: float = 4.0) -> Table:
+    """Shapes of one campaign, that of the paper's seed, and how far off they are."""
     people, kind = people_for(task), EDIT if labelled else WARPED
     lines: list[tuple[Any, ...]] = []
     for method in COMPARED:
-        plan = plan_for(people, method, 4.0, kind, labelled)
+        plan = plan_for(people, method, epsilon, kind, labelled)
         shapes = shapes_in(people, plan, SEED)
         texts = [shape.text for shape in shapes]
         if labelled:
@@ -120,11 +150,13 @@ def extracted(name: str, task: Task, labelled: bool, size: Size) -> Table:
         else:
             found = apart(people, texts, kind)
         lines += _off(people, method, found)
-    centres = pattern_centres(task, REPAIRED, 4.0, size)
-    lines += _off(people, REPAIRED, apart(people, people.sax.sequences(centres).texts(), kind))
+    for method in VARIANTS:
+        # the captions of Figures 8 and 10: KMeans and KShape, matched by DTW
+        centres = pattern_centres(task, method, epsilon, size, shaped=labelled)
+        lines += _off(people, method, apart(people, people.sax.sequences(centres).texts(), WARPED))
     columns = ("method", "label", "mode", "shape", *KINDS, "symbols", "segment")
     symbols, segment = people.sax.symbols, people.sax.segment
-    return Table(name, f"shapes of {task.name} at epsilon 4, one campaign", columns,
+    return Table(name, f"shapes of {task.name} at epsilon {epsilon:g}, one campaign", columns,
                  tuple((*line, symbols, segment) for line in lines))  # fmt: skip
 
 
@@ -146,8 +178,8 @@ def figures_16_17(size: Size) -> Table:
         length = points if figure == 16 else max(WAVE_LENGTHS)
         few = people_for(_wave_task(waves(length, 2, points)))
         people = replace(few, counts=few.counts * (WAVES // 2))  # all of a class are the same
-        for name in (BASELINE, PUBLISHED, AUTOMATIC):
-            found = scores(people, name, 4.0, EDIT, True, size.swept)
+        runs = dict.fromkeys(COMPARED, size.swept)
+        for name, found in each_of(people, runs, 4.0, EDIT, True).items():
             lines.append((figure, points, name, *found.line))
         task = _wave_task(waves(length, min(WAVES, size.perturbed // 2), points))
         accuracy = pattern_accuracy(task, REPAIRED, 4.0, size)
@@ -165,11 +197,13 @@ def figure_18(task: Task, size: Size) -> Table:
         "without SAX": without_segments(),
         "no compression": replace(plain, compressed=False, longest=longest),
     }
+    runs = dict.fromkeys(SWEPT, size.swept)
     lines = tuple(
-        (form, epsilon, name, *scores(people, name, epsilon, EDIT, True, size.swept).line)
+        (form, epsilon, name, *found.line)
         for form, sax in forms.items()
         for people in (people_for(task, sax),)
-        for epsilon, name in itertools.product(EPSILONS, SWEPT)
+        for epsilon in EPSILONS
+        for name, found in each_of(people, runs, epsilon, EDIT, True).items()
     )
     columns = ("form", "epsilon", "method", *COLUMNS)
     return Table("figure-18", "accuracy on Trace without parts of SAX", columns, lines)
@@ -186,9 +220,8 @@ def figures_13_14(inputs: Inputs, size: Size) -> Table:
         varied += [("segment", w, replace(task.sax, segment=w)) for w in segments]
         for what, value, sax in varied:
             people = people_for(task, sax)
-            for name in SWEPT:
-                kind = EDIT if labelled else WARPED
-                found = scores(people, name, 4.0, kind, labelled, size.swept)
+            kind, runs = EDIT if labelled else WARPED, dict.fromkeys(SWEPT, size.swept)
+            for name, found in each_of(people, runs, 4.0, kind, labelled).items():
                 lines.append((task.name, what, value, name, *found.line))
     columns = ("data", "varied", "value", "method", *COLUMNS)
     return Table("figures-13-14", "other symbols and segments, epsilon 4", columns, tuple(lines))
@@ -200,10 +233,12 @@ def figure_15(inputs: Inputs, size: Size) -> Table:
         (people_for(inputs.symbols), "Symbols", False),
         (people_for(inputs.trace), "Trace", True),
     )
+    runs = dict.fromkeys(SWEPT, size.swept)
     lines = tuple(
-        (task, kind, epsilon, name, *scores(people, name, epsilon, kind, labelled, size.swept).line)
+        (task, kind, epsilon, name, *found.line)
         for people, task, labelled in both
-        for kind, epsilon, name in itertools.product(KINDS, (1.0, 4.0), SWEPT)
+        for kind, epsilon in itertools.product(KINDS, (1.0, 4.0))
+        for name, found in each_of(people, runs, epsilon, kind, labelled).items()
     )
     columns = ("data", "distance", "epsilon", "method", *COLUMNS)
     return Table("figure-15", "other distances", columns, lines)
@@ -214,8 +249,9 @@ def users(task: Task, size: Size) -> Table:
     lines: list[tuple[Any, ...]] = []
     for many in sorted({min(many, len(task.train)) for many in USERS}):
         people = people_of(task.train.take(np.arange(many)), task.test, task.sax)
-        for name in SWEPT:
-            lines.append((many, name, *scores(people, name, 1.0, EDIT, True, size.swept).line))
+        runs = dict.fromkeys(SWEPT, size.swept)
+        for name, found in each_of(people, runs, 1.0, EDIT, True).items():
+            lines.append((many, name, *found.line))
     return Table("users", "fewer people on Trace, epsilon 1", ("people", "method", *COLUMNS),
                  tuple(lines))  # fmt: skip
 
@@ -241,8 +277,8 @@ def theorem_4(inputs: Inputs) -> Table:
     return Table("theorem-4", title, columns, tuple(lines))
 
 
-def table_5(inputs: Inputs) -> Table:
-    """Seconds for all people of a campaign, equal sequences together."""
+def table_5(inputs: Inputs, size: Size) -> Table:
+    """Seconds for all people of a campaign, equal sequences together; PatternLDP with its model."""
     lines: list[tuple[Any, ...]] = []
     for task, labelled in ((inputs.symbols, False), (inputs.trace, True)):
         people = people_for(task)
@@ -252,6 +288,10 @@ def table_5(inputs: Inputs) -> Table:
             begin = time.process_time()
             shapes_in(people, plan, 1)
             lines.append((task.name, name, people.size, time.process_time() - begin))
+        begin = time.process_time()
+        (pattern_accuracy if labelled else pattern_rand)(task, REPAIRED, 4.0, size)
+        many = min(size.perturbed, people.size)
+        lines.append((task.name, REPAIRED, many, time.process_time() - begin))
     columns = ("data", "method", "people", "seconds")
     return Table("table-5", "processor seconds of a campaign, epsilon 4", columns, tuple(lines))
 
@@ -259,13 +299,15 @@ def table_5(inputs: Inputs) -> Table:
 def tables(inputs: Inputs, size: Size) -> Iterator[Table]:
     yield data(inputs)
     yield figure_11(inputs.trace, size)
+    yield ties(inputs.trace, size)
     yield figure_9(inputs.symbols, size)
     yield extracted("table-3", inputs.symbols, False, size)
     yield extracted("table-4", inputs.trace, True, size)
+    yield extracted("figure-12", inputs.trace, True, size, epsilon=8.0)
     yield figures_16_17(size)
     yield figure_18(inputs.trace, size)
     yield figures_13_14(inputs, size)
     yield figure_15(inputs, size)
     yield users(inputs.trace, size)
     yield theorem_4(inputs)
-    yield table_5(inputs)
+    yield table_5(inputs, size)
