@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import Row, best_of
+from tempriv.keyed_words import Run, Words
 from tempriv.population.frequency import GRR, OLH, OUE, Hadamard
-from tempriv.randomness import Key, Run, Words, simulation
+from tempriv.randomness import Key, simulation
 
 PEOPLE = 100_000
 SIZE = 1000

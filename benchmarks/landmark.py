@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import Row, best_of
+from tempriv.keyed_words import Run
 from tempriv.mechanisms import (
     AdaptiveLandmarks,
     CountBoundLandmarks,
@@ -18,7 +19,7 @@ from tempriv.mechanisms import (
     UniformLandmarks,
 )
 from tempriv.mechanisms.protocol import perturb_block
-from tempriv.randomness import Key, Run
+from tempriv.randomness import Key
 from tempriv.series import Block
 from tempriv.units import Near
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from benchmarks.measure import Row, best_of
 from tempriv import noise
-from tempriv.randomness import Key, Run, Words
+from tempriv.keyed_words import Run, Words
+from tempriv.randomness import Key
 
 DRAWS = 1 << 22
 PART = noise.PART

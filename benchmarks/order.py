@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import Row, best_of
+from tempriv.keyed_words import Run
 from tempriv.mechanisms import Backward, DualThreshold, Forward, Threshold, order_theory
 from tempriv.mechanisms.protocol import perturb_block
-from tempriv.randomness import Key, Run
+from tempriv.randomness import Key
 from tempriv.series import Block
 
 READINGS = 5_000_000

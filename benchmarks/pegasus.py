@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import Row, best_of
+from tempriv.keyed_words import Run
 from tempriv.mechanisms import PeGaSus
 from tempriv.mechanisms.protocol import perturb_block
-from tempriv.randomness import Key, Run
+from tempriv.randomness import Key
 from tempriv.series import Block
 from tempriv.units import Contribution, Window
 

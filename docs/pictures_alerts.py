@@ -16,7 +16,8 @@ from tempriv import noise
 from tempriv.audit import statistical
 from tempriv.guarantees import Pure
 from tempriv.mechanisms import Fast, SparseVector
-from tempriv.randomness import Key, Run
+from tempriv.keyed_words import Run
+from tempriv.randomness import Key
 from tempriv.units import Contribution, WholeSeries
 
 HOURS = 168

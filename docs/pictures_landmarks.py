@@ -24,7 +24,8 @@ from tempriv.mechanisms import (
     UniformLandmarks,
 )
 from tempriv.mechanisms.protocol import perturb_block
-from tempriv.randomness import Key, Run
+from tempriv.keyed_words import Run
+from tempriv.randomness import Key
 from tempriv.series import Block
 
 GREEN, PURPLE = "#009E73", "#CC79A7"

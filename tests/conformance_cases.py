@@ -17,13 +17,14 @@ import numpy.typing as npt
 from hypothesis import HealthCheck, settings
 
 from tempriv import noise
+from tempriv.keyed_words import Words
 from tempriv.mechanisms.forms import Rows as MovedRows
 from tempriv.mechanisms.forms_marked import Marked, told
 from tempriv.mechanisms.protocol import KeyedDraw, limit_of
 from tempriv.mechanisms.stream import Stream
 from tempriv.noise_varying import Varying
 from tempriv.order_laws import Lag, Place
-from tempriv.randomness import Key, Words
+from tempriv.randomness import Key
 from tempriv.series import Block
 from tempriv.units import Contribution, Unit
 from tests.statistics import COMPILED

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tempriv import spec
+from tempriv.keyed_words import Run
 from tempriv.mechanisms.protocol import limit_of, perturb_block
 from tempriv.mechanisms.stream import Seen, Stream, resume
-from tempriv.randomness import EPOCH, Run
+from tempriv.randomness import EPOCH
 from tempriv.series import EMPTY, RELEASED, Block
 from tests.conformance_cases import (
     Case,

@@ -19,11 +19,12 @@ import numpy as np
 from tempriv import noise, spec
 from tempriv.geometric import geometric_table
 from tempriv.guarantees import Guarantee, Pure
+from tempriv.keyed_words import Run
 from tempriv.mechanisms import Gaussian, Laplace, PlanarLaplace, RandomizedResponse
 from tempriv.mechanisms.forms import Numbers
 from tempriv.mechanisms.protocol import perturb_block
 from tempriv.mechanisms.stream import MAGIC, Seen, Stream, start
-from tempriv.randomness import Key, Run, SeriesKey, _hash
+from tempriv.randomness import Key, SeriesKey, _hash
 from tempriv.units import Window
 from tests.cases import NAMED
 from tests.conformance import (

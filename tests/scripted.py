@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tempriv.randomness import Key, Run, Words
+from tempriv.keyed_words import Run, Words
+from tempriv.randomness import Key
 
 ONES = (1 << 64) - 1
 

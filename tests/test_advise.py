@@ -11,12 +11,13 @@ import pytest
 from tempriv import spec
 from tempriv.errors import DataRefusal, Refusal, UsageRefusal
 from tempriv.guarantees import Guarantee, Pure
+from tempriv.keyed_words import Run
 from tempriv.mechanisms import order_theory
 from tempriv.mechanisms.order import Backward, Forward
 from tempriv.mechanisms.order_swap import BlockShuffle, NoisyOrder, least_latency
 from tempriv.mechanisms.order_threshold import DualThreshold, Threshold
 from tempriv.mechanisms.protocol import perturb_block
-from tempriv.randomness import EPOCH, Key, Run
+from tempriv.randomness import EPOCH, Key
 from tempriv.series import Block
 from tempriv.units import Swap
 from tempriv.utility import costs, tasks

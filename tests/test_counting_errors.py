@@ -12,6 +12,7 @@ from scipy import optimize, stats
 
 from tempriv import spec
 from tempriv.errors import DataRefusal, UsageRefusal
+from tempriv.keyed_words import Run
 from tempriv.mechanisms import RunningCount, counting_factors, counting_tree
 from tempriv.mechanisms.counting import window_sum
 from tempriv.mechanisms.counting_changes import variance_of
@@ -19,7 +20,7 @@ from tempriv.mechanisms.counting_factors import changed_square, factors, optimal
 from tempriv.mechanisms.counting_tree import Epochs
 from tempriv.mechanisms.protocol import perturb_block
 from tempriv.mechanisms.run import release
-from tempriv.randomness import Key, Run
+from tempriv.randomness import Key
 from tempriv.series import Block
 from tests.reference import counting as reference
 from tests.statistics import COMPILED, assert_proportion

@@ -17,7 +17,8 @@ from tempriv import dummies, dummies_options
 from tempriv.dummies import DummyLandmarks, ExponentialChoice, RandomizedMarks
 from tempriv.errors import KeyReuse, UsageRefusal
 from tempriv.guarantees import Guarantee, NoGuarantee, Pure
-from tempriv.randomness import Key, Words
+from tempriv.keyed_words import Words
+from tempriv.randomness import Key
 from tempriv.units import Event
 from tests.reference import dummies as reference
 from tests.scripted import ONES, Scripted, run

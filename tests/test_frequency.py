@@ -21,10 +21,11 @@ from scipy import stats
 from tempriv import kernels_frequency, noise, units
 from tempriv.errors import DataRefusal, UsageRefusal
 from tempriv.guarantees import Guarantee, Pure
+from tempriv.keyed_words import Run, Words
 from tempriv.population import frequency_hashed, frequency_support
 from tempriv.population.estimates import estimate_counts
 from tempriv.population.frequency import GRR, OLH, OUE, Frequencies, Hadamard, choose
-from tempriv.randomness import Key, Run, Words, simulation
+from tempriv.randomness import Key, simulation
 from tests.conformance import plain_kernels
 from tests.reference import frequency as reference
 from tests.scripted import ONES, Scripted, split, write

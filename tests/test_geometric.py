@@ -20,8 +20,9 @@ from tempriv.geometric import (
     GeometricTable,
     geometric_table,
 )
+from tempriv.keyed_words import Words
 from tempriv.noise import DiscreteLaplace
-from tempriv.randomness import EPOCH, Words
+from tempriv.randomness import EPOCH
 from tempriv.thresholds import Cuts, Real, decimal_of
 from tests.reference import noise as reference
 from tests.scripted import ONES, run, scripted, split, write

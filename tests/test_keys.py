@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from tempriv.errors import KeyReuse, StateRefusal, UsageRefusal
+from tempriv.keyed_words import Run, Words
 from tempriv.mechanisms import Laplace
 from tempriv.mechanisms.protocol import promise
 from tempriv.mechanisms.stream import resume
-from tempriv.randomness import Key, Run, Words, fresh_series_key, new_id
+from tempriv.randomness import Key, fresh_series_key, new_id
 
 # what a key shows and what it refuses
 

@@ -8,7 +8,7 @@ import pytest
 
 from tempriv import landmark_counts
 from tempriv.errors import DataRefusal, UsageRefusal
-from tempriv.randomness import Words
+from tempriv.keyed_words import Words
 from tests.scripted import run
 from tests.statistics import assert_proportion
 

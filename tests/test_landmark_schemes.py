@@ -13,6 +13,7 @@ import pytest
 from tempriv.audit import exact
 from tempriv.errors import DataRefusal, Refusal, UsageRefusal
 from tempriv.guarantees import Guarantee, NoGuarantee, Pure
+from tempriv.keyed_words import Run
 from tempriv.mechanisms import (
     AdaptiveLandmarks,
     CountBoundLandmarks,
@@ -27,7 +28,7 @@ from tempriv.mechanisms.forms_marked import Marked
 from tempriv.mechanisms.landmark_budgets import most_landmarks
 from tempriv.mechanisms.protocol import Track, perturb_block
 from tempriv.mechanisms.stream import resume
-from tempriv.randomness import Key, Run
+from tempriv.randomness import Key
 from tempriv.series import Block
 from tempriv.units import Landmarks, Near, Readings
 from tests.cases import NAMED, landmark

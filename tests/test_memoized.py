@@ -14,11 +14,12 @@ import tempriv as tp
 from tempriv.audit.exact import Comparison, audit, distribution
 from tempriv.errors import Refusal
 from tempriv.guarantees import Guarantee, NoGuarantee, Pure
+from tempriv.keyed_words import Run
 from tempriv.mechanisms import MemoizedResponse
 from tempriv.mechanisms.protocol import perturb_block
 from tempriv.mechanisms.stream import Seen, Stream, resume
 from tempriv.population.reports import collect, other_of
-from tempriv.randomness import EPOCH, Key, Run
+from tempriv.randomness import EPOCH, Key
 from tempriv.series import Block
 from tempriv.units import Answers
 from tests.mutants_answers import AnewEachTime

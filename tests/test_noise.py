@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tempriv.keyed_words import Words
 from tempriv.noise import (
     Bernoulli,
     DiscreteGaussian,
@@ -18,7 +19,6 @@ from tempriv.noise import (
     discrete_laplace_varying,
     draw,
 )
-from tempriv.randomness import Words
 from tests.reference import noise as reference
 from tests.scripted import run
 from tests.statistics import (

@@ -12,6 +12,7 @@ import pytest
 from tempriv import noise
 from tempriv.errors import UsageRefusal
 from tempriv.geometric import geometric_table
+from tempriv.keyed_words import Words
 from tempriv.noise import (
     Bernoulli,
     DiscreteGaussian,
@@ -23,7 +24,7 @@ from tempriv.noise import (
     discrete_laplace_varying,
     draw,
 )
-from tempriv.randomness import EPOCH, Words
+from tempriv.randomness import EPOCH
 from tests.reference import noise as reference
 from tests.scripted import run
 from tests.test_noise import SCALES, STAIRS

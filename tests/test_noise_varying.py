@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tempriv import noise
+from tempriv.keyed_words import MOST_LANES, Run, Words
 from tempriv.noise import PlanarLattice, RandomisedResponse
 from tempriv.noise_varying import Varying
-from tempriv.randomness import EPOCH, MOST_LANES, Key, Run, Words
+from tempriv.randomness import EPOCH, Key
 from tests.conformance import quick
 from tests.scripted import ONES, scripted, split, write_number
 from tests.statistics import (

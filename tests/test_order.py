@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tempriv.keyed_words import Run
 from tempriv.mechanisms import (
     Backward,
     BlockShuffle,
@@ -21,7 +22,7 @@ from tempriv.mechanisms.cutting import whole_series, with_ends
 from tempriv.mechanisms.moving import held_of_first, kept
 from tempriv.mechanisms.protocol import perturb_block
 from tempriv.mechanisms.stream import MAGIC, resume
-from tempriv.randomness import Key, Run
+from tempriv.randomness import Key
 from tempriv.series import EMPTY, RELEASED, REPEATED, Block
 from tests.cases.order import CASES, every_row_comes_out_once
 

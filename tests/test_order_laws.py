@@ -17,10 +17,11 @@ import pytest
 from tempriv import noise, order_laws
 from tempriv.errors import UsageRefusal
 from tempriv.kernels import Halves
+from tempriv.keyed_words import Run, Words
 from tempriv.mechanisms import Backward, DualThreshold, Forward, NoisyOrder, Threshold
 from tempriv.mechanisms.protocol import KeyedDraw, Track
 from tempriv.order_laws import FreeSlots, Lag, Place, Ties, Within
-from tempriv.randomness import Key, Run, Words
+from tempriv.randomness import Key
 from tempriv.thresholds import Cuts, Real
 from tests.reference import order as reference
 from tests.scripted import ONES, Scripted, run, split, write

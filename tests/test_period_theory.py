@@ -10,12 +10,13 @@ import pytest
 
 from tempriv.audit.exact import to_the_end
 from tempriv.errors import Refusal
+from tempriv.keyed_words import Run
 from tempriv.mechanisms import SamplingPeriod
 from tempriv.mechanisms.forms_curves import as_numbers
 from tempriv.mechanisms.period_theory import Turns
 from tempriv.mechanisms.protocol import KeyedDraw
 from tempriv.mechanisms.resampling import INTERPOLATIONS
-from tempriv.randomness import Key, Run
+from tempriv.randomness import Key
 from tests.reference import period as reference
 from tests.statistics import COMPILED
 

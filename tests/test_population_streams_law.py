@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from tempriv.errors import DataRefusal
+from tempriv.keyed_words import Run, Words
 from tempriv.population.streams import Device, Server, WindowLedger, answers_of
 from tempriv.population.streams_course import METHODS, Course, drawn
 from tempriv.population.streams_grouped import try_out
 from tempriv.population.streams_messages import Question
-from tempriv.randomness import Key, Run, Words
+from tempriv.randomness import Key
 from tests.reference import population_streams as reference
 from tests.statistics import assert_cells
 from tests.test_population_streams import ADAPTIVE, CAMPAIGN, plan_of

@@ -10,16 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tempriv.errors import KeyReuse
-from tempriv.randomness import (
-    BRANCH_BITS,
-    EPOCH,
-    Key,
-    Run,
-    SeriesKey,
-    Words,
-    blocks_of_runs,
-    fingerprint,
-)
+from tempriv.keyed_words import BRANCH_BITS, Run, Words, blocks_of_runs
+from tempriv.randomness import EPOCH, Key, SeriesKey, fingerprint
 from tests.statistics import COMPILED, assert_cells, assert_proportion
 
 pytest_plugins = ["tests.statistics"]

@@ -12,6 +12,7 @@ import pytest
 
 from tempriv.errors import BudgetRefusal
 from tempriv.guarantees import Pure
+from tempriv.keyed_words import Run
 from tempriv.noise_exponential import ExponentialChoice
 from tempriv.population.frequency import GRR
 from tempriv.population.sax import Sax
@@ -19,7 +20,7 @@ from tempriv.population.shapes import Device, DeviceLedger, answers_of
 from tempriv.population.shapes_course import Plan
 from tempriv.population.shapes_messages import EXPONENTIAL, HEAD, INDEX, ORACLES, Question
 from tempriv.population.shapes_views import NO_CELL, NO_LABEL, Views, WordsOf, views
-from tempriv.randomness import Key, Run
+from tempriv.randomness import Key
 from tempriv.units import WholeSeries
 from tests.statistics import LEAST_EXPECTED, assert_cells
 

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tempriv import Laplace, RandomizedResponse, Threshold
+from tempriv.keyed_words import Run, Runs, Words
 from tempriv.lines import Lines
-from tempriv.randomness import EPOCH, Run, Runs, Words, fresh_series_key
+from tempriv.randomness import EPOCH, fresh_series_key
 from tempriv.streaming import cells, csv_blocks
 from tempriv.streaming.batches import batch_of
 from tempriv.streaming.cells import Cells, Waiting

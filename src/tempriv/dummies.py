@@ -28,9 +28,10 @@ from tempriv.dummies_options import (
 )
 from tempriv.errors import require
 from tempriv.guarantees import Guarantee, NoGuarantee, Published, Pure
+from tempriv.keyed_words import Run, Words
 from tempriv.noise import UniformChoice
 from tempriv.noise_exponential import ExponentialChoice
-from tempriv.randomness import Key, Run, Words
+from tempriv.randomness import Key
 from tempriv.thresholds import Cuts, Real, cells_of, decimal_of
 from tempriv.units import Event
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tempriv.errors import require
 from tempriv.kernels import digit_sums, finish_sums, geometric_by_log
-from tempriv.randomness import Words
+from tempriv.keyed_words import Words
 from tempriv.thresholds import Cuts, Integers, Real, Words64, cells_of, decimal_of
 
 Rows = npt.NDArray[np.intp]

@@ -15,8 +15,8 @@ import math
 from fractions import Fraction
 
 from tempriv.errors import DataRefusal, require
+from tempriv.keyed_words import Words
 from tempriv.noise import DiscreteLaplace
-from tempriv.randomness import Words
 
 
 def law(epsilon: float) -> DiscreteLaplace:

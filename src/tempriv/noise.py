@@ -28,7 +28,7 @@ from tempriv.geometric import (
     geometric_varying_signed,
 )
 from tempriv.kernels import UNDECIDED, Scalable
-from tempriv.randomness import Run, Words, blocks_of_runs
+from tempriv.keyed_words import Run, Words, blocks_of_runs
 from tempriv.thresholds import Cuts, Integers, Real, decimal_of, exp_minus, is_below
 
 Flags = npt.NDArray[np.bool_]

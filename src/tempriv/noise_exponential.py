@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.randomness import Words
+from tempriv.keyed_words import Words
 from tempriv.thresholds import Integers, Real, decimal_of, is_below
 
 Floats = npt.NDArray[np.float64]

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from tempriv.geometric import Rows
+from tempriv.keyed_words import Words
 from tempriv.noise import (
     PlanarLattice,
     RandomisedResponse,
@@ -18,7 +19,6 @@ from tempriv.noise import (
     discrete_laplace_varying,
     until_accepted,
 )
-from tempriv.randomness import Words
 from tempriv.thresholds import Integers, cells_of
 
 

@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from tempriv.errors import require
 from tempriv.kernels import Halves, all_cells
+from tempriv.keyed_words import Words
 from tempriv.noise import RandomisedResponse, UniformChoice, until_accepted
-from tempriv.randomness import Words
 from tempriv.thresholds import Cuts, Integers, Real, decimal_of, is_below
 
 HALF = 32

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from tempriv.mechanisms.counting import RunningCount
 from tempriv.mechanisms.forms import Choices, Places, Rows
 from tempriv.mechanisms.forms_marked import told
-from tempriv.mechanisms.moving import pool_of, together
+from tempriv.mechanisms.moving import first_of, held_of_first, pool_of, together
 from tempriv.mechanisms.protocol import Mechanism
 from tempriv.mechanisms.sparse import SparseVector
 from tempriv.plots import Floats, Trace, numbers_of, trace_of
@@ -141,20 +141,16 @@ class PrivateSample:
 
     def _read_then(self, private: Block, released: Block) -> Block:
         """The readings of the steps that came out, which may have come in with earlier blocks."""
-        earlier: list[Block | None] = [
-            self.earlier if i == 0 and start else None for i, start in enumerate(private.starts)
-        ]
+        earlier = held_of_first(private, self.earlier)
         private = replace(private, times=None)
-        pool = pool_of(private, earlier)
-        behind = np.array([0 if rows is None else len(rows) for rows in earlier], dtype=np.int64)
-        first = np.cumsum(private.counts + behind) - private.counts  # of the block, in the pool
+        pool, first = pool_of(private, earlier), first_of(private, earlier)
         steps = np.arange(len(released)) - np.repeat(
             np.cumsum(released.counts) - released.counts - released.starts, released.counts
         )
         rows = steps + np.repeat(first - private.starts, released.counts)
         if private.ids:
             last = private.part(len(private.ids) - 1, len(private.ids))
-            whole = pool_of(last, earlier[-1:])
+            whole = pool_of(last, earlier if len(private.ids) == 1 else None)
             keep = slice(max(0, len(whole.values) - self.form.latency), None)
             self.earlier = replace(last, values=whole.values[keep], missing=whole.missing[keep])
         return replace(released, values=pool.values[rows], missing=pool.missing[rows])

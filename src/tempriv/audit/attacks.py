@@ -22,6 +22,7 @@ from tempriv.accounting import advantage
 from tempriv.audit.attacks_order import restore_order as restore_order
 from tempriv.errors import require
 from tempriv.guarantees import Approximate, Concentrated, Loss, Pure
+from tempriv.keyed_words import Run
 from tempriv.mechanisms.forms import FINENESS
 from tempriv.mechanisms.memoized import MemoizedResponse
 from tempriv.mechanisms.protocol import Mechanism, perturb_block
@@ -31,7 +32,7 @@ from tempriv.population.reports import (
     other_of,
     response_of,
 )
-from tempriv.randomness import Key, Run, SeriesKey
+from tempriv.randomness import Key, SeriesKey
 from tempriv.series import Block
 from tempriv.units import WholeSeries
 

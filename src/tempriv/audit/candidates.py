@@ -24,11 +24,12 @@ from tempriv.audit.observers import Observer
 from tempriv.audit.statistical import AT_ONCE, CONFIDENCE, Progress, Runner
 from tempriv.errors import DataRefusal, require
 from tempriv.guarantees import Concentrated, Guarantee, Loss, NoGuarantee, Pure
+from tempriv.keyed_words import Run
 from tempriv.mechanisms import ALL
 from tempriv.mechanisms.forms import Places, Rows, numbers_of
 from tempriv.mechanisms.moving import finite, rows_of, with_none
 from tempriv.mechanisms.protocol import Mechanism, perturb_block
-from tempriv.randomness import Key, Run, SeriesKey
+from tempriv.randomness import Key, SeriesKey
 from tempriv.series import Block
 from tempriv.units import Example, Near, Person, SlotOrigin
 

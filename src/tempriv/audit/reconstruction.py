@@ -21,9 +21,10 @@ from tempriv.audit.attacks import Success
 from tempriv.audit.candidates import outward, percent
 from tempriv.audit.statistical import Progress
 from tempriv.errors import DataRefusal, require
+from tempriv.keyed_words import Run
 from tempriv.mechanisms.period import SamplingPeriod
 from tempriv.mechanisms.resampling import Basis, Interpolation, basis, points
-from tempriv.randomness import Key, Run
+from tempriv.randomness import Key
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import DataRefusal, require
+from tempriv.keyed_words import Run
 from tempriv.mechanisms.forms_marked import Marked
 from tempriv.mechanisms.landmark import SkipLandmarks, SplitLandmarks, UniformLandmarks
 from tempriv.mechanisms.landmark_adaptive import AdaptiveLandmarks
@@ -31,7 +32,7 @@ from tempriv.mechanisms.landmark_bound import CountBoundLandmarks
 from tempriv.mechanisms.protocol import perturb_block
 from tempriv.mechanisms.value import Laplace, PlanarLaplace, RandomizedResponse
 from tempriv.noise import UniformChoice, draw
-from tempriv.randomness import Key, Run
+from tempriv.randomness import Key
 from tempriv.series import Block, Flags
 
 Floats = npt.NDArray[np.float64]

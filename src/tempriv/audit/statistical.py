@@ -23,9 +23,10 @@ from tempriv.audit.bounds import Counts, Floats, Score
 from tempriv.audit.cells import Statistic, log_ratio, smooth_ratio, statistics
 from tempriv.errors import require
 from tempriv.guarantees import Approximate, Concentrated, Guarantee, Loss
+from tempriv.keyed_words import Run
 from tempriv.mechanisms.forms import Integers, Rows
 from tempriv.mechanisms.protocol import KeyedDraw, Mechanism, Track
-from tempriv.randomness import Key, Run, SeriesKey
+from tempriv.randomness import Key, SeriesKey
 from tempriv.series import EMPTY
 from tempriv.units import Example, Person, SlotOrigin
 

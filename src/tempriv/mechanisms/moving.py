@@ -19,8 +19,9 @@ import numpy.typing as npt
 
 from tempriv.errors import DataRefusal, StateRefusal, require
 from tempriv.kernels_order import Carriage
+from tempriv.keyed_words import Run
 from tempriv.mechanisms.forms import Integers, Rows
-from tempriv.randomness import EPOCH, Run
+from tempriv.randomness import EPOCH
 from tempriv.series import EMPTY, Block, Flags
 
 if TYPE_CHECKING:

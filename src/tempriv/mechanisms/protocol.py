@@ -19,13 +19,14 @@ from tempriv import noise
 from tempriv.errors import DataRefusal, UsageRefusal, require
 from tempriv.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.kernels_order import Carriage
+from tempriv.keyed_words import Run, Words
 from tempriv.mechanisms.forms import Floats, Form, Integers, Rows
 from tempriv.mechanisms.forms_marked import Marked
 from tempriv.mechanisms.moving import PART, Held, first_of, move_block, pool_of, said_of
 from tempriv.noise import Law
 from tempriv.noise_varying import Varying
 from tempriv.order_laws import Lag, Place
-from tempriv.randomness import EPOCH, Key, Run, Words
+from tempriv.randomness import EPOCH, Key
 from tempriv.series import EMPTY, Block, Flags
 from tempriv.units import Contribution, Person, Unit, WholeSeries
 

@@ -22,6 +22,7 @@ from tempriv.columns import compacted, from_numpy, take_text
 from tempriv.errors import UsageRefusal, require
 from tempriv.events import Counted
 from tempriv.guarantees import Guarantee, NoGuarantee
+from tempriv.keyed_words import Run
 from tempriv.ledger import Ledger, Scope
 from tempriv.mechanisms.cutting import in_parts, whole_series, with_ends
 from tempriv.mechanisms.fitting import TimesTold, hides_times, require_long_enough
@@ -31,7 +32,7 @@ from tempriv.mechanisms.moving import held_of_first, kept
 from tempriv.mechanisms.protocol import Mechanism, errors_of, perturb_block, promise
 from tempriv.notes import Note, notes_of
 from tempriv.owners import LANDMARK, RELEASE, SPENT
-from tempriv.randomness import Key, Run, SeriesKey
+from tempriv.randomness import Key, SeriesKey
 from tempriv.reading import Facts, Reading
 from tempriv.releases import (
     FORMAT,

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from tempriv import spec
 from tempriv.errors import DataRefusal, StateRefusal, require
+from tempriv.keyed_words import Run
 from tempriv.mechanisms.forms import Integers, Rows, names_of, numbers_of
 from tempriv.mechanisms.forms_marked import Marked, told
 from tempriv.mechanisms.moving import (
@@ -29,7 +30,7 @@ from tempriv.mechanisms.moving import (
     with_none,
 )
 from tempriv.mechanisms.protocol import Mechanism, on_grid, perturb_block
-from tempriv.randomness import EPOCH, Key, Run, SeriesKey, fingerprint
+from tempriv.randomness import EPOCH, Key, SeriesKey, fingerprint
 from tempriv.series import Block
 
 MAGIC = b"tempriv state 2\n"

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from tempriv import spec
 from tempriv.errors import DataRefusal, require
 from tempriv.guarantees import Guarantee, NoGuarantee
+from tempriv.keyed_words import Run, Words
 from tempriv.population.distance import told_apart
 from tempriv.population.sequences import Sequences
 from tempriv.population.shapes import Server, answers_of
@@ -27,7 +28,7 @@ from tempriv.population.shapes_course import Course, Shape, enough_people, least
 from tempriv.population.shapes_grouped import try_out
 from tempriv.population.shapes_plan import Plan
 from tempriv.population.shapes_views import sequences_of, with_labels
-from tempriv.randomness import Key, Run, Words, fresh_series_key
+from tempriv.randomness import Key, fresh_series_key
 from tempriv.version import VERSION
 
 Integers = npt.NDArray[np.int64]

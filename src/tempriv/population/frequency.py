@@ -22,13 +22,13 @@ from tempriv import noise, units
 from tempriv.errors import DataRefusal, require
 from tempriv.guarantees import Guarantee, Pure
 from tempriv.kernels_frequency import PIECES, unary_bits
+from tempriv.keyed_words import Words
 from tempriv.population import frequency_support as shared
 from tempriv.population.estimates import Interval
 from tempriv.population.frequency_hashed import OLH as OLH
 from tempriv.population.frequency_hashed import Hadamard as Hadamard
 from tempriv.population.frequency_support import Bytes, Integers
 from tempriv.population.frequency_support import Frequencies as Frequencies
-from tempriv.randomness import Words
 from tempriv.thresholds import Real, decimal_of, is_below
 
 
@@ -38,7 +38,8 @@ class GRR:
 
     A report is the number of a value, in as few bytes as it takes, the lowest first.
 
-    >>> from tempriv.randomness import Key, Run
+    >>> from tempriv.keyed_words import Run
+    >>> from tempriv.randomness import Key
     >>> asked = GRR(epsilon=1.0, size=5)
     >>> words = Words([Run(Key.from_seed(1).series("question", "person"), 0, 1)], "report")
     >>> asked.report(3, words)

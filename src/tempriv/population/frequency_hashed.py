@@ -21,10 +21,10 @@ from tempriv import noise, units
 from tempriv.errors import DataRefusal, require
 from tempriv.guarantees import Guarantee, Pure
 from tempriv.kernels_frequency import hashed_support
+from tempriv.keyed_words import Words
 from tempriv.population import frequency_support as shared
 from tempriv.population.estimates import Interval
 from tempriv.population.frequency_support import Bytes, Frequencies, Integers
-from tempriv.randomness import Words
 
 MOST_CELLS = 1 << 15
 FINENESS = 16  # cells of a sixteenth of the prime at least: collisions within 1/1024 of 1 / cells

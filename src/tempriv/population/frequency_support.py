@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import DataRefusal, require
+from tempriv.keyed_words import Words
 from tempriv.mechanisms.forms import positive
 from tempriv.noise import RandomisedResponse, UniformChoice
 from tempriv.population.estimates import Interval, among_these
-from tempriv.randomness import Words
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -29,8 +29,9 @@ import numpy.typing as npt
 from tempriv import noise
 from tempriv.errors import DataRefusal, require
 from tempriv.guarantees import Guarantee, NoGuarantee, Published, Pure
+from tempriv.keyed_words import Run
 from tempriv.mechanisms.pattern import SOURCE
-from tempriv.randomness import Key, Run, SeriesKey, simulation
+from tempriv.randomness import Key, SeriesKey, simulation
 from tempriv.units import WholeSeries
 
 Floats = npt.NDArray[np.float64]

@@ -17,11 +17,12 @@ import numpy.typing as npt
 
 from tempriv import noise, spec
 from tempriv.errors import DataRefusal, require
+from tempriv.keyed_words import Run
 from tempriv.mechanisms.forms import positive
 from tempriv.mechanisms.memoized import MemoizedResponse
 from tempriv.mechanisms.protocol import perturb_block
 from tempriv.mechanisms.value import RandomizedResponse
-from tempriv.randomness import Key, Run
+from tempriv.randomness import Key
 from tempriv.series import Block
 
 Integers = npt.NDArray[np.int64]

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import BudgetRefusal, DataRefusal, Refusal, StateRefusal, require
+from tempriv.keyed_words import Run
 from tempriv.population.device_ledgers import COPIED
 from tempriv.population.device_ledgers import DeviceLedger as DeviceLedger
 from tempriv.population.messages import TOKEN_BYTES, new_token
@@ -38,7 +39,7 @@ from tempriv.population.shapes_messages import (
 from tempriv.population.shapes_plan import Plan as Plan
 from tempriv.population.shapes_views import NO_LABEL, WordsOf, sequences_of, views, with_labels
 from tempriv.population.states import LARGEST, damage_is_refused, received_of, state_object
-from tempriv.randomness import Key, Run, SeriesKey, fresh_series_key, new_id, tokens
+from tempriv.randomness import Key, SeriesKey, fresh_series_key, new_id, tokens
 
 Integers = npt.NDArray[np.int64]
 

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import DataRefusal, require
+from tempriv.keyed_words import Words
 from tempriv.noise import UniformChoice
 from tempriv.noise_exponential import ExponentialChoice, probabilities_of
 from tempriv.population.distance import distances, told_apart
 from tempriv.population.sax import Sax, Sequences, numbers_of
 from tempriv.population.shapes_messages import END, INDEX, MessageRefusal, Question
-from tempriv.randomness import Words
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from tempriv.errors import DataRefusal, StateRefusal, UsageRefusal, require
 from tempriv.guarantees import Guarantee
+from tempriv.keyed_words import Run, Words
 from tempriv.population.device_ledgers import COPIED
 from tempriv.population.device_ledgers import WindowLedger as WindowLedger
 from tempriv.population.messages import MessageRefusal, campaign_name, new_token
@@ -32,7 +33,7 @@ from tempriv.population.streams_messages import (
     Question,
     refuse_report,
 )
-from tempriv.randomness import Key, Run, SeriesKey, Words, fresh_series_key, new_id
+from tempriv.randomness import Key, SeriesKey, fresh_series_key, new_id
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

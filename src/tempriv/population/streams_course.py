@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from tempriv.errors import UsageRefusal, require
 from tempriv.guarantees import Guarantee, Published, Pure
+from tempriv.keyed_words import Run, Words
 from tempriv.population.device_ledgers import rounded_down as rounded_down
 from tempriv.population.frequency import ORACLES, choose, name_of
 from tempriv.population.states import (
@@ -47,7 +48,7 @@ from tempriv.population.streams_messages import (
     is_epsilon,
     oracle_of,
 )
-from tempriv.randomness import Key, Run, Words
+from tempriv.randomness import Key
 from tempriv.units import Window
 
 Integers = npt.NDArray[np.int64]

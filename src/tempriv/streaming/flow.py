@@ -14,13 +14,14 @@ import pyarrow as pa
 from tempriv import spec
 from tempriv.errors import DataRefusal, StateRefusal, UsageRefusal, require
 from tempriv.kernels_streams import REPEATED, TAKEN, TELLING, admit, sent_again
+from tempriv.keyed_words import Runs
 from tempriv.lines import Lines
 from tempriv.mechanisms.fitting import TELLS, hides_times
 from tempriv.mechanisms.forms import Integers, Rows
 from tempriv.mechanisms.landmark_budgets import most_landmarks
 from tempriv.mechanisms.protocol import Mechanism, limit_of, perturb_block
 from tempriv.mechanisms.stream import MOST_STEPS
-from tempriv.randomness import EPOCH, Runs, new_id
+from tempriv.randomness import EPOCH, new_id
 from tempriv.series import Block
 from tempriv.streaming.batches import Batch
 from tempriv.streaming.cells import NOTHING, Cells

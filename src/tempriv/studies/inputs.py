@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from tempriv import noise
 from tempriv.errors import DataRefusal, require
-from tempriv.randomness import Key, Run
+from tempriv.keyed_words import Run
+from tempriv.randomness import Key
 
 Floats = npt.NDArray[np.float64]
 

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv import spec
+from tempriv.keyed_words import Run
 from tempriv.mechanisms.protocol import perturb_block
-from tempriv.randomness import EPOCH, Key, Run
+from tempriv.randomness import EPOCH, Key
 from tempriv.series import Block
 
 Floats = npt.NDArray[np.float64]

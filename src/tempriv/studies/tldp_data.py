@@ -16,8 +16,9 @@ import numpy.typing as npt
 
 from tempriv import noise
 from tempriv.errors import DataRefusal, require
+from tempriv.keyed_words import Run
 from tempriv.mechanisms.forms import EARTH_RADIUS
-from tempriv.randomness import Key, Run
+from tempriv.randomness import Key
 from tempriv.studies.inputs import require_files
 
 Integers = npt.NDArray[np.int64]

@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv import spec
+from tempriv.keyed_words import Run
 from tempriv.mechanisms.order import Backward, Forward
 from tempriv.mechanisms.order_swap import BlockShuffle, NoisyOrder, least_latency
 from tempriv.mechanisms.order_threshold import DualThreshold, Threshold
 from tempriv.mechanisms.protocol import Mechanism, perturb_block
-from tempriv.randomness import EPOCH, Key, Run
+from tempriv.randomness import EPOCH, Key
 from tempriv.series import Block
 
 Integers = npt.NDArray[np.int64]

@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from tempriv import spec
 from tempriv.errors import DataRefusal, require
+from tempriv.keyed_words import Run
 from tempriv.mechanisms.order_swap import NoisyOrder
 from tempriv.mechanisms.protocol import perturb_block
-from tempriv.randomness import EPOCH, Key, Run
+from tempriv.randomness import EPOCH, Key
 from tempriv.series import Block
 
 Floats = npt.NDArray[np.float64]
