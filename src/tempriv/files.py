@@ -30,6 +30,14 @@ def write_durably(path: Path, data: bytes) -> None:
     sync_directory(path.parent)
 
 
+def write_at(descriptor: int, data: bytes, offset: int) -> None:
+    """All of it: a disk that fills up may take a part without complaint."""
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(descriptor, view, offset)
+        view, offset = view[written:], offset + written
+
+
 def sync_directory(path: Path) -> None:
     """Make the names of new files survive a power cut."""
     descriptor = os.open(path, os.O_RDONLY)

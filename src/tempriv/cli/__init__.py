@@ -65,6 +65,7 @@ def main() -> None:
         reproducing,
         shaping,
         showing,
+        stream_care,
         streams,
     )
 

@@ -250,8 +250,8 @@ def _stop_by_signal() -> Iterator[Any]:
     try:
         yield lambda: bool(asked)
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 @contextlib.contextmanager

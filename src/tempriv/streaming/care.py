@@ -11,7 +11,6 @@ import contextlib
 import os
 import select
 import signal
-import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from tempriv.streaming.keyring import Keyring
 from tempriv.streaming.places import Places
 from tempriv.streaming.store import (
     ANCHOR,
+    BROKEN,
     Standing,
     Store,
     beside,
@@ -151,7 +151,7 @@ def _moment(path: Path, queries: Sequence[str]) -> tuple[Any, ...]:
             db.execute("BEGIN")
             about, standing = read_about(db, path), read_standing(db, path)
             return about, standing, *(db.execute(query).fetchall() for query in queries)
-        except sqlite3.DatabaseError:
+        except BROKEN:
             raise StateRefusal(f"{path}: not the state of a stream, or damaged") from None
 
 

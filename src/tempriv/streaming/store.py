@@ -19,6 +19,7 @@ from tempriv.errors import LedgerRefusal, StateRefusal, require
 from tempriv.files import sync_directory
 
 VERSION = 1
+BROKEN = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter of what SQLite says of damage
 ANCHOR = 20  # digits at the start of the lock file: the last commit whose output is out
 
 # a block of many series is several megabytes, all of which the next one replaces: large pages, and
@@ -100,7 +101,7 @@ class Store:
         with looking(self.path) as db:
             try:
                 return bool(db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0])
-            except sqlite3.DatabaseError:
+            except BROKEN:
                 return True
 
     def create(
@@ -131,8 +132,12 @@ class Store:
     def _open(self) -> sqlite3.Connection:
         # noticed by its own program only, so autocommit is off but for the commits below
         self._db = sqlite3.connect(self.path, isolation_level=None)
-        for setting in SETTINGS:
-            self._db.execute(f"PRAGMA {setting}")
+        try:
+            for setting in SETTINGS:
+                self._db.execute(f"PRAGMA {setting}")
+        except BROKEN:
+            sentence = f"{self.path}: not the state of a stream, or damaged"
+            raise StateRefusal(sentence) from None
         return self._db
 
     def about(self) -> dict[str, Any]:
@@ -174,7 +179,7 @@ class Store:
         assert self._db is not None
         try:
             return self._db.execute(query).fetchall()
-        except sqlite3.DatabaseError:
+        except BROKEN:
             raise StateRefusal(f"{self.path}: the state is damaged") from None
 
     def standing(self) -> Standing:
@@ -235,7 +240,7 @@ class Store:
         except BaseException as problem:
             with contextlib.suppress(sqlite3.Error):
                 db.execute("ROLLBACK")
-            if isinstance(problem, sqlite3.DatabaseError):
+            if isinstance(problem, BROKEN):
                 raise StateRefusal(
                     f"{self.path}: cannot be written ({problem}); what is out has been saved. Make "
                     "room or mend the disk, and run the same command again"
