@@ -268,9 +268,10 @@ class Words:
         if not len(counters):
             return found[:0]
         read, write = memoryview(counters.data).cast("B"), memoryview(found.data).cast("B")
-        edges = [*np.flatnonzero(np.diff(piece, prepend=-1)).tolist(), len(counters)]
-        for low, high in itertools.pairwise(edges):
-            cipher = self._links[piece[low]].block_cipher(self._purpose)
-            part = read[CIPHER_BYTES * low : CIPHER_BYTES * high]
-            cipher.update_into(part, write[CIPHER_BYTES * low :])
+        edges = np.flatnonzero(np.diff(piece, prepend=-1))
+        links, purpose = self._links, self._purpose
+        ciphers = [links[which].block_cipher(purpose) for which in piece[edges].tolist()]
+        places = (CIPHER_BYTES * np.append(edges, len(counters))).tolist()
+        for cipher, (low, high) in zip(ciphers, itertools.pairwise(places), strict=True):
+            cipher(read[low:high], write[low:])
         return found[:-each]
