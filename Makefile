@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
-.PHONY: setup demo test test-plain test-long bench lint types docs check clean
+.PHONY: setup demo test test-plain test-long test-services bench lint types docs check clean
 
 setup: $(READY)
 
@@ -17,13 +17,25 @@ demo: $(READY)  ## a private release of the bundled sample, with a report to loo
 	$(BIN)/tempriv demo
 
 test: $(READY)  ## all tests, compiled kernels
-	$(BIN)/python -m pytest -n 2 -m "not long"
+	$(BIN)/python -m pytest -n 2 -m "not long and not services"
 
 test-plain: $(READY)  ## the kernels and everything on them again, as plain Python
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not long"
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not long and not services"
 
 test-long: $(READY)  ## hundreds of kills, thousands of charges, full enumerations
-	$(BIN)/python -m pytest -m long
+	$(BIN)/python -m pytest -m "long and not services"
+
+SERVICES := $(VENV)/services
+
+test-services: $(SERVICES)  ## with the real ones: Redis of the system, Spark, its Java in the package
+	@command -v redis-server >/dev/null || { test "$$(id -u)" = 0 && apt-get update -qq \
+		&& apt-get install -y -qq redis-server; } \
+		|| { echo "redis-server is missing: sudo apt-get install redis-server"; exit 1; }
+	$(BIN)/python -m pytest -m services
+
+$(SERVICES): $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[redis,spark]"
+	touch $(SERVICES)
 
 bench: $(READY)  ## the table of docs/benchmarks.md, as ratios in one run
 	$(BIN)/python -m benchmarks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -96,15 +97,27 @@ def release(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only say what it would cost; reads the header alone.")
     ] = False,
+    engine: Annotated[
+        str,
+        typer.Option(
+            metavar="embedded|spark",
+            help="What reads and sorts the table: this process, or Spark, for tables that outgrow "
+            "the machine (INPUT may be a directory of Parquet files then).",
+        ),
+    ] = "embedded",
+    master: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where Spark runs; by default on this machine, local[*]."),
+    ] = None,
     force: Force = False,
     key_seed: KeySeed = None,
     not_private: NotPrivate = False,
     as_json: Json = False,
 ) -> None:
     """Hand out a private copy of a table of series, with its promise beside it."""
+    from tempriv.mechanisms.forms import Rows
     from tempriv.mechanisms.run import Passage
     from tempriv.series import Series, require_columns
-    from tempriv.tables import header
 
     admit_looking(choice, source)
     chosen = choice.make(max_series_per_person, target_error)
@@ -127,6 +140,14 @@ def release(
         duplicates=cast(Any, duplicates),
         clip=clip,
     )
+    by_spark = engine == "spark"
+    require(by_spark or engine == "embedded", f"--engine {engine}: must be embedded or spark")
+    require(by_spark or master is None, "--master: goes with --engine spark")
+    require(
+        not by_spark or (report is None and private_report is None),
+        "--report: Spark's readings do not pass by here; make a report of the output afterwards, "
+        "with tempriv report",
+    )
     correlation = correlation_of(chain, across, chosen, report, private_report)
     hand_out = HandOut(
         source=source,
@@ -145,15 +166,34 @@ def release(
     if dry_run:
         times = [] if table.time is None else table.time.split("+")
         named = [*table.values, *times, table.series, table.person]
-        require_columns(header(source), [name for name in named if name is not None], str(source))
+        require_columns(_header(source), [name for name in named if name is not None], str(source))
         # rows that are moved whole have one error for all columns
         hand_out.dry_run(table.values[: len(chosen.errors)], chosen)
         return
     settings: dict[str, Any] = {k: str(v) for k, v in vars(table).items() if k != "source"}
-    hand_out.run(
-        chosen,
-        {**settings, "pseudonyms": pseudonyms},
-        lambda key, watch: Passage(table, chosen, key, pseudonyms, watch),
-    )
+    with ExitStack() as around:
+
+        def passing(key: Any, watch: Any) -> Any:
+            if not by_spark:
+                return Passage(table, chosen, key, pseudonyms, watch)
+            from tempriv.adapters.spark import FramePassage
+            from tempriv.adapters.spark_files import opened
+
+            as_text = chosen.form.categories is not None or isinstance(chosen.form, Rows)
+            texts = table.values if as_text else ()
+            frame = around.enter_context(opened(source, master or "local[*]", texts))
+            return FramePassage(frame, table, chosen, key, pseudonyms)
+
+        hand_out.run(chosen, {**settings, "pseudonyms": pseudonyms}, passing)
     if not as_json:
         remind_of_looking(choice, source)
+
+
+def _header(source: Path) -> list[str]:
+    if source.is_dir():
+        from tempriv.adapters.spark_files import header_of_parts
+
+        return header_of_parts(source)
+    from tempriv.tables import header
+
+    return header(source)

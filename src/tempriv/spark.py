@@ -1,0 +1,66 @@
+"""Releases of Spark frames: ``tempriv.spark.release``. Needs the 'spark' extra.
+
+The bits are those of ``tempriv.release`` for the same rows, mechanism and key.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tempriv.adapters.spark import Released
+    from tempriv.ledger import Ledger
+    from tempriv.mechanisms.protocol import Mechanism
+    from tempriv.randomness import Key
+
+
+def release(
+    frame: Any,
+    mechanism: Mechanism,
+    *,
+    time: str,
+    values: str | tuple[str, ...] | list[str],
+    series: str | None = None,
+    key: Key | None = None,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    pseudonyms: bool = False,
+    partitions: int | None = None,
+    **layout: Any,
+) -> Any:
+    """Release a private Spark frame through a mechanism, as a Spark frame.
+
+    ``layout`` says how untidy the table may be, as in ``Series``: person, max_series_per_person,
+    grid, calendar, step, gaps, clip. Rows are divided by series into ``partitions``, as many as
+    Spark sees fit by default.
+
+    Guarantees:
+        - what is returned satisfies ``mechanism.guarantee`` (no guarantee under a seeded key);
+        - with a ledger, the charge is durable before anything is returned, or nothing is;
+        - the frame is computed once: reading it, however often, runs nothing again;
+        - no plan, event log or checkpoint holds a key, and a session that does not encrypt what it
+          writes aside (``spark.io.encryption.enabled``) is refused.
+    """
+    return released(
+        frame,
+        mechanism,
+        time=time,
+        values=values,
+        series=series,
+        key=key,
+        ledger=ledger,
+        dataset=dataset,
+        pseudonyms=pseudonyms,
+        partitions=partitions,
+        **layout,
+    ).frame
+
+
+def released(frame: Any, mechanism: Mechanism, **settings: Any) -> Released:
+    """The same with its description: ``.frame``, ``.about`` and ``.guarantee``."""
+    from tempriv.adapters import spark_start
+
+    spark_start.require_spark()
+    from tempriv.adapters import spark
+
+    return spark.released(frame, mechanism, **settings)
