@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
+SERVICES := $(VENV)/services
 
-.PHONY: setup demo test test-plain test-long test-services bench lint types docs check clean
+.PHONY: setup demo redis test test-plain test-services test-long bench lint types docs check clean
 
 setup: $(READY)
 
@@ -22,16 +23,16 @@ test: $(READY)  ## all tests, compiled kernels
 test-plain: $(READY)  ## the kernels and everything on them again, as plain Python
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not long and not services"
 
-test-long: $(READY)  ## hundreds of kills, thousands of charges, full enumerations
-	$(BIN)/python -m pytest -m "long and not services"
+test-long: $(SERVICES) redis  ## hundreds of kills, thousands of charges, full enumerations
+	$(BIN)/python -m pytest -m long
 
-SERVICES := $(VENV)/services
+test-services: $(SERVICES) redis  ## with a real Redis, and Spark with the Java of its package
+	$(BIN)/python -m pytest -m "services and not long"
 
-test-services: $(SERVICES)  ## with the real ones: Redis of the system, Spark, its Java in the package
+redis:
 	@command -v redis-server >/dev/null || { test "$$(id -u)" = 0 && apt-get update -qq \
 		&& apt-get install -y -qq redis-server; } \
 		|| { echo "redis-server is missing: sudo apt-get install redis-server"; exit 1; }
-	$(BIN)/python -m pytest -m services
 
 $(SERVICES): $(READY)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[redis,spark]"

@@ -1,6 +1,7 @@
 """A command that is killed at any moment loses nothing, pays once and never repeats noise."""
 
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -25,6 +26,8 @@ from tempriv.sample import METERS
 from tempriv.series import Series
 from tempriv.units import Event
 from tempriv.verify import verify
+from tests import killing
+from tests.killing import MECHANISMS, Files
 
 COLUMNS = ["--time", "time", "--value", "energy_kWh", "--series", "home"]
 LAPLACE = ["--mechanism", "laplace", "--epsilon", "0.01", "--bounds", "0", "5", *COLUMNS]
@@ -247,3 +250,71 @@ def test_an_interrupted_release_does_not_replace_another_one(tmp_path, monkeypat
         assert output.read_bytes() != kept
         assert [entry.state for entry in ledger.log()] == ["done", "done"]
         assert all(check.good for check in verify(output, ledger))
+
+
+# streams from files to files
+
+
+POINTS = [
+    *itertools.product(["commit", "write", "aside"], ["before", "half", "after"], [2]),
+    *itertools.product(["create", "keys"], ["before", "after"], [1]),
+    *itertools.product(["handed_out"], ["before", "after"], [1]),
+    ("keys", "half", 1),
+]
+MORE_POINTS = [
+    *itertools.product(["commit", "write", "aside"], ["before", "half", "after"], [1, 3, 4]),
+    *itertools.product(["handed_out"], ["before", "after"], [2, 3]),
+]
+KINDS = {"whole file": False, "growing file": True}
+
+
+@pytest.fixture(scope="module")
+def stream_process():
+    with killing.zygote_process() as process:
+        yield process
+
+
+@pytest.fixture
+def streams(stream_process, tmp_path):
+    return killing.Zygote(stream_process, tmp_path)
+
+
+def killed_at_points(streams, folder, mechanism, points):
+    rows = killing.readings(mechanism, 300)
+    killing.kill_at_points(streams, lambda name: Files(folder / name, mechanism, rows), points)
+
+
+def test_a_stream_killed_at_every_point_ends_the_same(streams, tmp_path):
+    killed_at_points(streams, tmp_path, "laplace", POINTS)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_stream_killed_at_more_points_ends_the_same(streams, tmp_path, mechanism):
+    points = MORE_POINTS if mechanism == "laplace" else POINTS + MORE_POINTS
+    killed_at_points(streams, tmp_path, mechanism, points)
+
+
+def killed_at_random(streams, folder, kind, mechanism, kills, count):
+    rows = killing.readings(mechanism, count)
+    done = killing.kill_at_random(
+        streams,
+        lambda name: Files(folder / name, mechanism, rows, KINDS[kind]),
+        kills,
+        list(MECHANISMS).index(mechanism),
+    )
+    print(f"{done} kills, {kind}, {mechanism}: nothing lost, nothing twice, no bit different")
+
+
+@pytest.mark.parametrize(
+    ("kind", "mechanism"), [("whole file", "threshold"), ("growing file", "shuffle")]
+)
+def test_a_stream_killed_at_3_moments_ends_the_same(streams, tmp_path, kind, mechanism):
+    killed_at_random(streams, tmp_path, kind, mechanism, 3, 300)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stream_killed_at_20_moments_ends_the_same(streams, tmp_path, kind, mechanism):
+    killed_at_random(streams, tmp_path, kind, mechanism, 20, 1500)

@@ -135,10 +135,14 @@ def run(
         not follow or (source is not None and not _is_redis(source)),
         "--follow: goes with --input FILE; other inputs are waited for anyway",
     )
+    require(
+        source is None or source != output,
+        f"--output {output}: is the input; released readings go elsewhere",
+    )
     chosen = choice.make()
     options.refuse_unprotected(chosen, key_seed, not_private)
     remind_of_looking(choice)
-    name = dataset or _charged_before(state) or source
+    name = dataset or _charged_before(state) or _shown(source)
     name = name or ("standard input" if state is None else state.name)
     lines = Lines(
         cast(Any, form),
@@ -186,6 +190,19 @@ def _is_redis(where: str) -> bool:
     return where.startswith(("redis://", "rediss://", "unix://"))
 
 
+def _shown(source: str | None) -> str | None:
+    """The name of an input, without a password that may stand in its address."""
+    if source is None or not _is_redis(source):
+        return source
+    from tempriv.adapters.redis_server import address
+
+    return address(source)
+
+
+def _say(sentence: str) -> None:
+    print(f"tempriv: {sentence}", file=sys.stderr)
+
+
 def _input(source: str | None, follow: bool, lines: Lines, state: Path | None) -> Input:
     from tempriv.streaming.inputs import GrowingFile, Pipe
 
@@ -195,7 +212,7 @@ def _input(source: str | None, follow: bool, lines: Lines, state: Path | None) -
         from tempriv.adapters.redis import RedisInput
 
         require(state is not None, "--input redis://: needs --state, to know what was consumed")
-        return RedisInput.at(source, lines)
+        return RedisInput.at(source, lines, tell=_say)
     return GrowingFile(Path(source), lines, follow)
 
 
@@ -207,7 +224,7 @@ def _output(output: str | None, lines: Lines, stack: contextlib.ExitStack) -> Ou
     if _is_redis(output):
         from tempriv.adapters.redis import RedisOutput
 
-        return RedisOutput.at(output, lines)
+        return RedisOutput.at(output, lines, tell=_say)
     require(Path(output).parent.is_dir(), f"{Path(output).parent}: no such directory")
     descriptor = os.open(output, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o666)
     stack.callback(os.close, descriptor)
@@ -216,6 +233,7 @@ def _output(output: str | None, lines: Lines, stack: contextlib.ExitStack) -> Ou
 
 def _flow_through(flow: Flow, reading: Input, metrics: int | None) -> None:
     """Release until the input ends or someone wants the stream to stop."""
+    from tempriv.adapters.redis import RedisInput, RedisOutput
     from tempriv.streaming.metrics import serving
 
     with (
@@ -225,6 +243,9 @@ def _flow_through(flow: Flow, reading: Input, metrics: int | None) -> None:
     ):
         if port is not None:
             print(f"tempriv: counts at http://127.0.0.1:{port}/metrics", file=sys.stderr)
+        for end in (reading, flow.output):
+            if isinstance(end, RedisInput | RedisOutput):  # they wait for a server that is away
+                end.server.stopping = stopping
         reading.go_on(flow.position)
         flow.deliver_pending()
         for batch, position in reading.blocks(stopping):

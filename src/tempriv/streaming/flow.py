@@ -200,7 +200,9 @@ class Flow:
         verdicts = self._verdicts(batch, codes)
         odd = np.flatnonzero(verdicts != TAKEN)
         if len(odd):
-            again = self._compare(batch, codes, odd[verdicts[odd] <= REPEATED])
+            # an input that knows its position sends nothing again: what is late there is late
+            late = odd[verdicts[odd] <= REPEATED] if position is None else odd[:0]
+            again = self._compare(batch, codes, late)
             self.counts.again += len(again)
             aside += self._put_aside(batch, verdicts, np.setdiff1d(odd, again))
         self.ring.add(fresh)

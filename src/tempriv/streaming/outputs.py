@@ -49,6 +49,11 @@ class Descriptor:
         return {"size": self.size, "recent": base64.b64encode(self.recent).decode()}
 
     def go_on(self, position: Any, pending: bytes) -> bool:
+        require(
+            isinstance(position, dict) and "size" in position,
+            "this stream has written to another kind of output: go on with the same --output",
+            StateRefusal,
+        )
         self.size, self.recent = position["size"], base64.b64decode(position["recent"])
         if self.regular:
             self._put_back(pending)

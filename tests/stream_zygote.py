@@ -1,0 +1,117 @@
+"""The zygote for streams: small blocks, and children that kill themselves at a point if asked to.
+
+A command may also have "small" (bytes or entries of a block) and "die": [POINT, WHEN, CALL], to be
+killed at the CALL-th call of a method, "before" it, "after" it, or "half" way through.
+"""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import zygote
+from tempriv.lines import Lines
+from tempriv.mechanisms import Laplace
+from tempriv.streaming import inputs
+from tempriv.streaming.flow import Flow
+from tempriv.streaming.keyring import Keyring
+from tempriv.streaming.outputs import Aside, Descriptor
+from tempriv.streaming.store import Store
+
+PLACES = {
+    "create": (Store, "create"),
+    "commit": (Store, "commit"),
+    "handed_out": (Store, "handed_out"),
+    "write": (Descriptor, "_write"),
+    "aside": (Aside, "write"),
+    "keys": (Keyring, "add"),
+}
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def half(point, method, self, *given) -> None:
+    """Do some of it."""
+    if point == "commit":
+        standing, names, shards = (*given, (), ())[:3]
+
+        def some():
+            for shard in shards:
+                yield shard
+                break
+            die()
+
+        method(self, standing, names, some())
+    elif point == "keys":
+        method(self, *given)
+        size = os.fstat(self._file).st_size
+        os.ftruncate(self._file, size - 64 if given[0] else size)
+    elif point == "acknowledge":
+        self._unacknowledged = self._unacknowledged[: len(self._unacknowledged) // 2]
+        method(self, *given)
+    else:  # bytes, or rows
+        method(self, given[0][: len(given[0]) // 2], *given[1:])
+
+
+def arrange(point: str, when: str, call: int) -> None:
+    """Kill this process at a point."""
+    if point not in PLACES:
+        from tempriv.adapters.redis import RedisInput, RedisOutput
+
+        PLACES["add"] = (RedisOutput, "_add")
+        PLACES["acknowledge"] = (RedisInput, "committed")
+        PLACES["stand"] = (RedisInput, "_stand")
+    owner, name = PLACES[point]
+    method = getattr(owner, name)
+    calls = []
+
+    def dying(self, *given):
+        calls.append(name)
+        if len(calls) < call:
+            return method(self, *given)
+        if when == "half":
+            half(point, method, self, *given)
+        elif when == "after":
+            method(self, *given)
+        die()
+
+    setattr(owner, name, dying)
+
+
+def make_small(size: int, redis: bool) -> None:
+    inputs.CHUNK = size
+    if redis:
+        import tempriv.adapters.redis
+        import tempriv.adapters.redis_output
+
+        tempriv.adapters.redis.BLOCK = tempriv.adapters.redis.PIECE = size
+        tempriv.adapters.redis_output.PIECE = max(1, size // 3)
+
+
+def warm() -> None:
+    """Load the kernels of streams, so that children have them."""
+    descriptor = os.open(os.devnull, os.O_WRONLY)
+    flow = Flow(
+        Laplace(epsilon=1.0, bounds=(0, 5)), Lines("csv", ["v"], "t", "who"), Descriptor(descriptor)
+    )
+    with flow.locked():
+        flow.push_text(b"who,t,v\na,1,2\na,1,2\n")
+
+
+def run(command: dict, really=zygote.run) -> None:
+    make_small(command["small"], command["redis"])
+    if command["die"]:
+        arrange(*command["die"])
+    really(command)
+
+
+if __name__ == "__main__":
+    warm()
+    if "redis" in sys.argv:
+        import redis  # noqa: F401
+    zygote.run = run
+    zygote.serve()
