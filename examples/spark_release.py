@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import tempriv.spark
-from tempriv import Key, Laplace, Ledger, Series
+from tempriv import Key, Laplace, Ledger
 from tempriv.adapters.spark_start import started
 from tempriv.sample import METERS
 
@@ -28,8 +28,9 @@ with tempfile.TemporaryDirectory() as folder, started("local[2]") as spark:
     by_spark = tempriv.spark.release(
         meters, mechanism, series="home", time="time", values="energy_kWh", key=Key.from_seed(1)
     ).toArrow()
-    table = Series(METERS, series="home", time="time", values=("energy_kWh",))
-    here = tempriv.release(table, mechanism, key=Key.from_seed(1)).table
+    here = tempriv.release(
+        METERS, mechanism, series="home", time="time", values="energy_kWh", key=Key.from_seed(1)
+    ).table
     order = [("home", "ascending"), ("time", "ascending")]
     same = by_spark.sort_by(order)["energy_kWh"].equals(here.sort_by(order)["energy_kWh"])
     print("the same bits as on this machine:", same)
