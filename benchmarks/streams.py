@@ -86,7 +86,7 @@ def rows() -> list[Row]:
             found = [
                 _measured(mechanism, path, folder)
                 for mechanism in (
-                    Threshold(epsilon=3.0, window=20),
+                    Threshold(epsilon=6.0, window=20),
                     Laplace(epsilon=1.0, bounds=(0, 5)),
                 )
             ]

@@ -1,5 +1,7 @@
 """Letters that wait, and lines that are read in columns: the same as one by one."""
 
+import functools
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -129,11 +131,16 @@ def test_lines_read_in_columns_are_those_read_one_by_one(kind, chosen):
 
 
 def test_the_fast_way_is_taken(monkeypatch):
-    lines = KINDS["numbers"]
+    lines = Lines("csv", ["v"], "t", "who")
+    lines.take_header(["who", "t", "v"])
     monkeypatch.setattr(Lines, "parse", None)
     for time in ("1", "1970-01-03", "1970-01-01 00:00:02"):
         found = csv_blocks.batch_from(lines, f"a,{time},2.5\nb,{time},\n".encode())
         assert found.values.tolist() == [[2.5], [0.0]]
+
+
+def ciphers_of(links, purpose):
+    return [link.block_cipher(purpose) for link in links]
 
 
 def test_many_runs_have_the_words_of_each(rng):
@@ -142,7 +149,10 @@ def test_many_runs_have_the_words_of_each(rng):
         counts = rng.integers(1, 30, 60)
         links = [chain.at_epoch(int(s) // EPOCH) for chain, s in zip(chains, starts, strict=True)]
         each = [Run(*run) for run in zip(links, starts.tolist(), counts.tolist(), strict=True)]
-        many, alone = Words(Runs(links, starts, counts), "x"), [Words([run], "x") for run in each]
+        epochs = starts // EPOCH
+        ciphers = functools.partial(ciphers_of, links)
+        runs = Runs(links, starts, counts, epochs, ciphers)
+        many, alone = Words(runs, "x"), [Words([run], "x") for run in each]
         for lane in (0, 5):
             assert np.array_equal(many.take(lane), np.concatenate([w.take(lane) for w in alone]))
         halves = [w.take_half(1) for w in alone]

@@ -7,7 +7,7 @@ are cut into blocks and whatever it is taken together with.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -35,11 +35,17 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True)
 class Runs(Sequence[Run]):
-    """Runs of many series in columns, for who has thousands of them."""
+    """Runs of many series in columns, for who has thousands of them.
+
+    ``ciphers`` gives those of a purpose, one for each link, to who keeps them together: to find
+    thousands of them link by link costs as much as to use them.
+    """
 
     links: list[SeriesKey]
     starts: npt.NDArray[np.int64]
     counts: npt.NDArray[np.int64]
+    epochs: npt.NDArray[np.int64]
+    ciphers: Callable[[str], list[Any]]
 
     def __len__(self) -> int:
         return len(self.links)
@@ -50,9 +56,8 @@ class Runs(Sequence[Run]):
     @property
     def within_epochs(self) -> bool:
         """Whether no run crosses an epoch, nor is empty."""
-        epochs = np.array([link.epoch for link in self.links], dtype=np.int64)
         last = self.starts + self.counts - 1
-        same = (self.starts // EPOCH == epochs) & (last // EPOCH == epochs)
+        same = (self.starts // EPOCH == self.epochs) & (last // EPOCH == self.epochs)
         return bool((same & (self.counts > 0)).all())
 
 
@@ -109,7 +114,9 @@ class Words:
 
     def __init__(self, runs: Sequence[Run], purpose: str):
         self._purpose = purpose
+        self._ciphers: Callable[[str], list[Any]] | None = None
         if isinstance(runs, Runs) and runs.within_epochs:
+            self._ciphers = runs.ciphers
             self._links, counts = runs.links, runs.counts.tolist()
             self._starts = (runs.starts % EPOCH).tolist()
         else:
@@ -269,8 +276,11 @@ class Words:
             return found[:0]
         read, write = memoryview(counters.data).cast("B"), memoryview(found.data).cast("B")
         edges = np.flatnonzero(np.diff(piece, prepend=-1))
-        links, purpose = self._links, self._purpose
-        ciphers = [links[which].block_cipher(purpose) for which in piece[edges].tolist()]
+        links, which = self._links, piece[edges].tolist()
+        if self._ciphers is None or len(which) < len(links):
+            ciphers = [links[one].block_cipher(self._purpose) for one in which]
+        else:
+            ciphers = self._ciphers(self._purpose)
         places = (CIPHER_BYTES * np.append(edges, len(counters))).tolist()
         for cipher, (low, high) in zip(ciphers, itertools.pairwise(places), strict=True):
             cipher(read[low:high], write[low:])

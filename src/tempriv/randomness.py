@@ -14,10 +14,9 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NoReturn, cast
+from typing import IO, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -277,14 +276,14 @@ class SeriesKey:
         """The cipher of a purpose in counter mode, from a counter on."""
         return Cipher(algorithms.AES(self.cipher_key(purpose)), modes.CTR(counter)).encryptor()
 
-    def block_cipher(self, purpose: str) -> Callable[[Any, Any], int]:
-        """The cipher of a purpose, from bytes into room for them and one block more.
+    def block_cipher(self, purpose: str) -> Any:
+        """The cipher of a purpose, as a call from bytes into room for them and one block more.
 
         It is made once: to make one costs more than twenty short uses.
         """
         try:
-            return cast(Callable[[Any, Any], int], self.__dict__["_ciphers"][purpose])
+            return self.__dict__["_ciphers"][purpose]
         except KeyError:
-            made: Callable[[Any, Any], int] = _block_cipher(self.cipher_key(purpose)).update_into
+            made = _block_cipher(self.cipher_key(purpose)).update_into
             self.__dict__.setdefault("_ciphers", {})[purpose] = made
             return made

@@ -14,7 +14,6 @@ import pyarrow as pa
 from tempriv import spec
 from tempriv.errors import DataRefusal, StateRefusal, UsageRefusal, require
 from tempriv.kernels_streams import REPEATED, TAKEN, TELLING, admit, sent_again
-from tempriv.keyed_words import Runs
 from tempriv.lines import Lines
 from tempriv.mechanisms.fitting import TELLS, hides_times
 from tempriv.mechanisms.forms import Integers, Rows
@@ -298,7 +297,7 @@ class Flow:
         cells = [places.waiting.add(column).take(order) for column in batch.cells or ()]
         block = self._block(batch, order, steps, touched, counts, starts)
         memory = places.memory[touched]
-        runs = self._runs(touched, starts, counts)
+        runs = self.ring.runs(touched, starts, counts)
         held = self._held(touched, starts)
         released = perturb_block(self.mechanism, block, runs, memory, held=held)
         places.memory[touched] = memory
@@ -336,10 +335,6 @@ class Flow:
         missing = np.zeros(values.shape, dtype=np.bool_) if moves else batch.missing[order]
         ids = ("",) * len(touched)  # nobody asks
         return Block(values=values, missing=missing, ids=ids, counts=counts, starts=starts)
-
-    def _runs(self, touched: Integers, starts: Integers, counts: Integers) -> Runs:
-        chains = self.ring.chains
-        return Runs([chains[number] for number in touched.tolist()], starts, counts)
 
     def _held(self, touched: Integers, starts: Integers) -> Block | None:
         """The steps whose rows can still come out, where rows are moved."""
@@ -379,7 +374,7 @@ class Flow:
         shape = (0, 1 if moves else len(self.lines.values))
         ids = ("",) * len(touched)
         block = Block(np.zeros(shape), np.zeros(shape, dtype=np.bool_), ids, none, starts)
-        runs, held = self._runs(touched, starts, none), self._held(touched, starts)
+        runs, held = self.ring.runs(touched, starts, none), self._held(touched, starts)
         memory = places.memory[touched]
         rest = perturb_block(self.mechanism, block, runs, memory, held=held, ending=True)
         which = np.repeat(np.arange(len(touched)), rest.counts)

@@ -6,17 +6,22 @@ one append and a past epoch's key is overwritten where it stood. A record never 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import StateRefusal, require
 from tempriv.files import sync_directory, write_at
+from tempriv.keyed_words import Runs
 from tempriv.randomness import EPOCH, Key, SeriesKey, fresh_series_key
+
+Integers = npt.NDArray[np.int64]
 
 RECORD = 128
 MAGIC = b"tempriv stream keys 1\n"
@@ -34,6 +39,7 @@ class Keyring:
         self._seeded = None if seed is None else Key.from_seed(seed)
         self.chains: list[SeriesKey] = []
         self._epochs = np.zeros(0, dtype=np.int64)
+        self._ciphers: dict[str, list[Any]] = {}  # of each purpose, by number; None is not made yet
         fresh = fresh_series_key() if self._seeded is None else self._seeded.again(digest, "")
         self.mark = fresh.cipher_key("fingerprint")
         self._file = -1
@@ -80,7 +86,7 @@ class Keyring:
         os.ftruncate(self._file, RECORD * (1 + count))
 
     @property
-    def epochs(self) -> npt.NDArray[np.int64]:
+    def epochs(self) -> Integers:
         """The link that each chain stands at."""
         if len(self._epochs) < len(self.chains):
             more = [chain.epoch for chain in self.chains[len(self._epochs) :]]
@@ -110,10 +116,27 @@ class Keyring:
             os.fsync(self._file)
         self.chains += fresh
 
+    def runs(self, numbers: Integers, starts: Integers, counts: Integers) -> Runs:
+        """What some series are to draw next."""
+        which = numbers.tolist()
+        links = [self.chains[number] for number in which]
+        ciphers = functools.partial(self._ciphers_of, which)
+        return Runs(links, starts, counts, self.epochs[numbers], ciphers)
+
+    def _ciphers_of(self, which: list[int], purpose: str) -> list[Any]:
+        known = self._ciphers.setdefault(purpose, [])
+        known += [None] * (len(self.chains) - len(known))
+        for number in which:
+            if known[number] is None:
+                known[number] = self.chains[number].block_cipher(purpose)
+        return [known[number] for number in which]
+
     def keep_from(self, number: int, step: int) -> None:
         """Erase what came before the epoch of this step."""
         chain = self.chains[number] = self.chains[number].at_epoch(step // EPOCH)
         self.epochs[number] = chain.epoch
+        for known in self._ciphers.values():
+            known[number : number + 1] = [None] * (number < len(known))
         if self._file >= 0:
             write_at(self._file, _link(chain), RECORD * (1 + number))
 
