@@ -109,9 +109,9 @@ def end(child: int, number: int) -> None:
 
 @contextlib.contextmanager
 def zygote_process(*words: str) -> Iterator[Any]:
-    program = [sys.executable, str(Path(__file__).with_name("stream_zygote.py")), *words]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(program, stdin=pipe, stdout=pipe, text=True) as process:
+    program = [sys.executable, "-m", "tests.stream_zygote", *words]
+    pipe, root = subprocess.PIPE, Path(__file__).parent.parent
+    with subprocess.Popen(program, stdin=pipe, stdout=pipe, text=True, cwd=root) as process:
         yield process
 
 

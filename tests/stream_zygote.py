@@ -7,11 +7,7 @@ killed at the CALL-th call of a method, "before" it, "after" it, or "half" way t
 import os
 import signal
 import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import zygote
 from tempriv.lines import Lines
 from tempriv.mechanisms import Laplace
 from tempriv.streaming import inputs
@@ -19,6 +15,7 @@ from tempriv.streaming.flow import Flow
 from tempriv.streaming.keyring import Keyring
 from tempriv.streaming.outputs import Aside, Descriptor
 from tempriv.streaming.store import Store
+from tests import zygote
 
 PLACES = {
     "create": (Store, "create"),
