@@ -29,7 +29,7 @@ from tests.conformance import (
 from tests.statistics import COMPILED
 
 ALWAYS = (the_promise_holds, compiled_and_plain_and_reference_agree)
-FULLY = 2  # cases of a mechanism that take every check each time; the others in the long tier
+FULLY = 1  # cases of a mechanism that take every check each time; the others in the long tier
 
 # a second or more to enumerate: their promises are for the long tier, while quicker cases of the
 # same mechanism, for the same kind of unit, are enumerated each time
