@@ -15,8 +15,8 @@ from pictures import BLUE, GREY, ORANGE, Panel, save
 from tempriv import noise
 from tempriv.audit import statistical
 from tempriv.guarantees import Pure
-from tempriv.mechanisms import Fast, SparseVector
 from tempriv.keyed_words import Run
+from tempriv.mechanisms import Fast, SparseVector
 from tempriv.randomness import Key
 from tempriv.units import Contribution, WholeSeries
 

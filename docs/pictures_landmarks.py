@@ -15,6 +15,7 @@ import numpy as np
 from pictures import BLUE, GREY, INK, ORANGE, Panel, homes, save
 
 from tempriv.audit.reveal import landmarks_shown
+from tempriv.keyed_words import Run
 from tempriv.mechanisms import (
     AdaptiveLandmarks,
     CountBoundLandmarks,
@@ -24,7 +25,6 @@ from tempriv.mechanisms import (
     UniformLandmarks,
 )
 from tempriv.mechanisms.protocol import perturb_block
-from tempriv.keyed_words import Run
 from tempriv.randomness import Key
 from tempriv.series import Block
 
