@@ -22,7 +22,7 @@ from tempriv.streaming.outputs import Descriptor
 from tempriv.streaming.store import Store
 
 KEYS = 10_000
-LINES = 3_000_000
+LINES = 5_000_000
 BLOCK = 100_000  # lines that are committed together
 WANTED = 700_000  # a second
 LOOPED = 200_000

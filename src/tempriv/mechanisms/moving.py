@@ -34,8 +34,20 @@ PLAIN = (str, bool, int, float)
 MOVABLE = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 KINDS: dict[type, str] = {int: "i", float: "f", bool: "b"}
 ONE_ROW = "readings: give one value, or one row of values, per time step"
-Held = Block | None
-"""The last rows of each series before the block at hand, where it goes on; its counts may be 0."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """All rows that may come out, of each series those of earlier blocks before those of the block
+    at hand; ``first`` are the places of the latter's first ones."""
+
+    rows: Block
+    first: Integers
+
+
+Held = Block | Pool | None
+"""The last rows of each series before the block at hand, where it goes on; its counts may be 0.
+Or the whole pool, from who can make it at once."""
 
 
 def rows_of(values: Any, series: str, start: int) -> Block:
@@ -148,7 +160,8 @@ def move_block(
     if further:
         counts = counts + further
         runs = [Run(run.key, run.start, run.count + further) for run in runs]
-    pool, first = pool_of(block, held), first_of(block, held)
+    made = held if isinstance(held, Pool) else Pool(pool_of(block, held), first_of(block, held))
+    pool, first = made.rows, made.first
     absent = np.zeros((int(counts.sum()), 1), dtype=np.bool_)
     for end in np.cumsum(counts).tolist() if further else ():
         absent[end - further : end] = True
@@ -278,13 +291,13 @@ def _nothing(rows: int) -> Integers:
     return np.zeros((rows, 0), dtype=np.int64)
 
 
-def first_of(block: Block, held: Held) -> Integers:
+def first_of(block: Block, held: Block | None) -> Integers:
     """The place in the pool of each series' first row of the block."""
     behind = 0 if held is None else held.counts
     return np.asarray(np.cumsum(block.counts + behind) - block.counts, dtype=np.int64)
 
 
-def pool_of(block: Block, held: Held) -> Block:
+def pool_of(block: Block, held: Block | None) -> Block:
     """The rows of each series after those held of it."""
     if held is None or not len(held):
         return block
@@ -308,7 +321,7 @@ def pool_of(block: Block, held: Held) -> Block:
     )
 
 
-def held_of_first(block: Block, held: Held) -> Held:
+def held_of_first(block: Block, held: Block | None) -> Block | None:
     """Rows held of the first series of a block, if it goes on with that one."""
     if held is None or not len(block.starts) or not block.starts[0]:
         return None

@@ -22,7 +22,7 @@ from tempriv.kernels_order import Carriage
 from tempriv.keyed_words import Run, Words
 from tempriv.mechanisms.forms import Floats, Form, Integers, Rows
 from tempriv.mechanisms.forms_marked import Marked
-from tempriv.mechanisms.moving import PART, Held, first_of, move_block, pool_of, said_of
+from tempriv.mechanisms.moving import PART, Held, Pool, first_of, move_block, pool_of, said_of
 from tempriv.noise import Law
 from tempriv.noise_varying import Varying
 from tempriv.order_laws import Lag, Place
@@ -322,6 +322,7 @@ def _come_late(
         gone |= (track.status == EMPTY)[:, None]
         out.values[part] = values
         np.copyto(out.values[part], 0.0, where=gone)
+    assert not isinstance(held, Pool), "only rows that are moved have one"
     return said_of(mechanism.form.latency, out, pool_of(block, held), first_of(block, held))
 
 

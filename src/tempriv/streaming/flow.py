@@ -18,6 +18,7 @@ from tempriv.lines import Lines
 from tempriv.mechanisms.fitting import TELLS, hides_times
 from tempriv.mechanisms.forms import Integers, Rows
 from tempriv.mechanisms.landmark_budgets import most_landmarks
+from tempriv.mechanisms.moving import Pool
 from tempriv.mechanisms.protocol import Mechanism, limit_of, perturb_block
 from tempriv.mechanisms.stream import MOST_STEPS
 from tempriv.randomness import EPOCH, new_id
@@ -298,8 +299,8 @@ class Flow:
         block = self._block(batch, order, steps, touched, counts, starts)
         memory = places.memory[touched]
         runs = self.ring.runs(touched, starts, counts)
-        held = self._held(touched, starts)
-        released = perturb_block(self.mechanism, block, runs, memory, held=held)
+        pool = self._pool(starts, counts)
+        released = perturb_block(self.mechanism, block, runs, memory, held=pool)
         places.memory[touched] = memory
         places.step[touched] += counts
         waiting = []
@@ -331,22 +332,23 @@ class Flow:
     ) -> Block:  # fmt: skip
         """Readings, series after series; rows that are moved go by the number of their step."""
         moves = batch.cells is not None
-        values = steps.astype(np.float64)[:, None] if moves else batch.values[order]
+        values: Any = steps[:, None] if moves else batch.values[order]
         missing = np.zeros(values.shape, dtype=np.bool_) if moves else batch.missing[order]
         ids = ("",) * len(touched)  # nobody asks
         return Block(values=values, missing=missing, ids=ids, counts=counts, starts=starts)
 
-    def _held(self, touched: Integers, starts: Integers) -> Block | None:
-        """The steps whose rows can still come out, where rows are moved."""
+    def _pool(self, starts: Integers, counts: Integers) -> Pool | None:
+        """Where rows are moved, the steps of those that may come out: rows go by their steps."""
         form = self.mechanism.form
         if not isinstance(form, Rows):
             return None
-        counts = np.minimum(starts, form.reach)
-        before = np.cumsum(counts) - counts
-        values = np.arange(int(counts.sum())) + np.repeat(starts - counts - before, counts)
-        ids = ("",) * len(touched)
-        none = np.zeros((len(values), 1), dtype=np.bool_)
-        return Block(values.astype(np.float64)[:, None], none, ids, counts, starts - counts)
+        behind = np.minimum(starts, form.reach)
+        both = behind + counts
+        steps = np.repeat(starts - behind - np.cumsum(both) + both, both)
+        steps += np.arange(len(steps))
+        none = np.zeros((len(steps), 1), dtype=np.bool_)
+        rows = Block(steps[:, None], none, ("",) * len(both), both, starts - behind)
+        return Pool(rows, np.cumsum(both) - counts)
 
     def _format(
         self, slots: Sequence[Any], released: Block, turn: Integers, rows: Earlier, which: Integers,
@@ -358,7 +360,7 @@ class Flow:
         columns = None
         missing = released.missing[turn]
         if isinstance(self.mechanism.form, Rows):
-            steps = released.values[turn, 0].astype(np.int64)
+            steps = released.values[turn, 0]
             found = rows.cells(cells, 0, which[turn], steps)
             for column in found:
                 column.lengths[missing[:, 0]] = NOTHING
@@ -373,10 +375,11 @@ class Flow:
         moves = self.lines.exact
         shape = (0, 1 if moves else len(self.lines.values))
         ids = ("",) * len(touched)
-        block = Block(np.zeros(shape), np.zeros(shape, dtype=np.bool_), ids, none, starts)
-        runs, held = self.ring.runs(touched, starts, none), self._held(touched, starts)
+        values: Any = np.zeros(shape, dtype=np.int64 if moves else np.float64)
+        block = Block(values, np.zeros(shape, dtype=np.bool_), ids, none, starts)
+        runs, pool = self.ring.runs(touched, starts, none), self._pool(starts, none)
         memory = places.memory[touched]
-        rest = perturb_block(self.mechanism, block, runs, memory, held=held, ending=True)
+        rest = perturb_block(self.mechanism, block, runs, memory, held=pool, ending=True)
         which = np.repeat(np.arange(len(touched)), rest.counts)
         within = np.arange(len(rest)) - np.repeat(np.cumsum(rest.counts) - rest.counts, rest.counts)
         rows = Earlier(places, touched, starts, none)
