@@ -29,6 +29,7 @@ from benchmarks import (
     sequences,
     shapes,
     spark,
+    spark_stream,
     streams,
 )
 from benchmarks.measure import Row, one_core
@@ -61,7 +62,7 @@ def main() -> None:
         rows += order.rows() + period.rows() + ledger.rows() + counting.rows()
         rows += pegasus.rows() + correlation.rows() + landmark.rows()
         rows += frequency.rows() + sequences.rows() + shapes.rows()
-        rows += streams.rows() + spark.rows()
+        rows += streams.rows() + spark.rows() + spark_stream.rows()
         rows += releases.large(10_000_000)
         if large:
             rows += releases.large(100_000_000, rounds=1, with_copy=False)

@@ -1,11 +1,16 @@
-"""Releases of Spark frames: ``tempriv.spark.release``. Needs the 'spark' extra.
+"""Releases of Spark frames, and of streams of them: ``release``, ``stream``, ``write``.
 
-The bits are those of ``tempriv.release`` for the same rows, mechanism and key.
+Needs the 'spark' extra. The bits are those of ``tempriv.release``, or of a ``Stream``, for the same
+rows, mechanism and key. ``SETTINGS`` are those that a session needs for ``stream``.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+
+from tempriv.adapters.spark_stream import SETTINGS as SETTINGS
+from tempriv.adapters.spark_stream import stream as stream
+from tempriv.adapters.spark_stream import write as write
 
 if TYPE_CHECKING:
     from tempriv.adapters.spark import Released
