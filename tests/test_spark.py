@@ -28,16 +28,16 @@ from tempriv.adapters.spark_start import started
 from tempriv.errors import BudgetRefusal, DataRefusal, KeyReuse, Refusal, UsageRefusal
 from tempriv.ledger import Ledger
 from tempriv.mechanisms import BlockShuffle, Laplace, SamplingPeriod, Threshold
-from tempriv.mechanisms.protocol import limit_of
+from tempriv.mechanisms.to_file import release_file
 from tempriv.randomness import Key
+from tempriv.series import Series
 from tempriv.units import Contribution, Event, Person
 from tests.cases import CASES
-from tests.conformance import Case, named
+from tests.engines import FIRST, in_order, same, table_of
 
 pytestmark = pytest.mark.services
 
 SERIES, ROWS = 5, 24
-FIRST = {type(case.mechanism): case for case in reversed(CASES)}
 
 
 @pytest.fixture(scope="module")
@@ -57,56 +57,6 @@ def spark(events: Path) -> Iterator[Any]:
     }
     with started("local[2,2]", settings) as session:
         yield session
-
-
-def table_of(case: Case, series: int, rows: int) -> tuple[pa.Table, dict[str, Any]]:
-    """Some series of a case, shuffled, and how they are laid out."""
-    rows = min(rows, limit_of(case.mechanism) or rows)
-    parts = [case.gappy(rows, f"spark {i}") for i in range(series)]
-    readings = np.ma.concatenate(parts)
-    names = [f"value {i}" for i in range(case.columns)]
-    missing = np.ma.getmaskarray(readings)
-    categories = case.mechanism.form.categories
-    if categories is not None:  # some of the case's are none of them
-        readings = np.ma.array(
-            np.clip(readings.data, 0, [len(one) - 1 for one in categories]), mask=missing
-        )
-    shown = readings.data if categories is None else named(readings, categories)
-    columns = {
-        name: pa.array(shown[:, i].tolist(), mask=missing[:, i]) for i, name in enumerate(names)
-    }
-    lengths = [len(part) for part in parts]
-    columns["when"] = pa.array(np.concatenate([np.arange(n) for n in lengths]), pa.int64())
-    layout: dict[str, Any] = {"values": names, "time": "when"}
-    layout["clip"] = case.mechanism.form.bounds is not None  # some readings lie outside
-    if series > 1:
-        ids = np.repeat([f"home {i:02}" for i in range(series)], lengths)
-        columns["home"] = pa.array(ids.tolist())
-        layout["series"] = "home"
-    if isinstance(case.unit, Person):
-        columns["who"] = pa.array([name.replace("home", "person") for name in ids.tolist()])
-        layout |= {"person": "who", "max_series_per_person": case.unit.max_series}
-    order = np.random.default_rng(7).permutation(len(readings))
-    return pa.table(columns).take(order), layout
-
-
-def in_order(table: pa.Table, layout: dict[str, Any]) -> pa.Table:
-    keys = [layout["series"]] if "series" in layout else []
-    keys += layout["time"].split("+")
-    return table.sort_by([(key, "ascending") for key in keys]).combine_chunks()
-
-
-def same(found: pa.Table, expected: pa.Table) -> None:
-    assert found.column_names == expected.column_names
-    assert [field.type for field in found.schema] == [field.type for field in expected.schema]
-    for name in expected.column_names:
-        mine, theirs = (one.column(name).combine_chunks() for one in (found, expected))
-        assert mine.is_null().equals(theirs.is_null()), name
-        if pa.types.is_floating(theirs.type):
-            bits = (np.asarray(one.fill_null(0.0)).tobytes() for one in (mine, theirs))
-            assert next(bits) == next(bits), name  # minus zero too
-        else:
-            assert mine.equals(theirs), name
 
 
 @pytest.mark.parametrize("kind", mechanisms.ALL, ids=lambda kind: kind.__name__)
@@ -278,6 +228,47 @@ def test_wrong_tables_are_refused_and_not_charged(spark, ledger, columns, layout
         frame = spark.createDataFrame(table)
         tempriv_spark.release(frame, LAPLACE, ledger=ledger, dataset="homes", **how)
     assert not ledger.log("homes")
+
+
+def test_duplicates_are_refused_with_a_remedy_that_a_frame_has(spark):
+    frame = spark.createDataFrame(pa.concat_tables([readings(), readings().slice(5, 1)]))
+    with pytest.raises(DataRefusal, match="1 reading stands at a time") as refused:
+        tempriv_spark.release(frame, LAPLACE, **LAYOUT)
+    assert str(refused.value).endswith(
+        "already has; keep one of each before, by frame.dropDuplicates(['home', 'day'])"
+    )
+    mended = frame.dropDuplicates(["home", "day"])
+    assert tempriv_spark.release(mended, LAPLACE, **LAYOUT).count() == 12
+
+
+@pytest.mark.parametrize("where", ["reports", "fitting", "ledger", "file"])
+def test_nothing_stays_aside_of_what_is_refused(spark, ledger, tmp_path, monkeypatch, where):
+    def aside():
+        return set(spark.sparkContext._jsc.getPersistentRDDs().keySet())
+
+    def full(*words, **named):
+        raise BudgetRefusal("another release was faster")
+
+    ledger.ensure_dataset("homes")
+    paid = {"ledger": ledger, "dataset": "homes"}
+    table, before = readings(), aside()
+    good = tempriv_spark.release(spark.createDataFrame(table), LAPLACE, **paid, **LAYOUT)
+    assert len(aside() - before) == 1  # what stays is seen
+    before, mechanism, sentence = aside(), LAPLACE, "another release was faster"
+    monkeypatch.setattr(ledger, "charge", full)
+    if where == "reports":
+        table, sentence = pa.concat_tables([table, table.slice(5, 1)]), "1 reading stands at a time"
+    if where == "fitting":
+        mechanism, sentence = BlockShuffle(epsilon=1.0, block=9), "the longest series has 4"
+    frame = spark.createDataFrame(table)
+    with pytest.raises(Refusal, match=sentence):
+        if where == "file":
+            layout = Series(None, values=("kwh",), time="day", series="home")
+            passage = adapter.FramePassage(frame, layout, mechanism)
+            release_file(passage, tmp_path / "out.csv", **paid)
+        tempriv_spark.release(frame, mechanism, **paid, **LAYOUT)
+    assert not aside() - before
+    assert good.count() == 12
 
 
 def test_persons_are_looked_at(spark):

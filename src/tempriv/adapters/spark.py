@@ -13,7 +13,8 @@ Check, record durably, then run: for a frame this is, in this order,
 4. the tasks' reports are added up: problems of any part refuse all of it, and what is aside is
    dropped;
 5. the ledger is charged, durably. This is the point of no return, as for a file: a crash before it
-   has released nothing, one after it loses budget and never privacy;
+   has released nothing, one after it loses budget and never privacy. A charge that fails drops
+   what is aside, too;
 6. the frame is handed out. It has no past: it is never computed again, from other input least of
    all. If Spark loses a part of it with a machine, reading it fails; release again, with a new key.
 """
@@ -34,6 +35,8 @@ from tempriv.adapters.spark_tables import (
     arrow_batches,
     arrow_kinds,
     distinct,
+    drop,
+    dropped_if_refused,
     kept_aside,
     laid_out,
     persons_of,
@@ -167,17 +170,22 @@ class FramePassage:
         finally:
             lent.destroy()
             names.destroy()
-        add_up(list(reports.value.values()), self.reading, passage.times)
-        passage.require_fitting()
+        with dropped_if_refused(aside):
+            add_up(list(reports.value.values()), self.reading, passage.times)
+            passage.require_fitting()
         return aside
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Released rows, part by part, for a file; what its owner keeps goes to ``owner``."""
         marked = self.owner is not None and isinstance(self.passage.mechanism.form, Marked)
-        for batch in arrow_batches(self.materialised(marked)):
-            if marked and self.owner is not None:
-                self.owner(self._owned(batch))
-            yield batch.drop_columns([name for name in OWNED.values() if marked])
+        aside = self.materialised(marked)
+        try:
+            for batch in arrow_batches(aside):
+                if marked and self.owner is not None:
+                    self.owner(self._owned(batch))
+                yield batch.drop_columns([name for name in OWNED.values() if marked])
+        finally:
+            drop(aside)  # before the charge: by then the file has it, or nobody
 
     def _owned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         series, columns = (
@@ -213,6 +221,8 @@ def released(
     check_early(ledger, dataset, passage.guarantee)
     aside = passage.materialised()
     receipt = None
-    if ledger is not None and dataset is not None:
-        receipt = ledger.charge(dataset, passage.guarantee, passage.scope, passage.key.release_id)
-    return Released(aside, with_receipt(passage.about(), receipt))
+    with dropped_if_refused(aside):
+        if ledger is not None and dataset is not None:
+            release_id = passage.key.release_id
+            receipt = ledger.charge(dataset, passage.guarantee, passage.scope, release_id)
+        return Released(aside, with_receipt(passage.about(), receipt))

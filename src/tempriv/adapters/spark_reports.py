@@ -62,7 +62,9 @@ def add_up(reports: list[Report], reading: Reading, times: TimesTold) -> None:
     for report in reports:
         for kind, count in report.problems:
             problems.add(kind, count)
-    problems.refuse()
+    series = reading.series
+    keys = [name for name in (series.series, *(series.time or "").split("+")) if name]
+    problems.refuse(f"keep one of each before, by frame.dropDuplicates({keys})")
     for report in reports:
         if report.refusal is not None:
             raise report.refusal

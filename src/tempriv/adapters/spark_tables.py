@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
@@ -188,6 +189,26 @@ def persons_of(frame: DataFrame, series: Series) -> list[str] | None:
 def kept_aside(frame: DataFrame) -> DataFrame:
     """Computed once, here and now, and never again; the store is encrypted, and Spark's own."""
     return cast("DataFrame", computed(lambda: frame.localCheckpoint(eager=True)))
+
+
+@contextmanager
+def dropped_if_refused(aside: DataFrame) -> Iterator[None]:
+    """Whatever goes wrong in here, nothing of what was kept aside stays."""
+    try:
+        yield
+    except BaseException:
+        drop(aside)
+        raise
+
+
+def drop(aside: DataFrame) -> None:
+    """Give back what ``kept_aside`` keeps; Spark would, but only once it collects garbage."""
+    from py4j.protocol import Py4JError
+
+    # a Spark that has ended keeps nothing, and must not hide why all this was refused
+    with suppress(Py4JError):
+        # the frame's own unpersist is for caches, and leaves checkpoints
+        aside._jdf.queryExecution().analyzed().rdd().unpersist(False)
 
 
 def computed(ask: Callable[[], Any]) -> Any:
