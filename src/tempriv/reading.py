@@ -69,17 +69,19 @@ class Problems:
         self.add("nan", nan)
         self.add("infinite", infinite)
 
-    def refuse(self) -> None:
+    def refuse(self, one_each: str = "keep the first of each with --duplicates first") -> None:
+        """``one_each`` is the remedy for duplicates: rows without an order have no first."""
         if self.counts:
-            raise DataRefusal("\n".join(self._sentence(kind, n) for kind, n in self.counts.items()))
+            told = [self._sentence(kind, n, one_each) for kind, n in self.counts.items()]
+            raise DataRefusal("\n".join(told))
 
-    def _sentence(self, kind: str, n: int) -> str:
+    def _sentence(self, kind: str, n: int, one_each: str) -> str:
         s, are = ("", "is") if n == 1 else ("s", "are")
         return {
             "ids": f"{n} row{s} without a series id: every row needs one",
             "times": f"{n} row{s} without a time: every row needs one",
             "duplicates": f"{n} reading{s} stand{'' if s else 's'} at a time that its series "
-            "already has; keep the first of each with --duplicates first",
+            f"already has; {one_each}",
             "gaps": f"{n} gap{s} in the time grid; fill with empty readings by --gaps null, or "
             "take readings in order, whatever their times, by --grid index",
             "irregular": f"{n} reading{s} {are} off the regular time grid; take readings in order, "
