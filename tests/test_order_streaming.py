@@ -254,7 +254,7 @@ def test_what_the_last_commit_was_about_to_write_is_written_once(mechanism, tmp_
         with first.flow.locked():
             first.flow.deliver_pending()
             first.flow.push_text((HEADER + "".join(lines[:50])).encode())
-            first.flow.output.write = lambda data, commit: None  # it goes down before the write
+            first.flow.output.write = lambda data: None  # it goes down before the write
             first.flow.push_text("".join(lines[50:61]).encode())
         pending = standing_of(folder / "state").pending
         os.write(first.out, pending[:through])  # of which some had got through

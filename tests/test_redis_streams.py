@@ -384,10 +384,10 @@ def test_an_output_that_is_away_can_be_given_up(server, tmp_path):
         server.url("out"), Lines("csv", ["kwh"], "time", "home"), tell=said.append,
         stopping=lambda: bool(said),
     )  # fmt: skip
-    output.write(b"home,time,kwh\na,1,2\n", 1)
+    output.write(b"home,time,kwh\na,1,2\n")
     server.kill()
     with pytest.raises(Refusal, match="could not be reached to the end"):
-        output.write(b"a,2,2\n", 2)
+        output.write(b"a,2,2\n")
     assert len(said) == 1
     server.start()
     assert released(server) == [("a", "1")]

@@ -58,7 +58,7 @@ def test_what_the_last_commit_was_about_to_write_is_written_by_the_next_run(tmp_
     with first.flow.locked():
         first.flow.deliver_pending()
         first.flow.push_text(b"who,t,v\na,1,2\n")
-        first.flow.output.write = lambda data, commit: None  # it goes down before the write
+        first.flow.output.write = lambda data: None  # it goes down before the write
         first.flow.push_text(b"a,2,3\n")
     pending = standing_of(tmp_path / "state").pending
     os.write(first.out, pending[:5])  # of which some had got through
@@ -107,7 +107,7 @@ def test_a_state_goes_with_its_key_its_mechanism_and_its_output(tmp_path):
     right = key.read_bytes()
     Run(tmp_path / "other").send([("b", t, 1) for t in range(EPOCH)])
     key.write_bytes((tmp_path / "other" / "state.key").read_bytes())
-    with pytest.raises(StateRefusal, match="does not belong to it"):
+    with pytest.raises(StateRefusal, match="does not belong to the state"):
         Run(tmp_path).send([("a", 1, 1)])
     key.write_bytes(b"[]")
     with pytest.raises(StateRefusal, match="damaged"):

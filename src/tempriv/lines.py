@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from tempriv.columns import from_numpy, take_text
 from tempriv.csv_cells import csv_line, csv_rows
-from tempriv.errors import require
+from tempriv.errors import DataRefusal, require
 from tempriv.series import ONLY_SERIES, STATUS, STATUSES, Categories, Flags, require_columns
 
 YES = {"true": 1, "false": 0, "yes": 1, "no": 0}  # what a table takes for marks beside numbers
@@ -205,7 +205,10 @@ class Lines:
 
     def take_header(self, names: Sequence[Any]) -> None:
         columns = [str(name).strip().lstrip("\ufeff") for name in names]
-        require_columns(columns, [*self.shown, *self.values], "the input")
+        wanted = [*self.shown, *self.values]
+        require_columns(columns, wanted, "the input")
+        twice = sorted({name for name in wanted if columns.count(name) > 1})
+        require(not twice, f"the input has several columns {', '.join(twice)}", DataRefusal)
         self.columns = columns
 
     def _members(self, line: str) -> Any:

@@ -53,6 +53,9 @@ class RedisOutput:
         self._require_own()
         return {"lines": self.count, "begun": self.begun, "recent": self.recent}
 
+    def begin(self) -> None:
+        self._require_own()
+
     def _require_own(self) -> None:
         if not self._own:
             self._require(self._last() == BEGINNING, "holds something already")
@@ -99,7 +102,7 @@ class RedisOutput:
         self._add(rows[written:])
         return False
 
-    def write(self, data: bytes, commit: int) -> None:
+    def write(self, data: bytes) -> None:
         self._require_own()
         self._add(self._rows(data))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from tempriv.cli import app, options
 from tempriv.cli.choosing import Choice, with_choice
 from tempriv.cli.marking import remind_of_looking
 from tempriv.cli.options import Dataset, KeySeed, LedgerOption, NoLedger, NotPrivate
-from tempriv.errors import require
+from tempriv.errors import DataRefusal, require
 
 if TYPE_CHECKING:
     from tempriv.lines import Lines
@@ -43,7 +44,7 @@ class RunByDefault(typer.core.TyperGroup):
     """``tempriv stream --mechanism ...`` runs a stream; other words name what to do with one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] != "--help":
+        if args and args[0].startswith("-") and args[0] != "--help":
             args = ["run", *args]
         return super().parse_args(ctx, args)
 
@@ -129,8 +130,12 @@ def run(
         state is None or choice.time is not None,
         "--state needs --time: readings that are sent again are recognised by their times",
     )
-    for file in (state, aside):
+    for option, file in (("state", state), ("aside", aside)):
         require(file is None or file.parent.is_dir(), f"{file}: no such directory")
+        require(
+            file is None or not file.is_dir(),
+            f"--{option} {file}: is a directory; name a file, in it if you like",
+        )
     require(
         not follow or (source is not None and not _is_redis(source)),
         "--follow: goes with --input FILE; other inputs are waited for anyway",
@@ -139,6 +144,7 @@ def run(
         source is None or source != output,
         f"--output {output}: is the input; released readings go elsewhere",
     )
+    _refuse_one_file_for_two(source, output, state, aside, ledger)
     chosen = choice.make()
     options.refuse_unprotected(chosen, key_seed, not_private)
     remind_of_looking(choice)
@@ -161,19 +167,68 @@ def run(
         flow = Flow(chosen, lines, where, store, key_seed, put_aside, dataset=name)
         reading = _input(source, follow, lines, state)
         book = stack.enter_context(options.charging(ledger, no_ledger, name, dataset is None))
-        stack.enter_context(flow.locked())
-        if book is not None:
+
+        def charge() -> None:
             # once for the whole stream, whoever and whenever: the same id spends nothing again
+            assert book is not None
             everyone = Scope(
                 kind="series", members=None, start=None, end=None, step=None, clock="index"
             )
-            try:
-                book.charge(name, promise(chosen, key), everyone, flow.release_id, note="stream")
-            except BaseException:
-                flow.forget_if_new()
-                raise
+            book.charge(name, promise(chosen, key), everyone, flow.release_id, note="stream")
+
+        flow.charge = None if book is None else charge
+        stack.enter_context(flow.locked())
         _flow_through(flow, reading, metrics)
     _tell(flow)
+    require(
+        not getattr(reading, "moved", False),
+        f"{source}: was moved away or replaced, and has been read to its end. Read the new file as "
+        "a new stream, with another --state and --output; files that are replaced regularly are "
+        f"followed by: tail -F {source} | tempriv stream ... without --input",
+        DataRefusal,
+    )
+
+
+def _refuse_one_file_for_two(
+    source: str | None, output: str | None, state: Path | None, aside: Path | None,
+    ledger: Path | None,
+) -> None:  # fmt: skip
+    """No file of a stream may be another one too: private readings would get out, or be lost."""
+    from tempriv.streaming.care import ENDINGS
+    from tempriv.streaming.store import beside
+
+    used: list[tuple[str, Path | int]] = []
+    for what, where, descriptor in (("input", source, sys.stdin), ("output", output, sys.stdout)):
+        if where is None:
+            with contextlib.suppress(OSError, ValueError):  # no file at all
+                used.append((f"the standard {what}", descriptor.fileno()))
+        elif not _is_redis(where):
+            used.append((f"--{what}", Path(where)))
+    if state is not None:
+        used += [(f"the state's {beside(state, end).name}", beside(state, end)) for end in ENDINGS]
+    own = None if state is None else beside(state, ".aside.jsonl").resolve()
+    if aside is not None and aside.resolve() != own:
+        used.append(("--aside", aside))
+    if ledger is not None:
+        used.append(("--ledger", ledger))
+    known: dict[Any, str] = {}
+    for what, file in used:
+        identity = _identity(file)
+        if identity is not None:
+            require(
+                identity not in known,
+                f"{known.get(identity)} and {what} are the same file; give each a file of its own",
+            )
+            known[identity] = what
+
+
+def _identity(file: Path | int) -> Any:
+    """What tells a file from others, whatever it is called; None of what holds nothing."""
+    try:
+        found = os.fstat(file) if isinstance(file, int) else file.stat()
+    except FileNotFoundError:
+        return Path(str(file)).resolve()
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
 
 
 def _charged_before(state: Path | None) -> str | None:
@@ -226,8 +281,16 @@ def _output(output: str | None, lines: Lines, stack: contextlib.ExitStack) -> Ou
 
         return RedisOutput.at(output, lines, tell=_say)
     require(Path(output).parent.is_dir(), f"{Path(output).parent}: no such directory")
+    require(not Path(output).is_dir(), f"--output {output}: is a directory; name a file")
+    made = not Path(output).exists()
     descriptor = os.open(output, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o666)
-    stack.callback(os.close, descriptor)
+
+    def close(kind: Any, *more: object) -> None:
+        if made and kind is not None and not os.fstat(descriptor).st_size:
+            Path(output).unlink(missing_ok=True)  # of a stream that was not allowed to start
+        os.close(descriptor)
+
+    stack.push(close)
     return Descriptor(descriptor)
 
 

@@ -277,15 +277,21 @@ class _Memory:
         )
 
 
+MARKS = ("tail", "mark")  # of positions, in a file and in Redis
+
+
 class _Nowhere:
     """The output of a stream that is only looked at."""
 
     position = None
 
+    def begin(self) -> None:
+        pass
+
     def go_on(self, position: Any, pending: bytes) -> bool:
         return False
 
-    def write(self, data: bytes, commit: int) -> None:
+    def write(self, data: bytes) -> None:
         raise AssertionError("a stream that is looked at releases nothing")
 
 
@@ -328,7 +334,7 @@ def back_up(path: Path, copy: Path) -> Copied:
     """Write down what a new beginning needs, while the stream runs or not."""
     _require_new(copy)
     memory = _recall(path)
-    about = {**memory.about, "inode": None, "copied": memory.told().saved}
+    about = {**memory.about, "file": None, "keys": None, "copied": memory.told().saved}
     _write(copy, about, memory)
     return memory.told()
 
@@ -349,14 +355,14 @@ def restore(copy: Path, path: Path) -> Copied:
         "again; start the experiment anew",
         UsageRefusal,
     )
-    about = {key: value for key, value in memory.about.items() if key != "inode"}
+    about = {key: value for key, value in memory.about.items() if key != "file"}
     about |= {"release": new_id(), "copied": memory.told().saved}
     ring = Keyring(beside(path, ".key"), None, spec.digest(memory.flow.mechanism))
     try:
         ring.open()
         ring.add(memory.flow.places.names)
         ring.close()
-        _write(path, about, memory)
+        _write(path, {**about, "keys": ring.name}, memory)
     except BaseException:
         beside(path, ".key").unlink(missing_ok=True)
         raise
@@ -371,13 +377,23 @@ def _require_new(path: Path) -> None:
         raise UsageRefusal(f"{there[0]}: exists already; choose another name")
 
 
+def _without_marks(position: Any) -> Any:
+    """Where to go on reading, without what the readings before it are recognised by.
+
+    Who has a copy and nothing else could try out what the last reading was.
+    """
+    if not isinstance(position, dict):
+        return position
+    return {name: None if name in MARKS else value for name, value in position.items()}
+
+
 def _write(path: Path, about: dict[str, Any], memory: _Memory) -> None:
     """A whole new state, or none."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     store, places = Store(partial), memory.places
     standing = Standing(
         commit=1,
-        input=memory.standing.input,
+        input=_without_marks(memory.standing.input),
         output=None,
         aside_size=0,
         counts={},

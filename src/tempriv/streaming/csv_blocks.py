@@ -16,6 +16,7 @@ import pyarrow.compute
 import pyarrow.csv
 
 from tempriv.columns import nulls, to_numpy
+from tempriv.errors import DataRefusal, require
 from tempriv.lines import MOST_TICK, Lines, tick_of
 from tempriv.series import ONLY_SERIES, Flags
 from tempriv.streaming.batches import Batch, batch_of
@@ -30,13 +31,7 @@ LARGEST = 1e300
 def batch_from(lines: Lines, text: bytes) -> Batch:
     """The readings of some whole lines."""
     if lines.form == "csv" and lines.columns is None:
-        unreadable: list[str] = []
-        end = text.find(b"\n") + 1 or len(text)
-        readings = list(lines.parse(text[:end], unreadable))
-        assert not readings
-        text = text[end:]
-        if lines.columns is None:  # an empty line, or one that is none
-            return batch_of([], len(lines.values), lines.exact, unreadable)
+        text = _after_header(lines, text)
     if not text:
         return batch_of([], len(lines.values), lines.exact)
     fast = _in_columns(lines, text) if _is_plain(lines, text) else None
@@ -45,6 +40,21 @@ def batch_from(lines: Lines, text: bytes) -> Batch:
     aside: list[str] = []
     readings = list(lines.parse(text, aside))
     return batch_of(readings, len(lines.values), lines.exact, aside)
+
+
+def _after_header(lines: Lines, text: bytes) -> bytes:
+    """What follows the line of names, which the first line that holds something must be."""
+    text = text.removeprefix(b"\xef\xbb\xbf")  # some programs begin a file so
+    while text and lines.columns is None:
+        line, _, text = text.partition(b"\n")
+        unreadable: list[str] = []
+        readings = list(lines.parse(line, unreadable))
+        require(
+            not readings and not unreadable,
+            "the first line of the input must name its columns, and cannot be read",
+            DataRefusal,
+        )
+    return text
 
 
 def _is_plain(lines: Lines, text: bytes) -> bool:
@@ -120,10 +130,12 @@ def _names(
     """Which series there are, and the number of each row's; a row without one is unreadable."""
     if lines.series is None:
         return [ONLY_SERIES], np.zeros(rows, dtype=np.int64)
-    coded = columns[lines.series].dictionary_encode()
-    codes = to_numpy(coded.indices, np.int32).astype(np.int64)
-    readable &= ~nulls(coded.indices)
-    return coded.dictionary.to_pylist(), codes
+    column = columns[lines.series]
+    readable &= ~nulls(column)
+    if not readable.all():  # who is named in such rows only is nobody yet
+        column = pa.compute.if_else(pa.array(readable), column, pa.scalar(None, pa.string()))
+    coded = column.dictionary_encode()
+    return coded.dictionary.to_pylist(), to_numpy(coded.indices, np.int32).astype(np.int64)
 
 
 def _ticks(columns: list[Any]) -> tuple[Integers, Flags]:
@@ -136,6 +148,7 @@ def _ticks(columns: list[Any]) -> tuple[Integers, Flags]:
     codes = [to_numpy(one.indices, np.int32).astype(np.int64) for one in apart]
     gone = np.logical_or.reduce([nulls(one.indices) for one in apart])
     key = codes[0] if len(apart) == 1 else codes[0] * len(apart[1].dictionary) + codes[1]
+    key = np.where(gone, -1, key)  # what stands in the place of nothing is anything
     _, where, which = np.unique(key, return_index=True, return_inverse=True)
     texts = [one.dictionary.to_pylist() for one in apart]
     found = np.full(len(where), MOST_TICK + 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -59,6 +59,8 @@ class Flow:
     repeated: bool = False
     dataset: str | None = None
     """What a ledger charges; a stream that is restored from this one charges it as well."""
+    charge: Callable[[], None] | None = None
+    """Asked once before anything is committed or handed out; it may refuse."""
     position: Any = None
     """Where the input was read up to in the last commit."""
     committed_at: float = 0.0
@@ -96,22 +98,33 @@ class Flow:
     @contextlib.contextmanager
     def locked(self) -> Iterator[Flow]:
         """Open the state, if there is one, and keep others from using it."""
-        if self.store is None:
-            if self.aside is not None:
-                self.aside.open(0, b"")
-            yield self
-            return
-        with self.store.locked():
+        with contextlib.nullcontext() if self.store is None else self.store.locked():
             try:
-                if self.store.exists:
-                    self._load(self.store)
-                else:
-                    self._begin(self.store)
+                self._open()
                 yield self
+            except BaseException:
+                self.forget_if_new()
+                raise
             finally:
                 self.ring.close()
                 if self.aside is not None:
                     self.aside.close()
+
+    def _open(self) -> None:
+        """Everything that could refuse, before anything is charged."""
+        if self.store is not None and self.store.exists:
+            self._load(self.store)
+            if self._unfinished.output is None:  # a restored stream has an output to itself
+                self.output.begin()
+            assert self.aside is not None
+            self.aside.open(self._unfinished.aside_size, self._unfinished.aside)
+            return
+        self._new = True
+        if self.store is not None:
+            self.output.begin()
+            self._begin(self.store)
+        elif self.aside is not None:
+            self.aside.open(0, b"")
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -125,7 +138,7 @@ class Flow:
         self._new = True
         store.key_path.unlink(missing_ok=True)  # of a stream that was not allowed to start
         self.ring.open()
-        names = {"release": self.release_id, "dataset": self.dataset}
+        names = {"release": self.release_id, "dataset": self.dataset, "keys": self.ring.name}
         store.create({**self._settings(), **names}, self._standing(b"", b""))
         assert self.aside is not None
         self.aside.open(0, b"")
@@ -153,7 +166,8 @@ class Flow:
             f"{store.path}: the state is damaged: some of it is of another moment",
             StateRefusal,
         )
-        self.ring.load(len(names))  # drops what the state does not know, so comes last
+        # drops what the state does not know, so comes last
+        self.ring.load(len(names), about.get("keys"))
         known = self.places.step[: len(names)] // EPOCH
         require(
             bool((self.ring.epochs[: len(names)] <= known).all()),
@@ -167,9 +181,19 @@ class Flow:
 
     def forget_if_new(self) -> None:
         """Leave nothing behind of a stream that was never allowed to start."""
-        if self._new and self.store is not None:
+        if not self._new:
+            return
+        if self.aside is not None:
+            self.aside.forget()
+        if self.store is not None:
             self.ring.close()
             self.store.remove()
+
+    def _charge(self) -> None:
+        """From here on the stream has started, and its state knows what was charged."""
+        if self.charge is not None:
+            self.charge()
+        self.charge, self._new = None, False
 
     def deliver_pending(self) -> None:
         """Hand out again what the last commit of an interrupted run was about to."""
@@ -178,10 +202,10 @@ class Flow:
         if self._new:
             return
         standing = self._unfinished
-        if standing.output is not None:  # a restored stream has an output to itself
+        if standing.started or standing.pending:
+            self._charge()
+        if standing.output is not None:
             self.repeated = self.output.go_on(standing.output, standing.pending)
-        assert self.aside is not None
-        self.aside.open(standing.aside_size, standing.aside)
         self.store.commit(self._standing(b"", b""))
         self._erase(np.arange(len(self.places)))
 
@@ -410,13 +434,14 @@ class Flow:
     def _emit(
         self, data: bytes, aside: bytes, position: Any, touched: Integers, fresh: list[str]
     ) -> None:
+        self._charge()
         self.position = position
         if self.store is not None:
             first = len(self.places) - len(fresh)
             names = [(first + i, name) for i, name in enumerate(fresh)]
             self.counts.waiting = self._waiting()
             self.store.commit(self._standing(data, aside), names, self.places.shards(touched))
-        self.output.write(data, self._commits)
+        self.output.write(data)
         if self.aside is not None:
             self.aside.write(aside)
         if self.store is not None:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from tempriv.errors import DataRefusal, StateRefusal, UsageRefusal, require
 from tempriv.lines import Lines
-from tempriv.streaming.batches import Batch
+from tempriv.streaming.batches import Batch, batch_of
 from tempriv.streaming.csv_blocks import batch_from
 
 CHUNK = 1 << 22  # bytes of a large block, some hundred thousand lines
@@ -41,6 +41,16 @@ class Input(Protocol):
         """Everything up to here is durably consumed."""
 
 
+def _too_long(lines: Lines, size: int) -> Batch:
+    """A line that is not even held, only told of."""
+    require(
+        lines.form != "csv" or lines.columns is not None,
+        f"the first line of the input must name its columns, and is longer than {CHUNK} bytes",
+        DataRefusal,
+    )
+    return batch_of([], len(lines.values), lines.exact, [f"a line of {size} bytes"])
+
+
 @dataclass
 class Pipe:
     """Standard input: lines as they arrive. It cannot go back, so it is sent again by its source,
@@ -61,6 +71,7 @@ class Pipe:
 
     def blocks(self, stopping: Stopping) -> Iterator[tuple[Batch, Any]]:
         held = bytearray()
+        passed = 0  # bytes of a line that is too long
         ended = False
         while not ended and not stopping():
             if not select.select([self.descriptor], [], [], WAIT)[0]:
@@ -74,12 +85,21 @@ class Pipe:
                 held += piece
                 if not select.select([self.descriptor], [], [], PAUSE)[0]:
                     break
+            if passed:
+                end = held.find(b"\n")
+                passed += len(held) if end < 0 else end
+                del held[: len(held) if end < 0 else end + 1]
+                if end < 0 and not ended:
+                    continue
+                yield _too_long(self.lines, passed), None
+                passed = 0
             cut = held.rfind(b"\n") + 1
             if ended and held[cut:].strip():
                 held += b"\n"
                 cut = len(held)
             if not cut and len(held) >= CHUNK:
-                raise DataRefusal(f"standard input: a line is longer than {CHUNK} bytes")
+                passed = len(held)
+                held.clear()
             if cut:
                 text = bytes(held[:cut])
                 del held[:cut]
@@ -94,9 +114,16 @@ class GrowingFile:
     lines: Lines
     follow: bool = False
     offset: int = 0
+    moved: bool = False
+    """Whether another file has taken the name of this one, which was read to its end."""
 
     def __post_init__(self) -> None:
-        require(self.path.is_file(), f"{self.path}: no such file", DataRefusal)
+        require(self.path.exists(), f"{self.path}: no such file", DataRefusal)
+        require(
+            self.path.is_file(),
+            f"{self.path}: not a regular file; for standard input leave out --input",
+            DataRefusal,
+        )
 
     def go_on(self, position: Any) -> None:
         if position is None:
@@ -108,7 +135,8 @@ class GrowingFile:
         )
         self.offset = position["offset"]
         with self.path.open("rb") as file:
-            same = self._tail(file) == position["tail"]
+            # a copy of a state does not say
+            same = position["tail"] in (None, self._tail(file))
         require(
             same,
             f"{self.path}: what was read of it before has changed, or it is another file: the same "
@@ -134,20 +162,30 @@ class GrowingFile:
         return {"offset": self.offset, "tail": self._tail(file), "columns": self.lines.columns}
 
     def blocks(self, stopping: Stopping) -> Iterator[tuple[Batch, Any]]:
+        passed = 0  # bytes of a line that is too long
         with self.path.open("rb") as file:
             while not stopping():
-                file.seek(self.offset)
+                file.seek(self.offset + passed)
                 text = file.read(CHUNK)
+                ending = not self.follow or self.moved
                 cut = text.rfind(b"\n") + 1
-                if not cut and len(text) == CHUNK:
-                    raise DataRefusal(f"{self.path}: a line is longer than {CHUNK} bytes")
-                if not cut and text.strip() and not self.follow:
+                if passed or (not cut and len(text) == CHUNK):
+                    end = text.find(b"\n")
+                    passed += len(text) if end < 0 else end
+                    if end >= 0 or (not text and ending):
+                        self.offset += passed + (end >= 0)
+                        yield _too_long(self.lines, passed), self._position(file)
+                        passed = 0
+                    if text:
+                        continue
+                if not cut and text.strip() and ending:
                     text, cut = text + b"\n", len(text) + 1  # the last line of a file that is whole
                 if not cut:
-                    if not self.follow:
+                    if ending:
                         return
                     self._require_grown(file)
-                    time.sleep(PAUSE)
+                    self.moved = self._has_moved(file)  # and what was added until now is read
+                    time.sleep(0 if self.moved else PAUSE)
                     continue
                 batch = batch_from(self.lines, text[:cut])
                 self.offset = min(self.offset + cut, os.fstat(file.fileno()).st_size)
@@ -159,3 +197,9 @@ class GrowingFile:
             f"{self.path}: has become shorter than what was read of it; lines may only be added",
             DataRefusal,
         )
+
+    def _has_moved(self, file: Any) -> bool:
+        try:
+            return not os.path.samestat(self.path.stat(), os.fstat(file.fileno()))
+        except FileNotFoundError:
+            return True

@@ -58,8 +58,13 @@ class Keyring:
             os.fsync(self._file)
             sync_directory(self.path.parent)
 
-    def load(self, count: int) -> None:
-        """The keys of so many series; those of more were never used."""
+    @property
+    def name(self) -> str:
+        """What a state knows its keys by."""
+        return hashlib.blake2b(b"name", key=self.mark, digest_size=16).hexdigest()
+
+    def load(self, count: int, name: str | None) -> None:
+        """The keys of so many series, if they have this name; those of more were never used."""
         assert self.path is not None
         require(
             self.path.exists(),
@@ -74,6 +79,12 @@ class Keyring:
             StateRefusal,
         )
         self.mark = head[len(MAGIC) :]
+        require(
+            self.name == name,
+            f"{self.path}: does not belong to the state beside it; the noise of another stream "
+            "would be used again",
+            StateRefusal,
+        )
         for number in range(count):
             body = self._record(1 + number)
             require(

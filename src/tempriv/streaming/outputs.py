@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from tempriv.errors import StateRefusal, require
+from tempriv.errors import StateRefusal, UsageRefusal, require
 from tempriv.files import write_at
 
 RECENT = 4096  # bytes that an output is recognised by
+PUT_ASIDE = b'{"why": '  # how a file of what was put aside begins
 
 
 class Output(Protocol):
@@ -22,10 +23,13 @@ class Output(Protocol):
     def position(self) -> Any:
         """Where the next block goes, in plain values."""
 
+    def begin(self) -> None:
+        """Be for a new stream, which must find nothing there."""
+
     def go_on(self, position: Any, pending: bytes) -> bool:
         """Stand where a commit said, with the block after it; whether lines may be there twice."""
 
-    def write(self, data: bytes, commit: int) -> None:
+    def write(self, data: bytes) -> None:
         """Hand out a block; returns when it is durably there."""
 
 
@@ -48,6 +52,13 @@ class Descriptor:
     def position(self) -> dict[str, Any]:
         return {"size": self.size, "recent": base64.b64encode(self.recent).decode()}
 
+    def begin(self) -> None:
+        require(
+            not self._size(),
+            "the output holds something already: give a new stream an output of its own",
+            StateRefusal,
+        )
+
     def go_on(self, position: Any, pending: bytes) -> bool:
         require(
             isinstance(position, dict) and "size" in position,
@@ -61,7 +72,7 @@ class Descriptor:
             self._write(pending)
         return bool(pending) and not self.regular
 
-    def write(self, data: bytes, commit: int) -> None:
+    def write(self, data: bytes) -> None:
         self._write(data)
 
     def _write(self, data: bytes) -> None:
@@ -102,20 +113,44 @@ class Aside:
     path: Path
     size: int = 0
     _file: int = -1
+    _made: bool = False
 
     def open(self, size: int, pending: bytes) -> None:
-        """Stand where a commit said, with what was put aside in it."""
+        """Stand where a commit said, with what was put aside in it; never over anything else."""
+        self._made = not self.path.exists()
         self._file = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
+        there = os.fstat(self._file)
+        require(stat.S_ISREG(there.st_mode), f"{self.path}: not a regular file", UsageRefusal)
+        # what its owner has removed is done with; the rest comes after what is left
+        self.size = min(size, there.st_size)
+        self._require_own(pending)
         os.fchmod(self._file, 0o600)
-        self.size = size
-        os.ftruncate(self._file, size)
+        os.ftruncate(self._file, self.size)
         self.write(pending)
+
+    def _require_own(self, pending: bytes) -> None:
+        """Up to the position lines of this kind, then nothing but what the commit was about."""
+        beginning = os.pread(self._file, len(PUT_ASIDE), 0)
+        ending = os.pread(self._file, 1, max(0, self.size - 1))
+        after = os.pread(self._file, len(pending) + 1, self.size)
+        require(
+            (not self.size or (beginning == PUT_ASIDE and ending == b"\n"))
+            and pending.startswith(after),
+            f"{self.path}: holds something that this stream has not put aside, and which would be "
+            "lost or mixed with private readings; move it away, or name another file with --aside",
+            StateRefusal,
+        )
 
     def write(self, data: bytes) -> None:
         if data:
             write_at(self._file, data, self.size)
             os.fdatasync(self._file)
             self.size += len(data)
+
+    def forget(self) -> None:
+        """Leave nothing of a stream that was never allowed to start."""
+        if self._made and self._file >= 0:
+            self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
         if self._file >= 0:

@@ -199,7 +199,7 @@ class Places:
         steps, taken = self.step[:count], self.taken[:count]
         sound = bool(
             ((steps >= 0) & (steps < MOST_STEPS) & (taken == steps)).all()
-            and (self.last[:count] >= self.first[:count]).all()
+            and ((self.last >= self.first) | (self.last == NEVER))[:count].all()
         )
         require(sound, DAMAGED, StateRefusal)
         if not isinstance(form, (Rows, Marked)):

@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import sqlite3
+import sys
 import time
 import urllib.parse
 from collections.abc import Iterable, Iterator, Sequence
@@ -69,6 +70,7 @@ class Store:
         self._lock = -1
         self._db: sqlite3.Connection | None = None
         self._about = ""  # a digest of what the stream was started with
+        self._saved: int | None = None  # the last commit, by this process as far as it knows
         self._shards: dict[int, int] = {}
         self._all_shards = 0
 
@@ -79,9 +81,13 @@ class Store:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Keep others from using this state; tells them who does."""
-        descriptor = os.open(beside(self.path, ".lock"), os.O_CREAT | os.O_RDWR, 0o600)
+        lock = beside(self.path, ".lock")
+        made = not lock.exists()
+        descriptor = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
         try:
-            if not _taken(descriptor):
+            # one that has gone meanwhile keeps nobody off: its stream was not allowed to start
+            if not _taken(descriptor) or not os.fstat(descriptor).st_nlink:
+                made = False
                 raise LedgerRefusal(
                     f"{self.path}: another stream is using this state; wait for it to end, or stop "
                     f"it with: tempriv stream stop {self.path}"
@@ -89,6 +95,10 @@ class Store:
             os.pwrite(descriptor, f"{os.getpid():20d}".encode(), ANCHOR)
             self._lock = descriptor
             yield
+        except BaseException:
+            if made and not os.pread(descriptor, ANCHOR, 0).strip(b"\0"):
+                lock.unlink(missing_ok=True)  # nothing was ever handed out
+            raise
         finally:
             self.close()
             os.close(descriptor)
@@ -116,7 +126,7 @@ class Store:
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         db = self._open()
         db.execute("PRAGMA journal_mode = WAL")
-        about = {"inode": self.path.stat().st_ino, **about}
+        about = {"file": file_of(self.path), **about}
         self._about = _digest_of_about(about)
         with self._writing():
             for table in TABLES.split(";"):
@@ -149,7 +159,7 @@ class Store:
     def require_own(self, about: dict[str, Any]) -> None:
         """A state must be the file that its stream has written to, not a copy."""
         require(
-            about.get("inode") == self.path.stat().st_ino,
+            about.get("file") == file_of(self.path),
             f"{self.path}: was copied or put back from a copy, and the stream may have gone on "
             "since: other readings in the place of those would get the same noise. Go on with: "
             f"tempriv stream restore {self.path} NEW.state",
@@ -185,6 +195,7 @@ class Store:
     def standing(self) -> Standing:
         assert self._db is not None
         found = read_standing(self._db, self.path)
+        self._saved = found.commit
         out = os.pread(self._lock, ANCHOR, 0).strip()
         require(
             not out.isdigit() or int(out) <= found.commit,
@@ -227,6 +238,7 @@ class Store:
             "INSERT OR REPLACE INTO standing VALUES (1, ?, ?, ?, ?)",
             (text, standing.pending, standing.aside, digest),
         )
+        self._saved = standing.commit
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -235,6 +247,13 @@ class Store:
         assert db is not None
         try:
             db.execute("BEGIN IMMEDIATE")
+            # whoever deletes the lock of a running stream can start another beside it
+            require(
+                self._saved is None or self._last_commit() == self._saved,
+                f"{self.path}: another stream has written to this state; nothing more is released "
+                "here, or both would use the same noise",
+                StateRefusal,
+            )
             yield
             db.execute("COMMIT")
         except BaseException as problem:
@@ -247,6 +266,11 @@ class Store:
                 ) from None
             raise
 
+    def _last_commit(self) -> Any:
+        assert self._db is not None
+        told = self._db.execute("SELECT told FROM standing").fetchone()
+        return None if told is None else json.loads(told[0])["commit"]
+
     def handed_out(self, commit: int) -> None:
         """Note beside the state that the output of a commit is out: an older state is no use now.
 
@@ -257,7 +281,7 @@ class Store:
     def remove(self) -> None:
         """Leave nothing of a stream that was never allowed to start."""
         self.close()
-        for end in ("", "-wal", "-shm", ".key"):
+        for end in ("", "-wal", "-shm", ".key", ".lock"):
             beside(self.path, end).unlink(missing_ok=True)
 
     def close(self) -> None:
@@ -276,6 +300,21 @@ def _taken(descriptor: int) -> bool:
         else:
             return True
     return False
+
+
+GENERATION = 0x80087601  # FS_IOC_GETVERSION of Linux
+
+
+def file_of(path: Path) -> list[int]:
+    """Which file this is, whatever its name: a number is used again once a file is gone, so with
+    the count of its uses where the file system tells."""
+    with path.open("rb") as file:
+        room = bytearray(8)
+        try:
+            fcntl.ioctl(file, GENERATION, room)
+        except OSError:
+            room = bytearray(8)
+        return [os.fstat(file.fileno()).st_ino, int.from_bytes(room[:4], sys.byteorder)]
 
 
 def beside(path: Path, ending: str) -> Path:
