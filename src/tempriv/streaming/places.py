@@ -70,15 +70,21 @@ class Places:
 
     def numbers_of(self, names: Sequence[str]) -> tuple[Integers, list[str]]:
         """The numbers of some series, and those of them that are new."""
-        known, fresh = self.numbers, [name for name in names if name not in self.numbers]
-        for name in fresh:
-            known[name] = len(self.names)
-            self.names.append(name)
-            chained = self.names_digest.encode() + name.encode("utf-8", "surrogatepass")
-            self.names_digest = hashlib.blake2b(chained, digest_size=16).hexdigest()
-        if len(self.names) > len(self.step):
-            self._grow(len(self.names))
-        return np.array([known[name] for name in names], dtype=np.int64), fresh
+        known, fresh = self.numbers, []
+        found = list(map(known.get, names))
+        if None in found:
+            for name in names:
+                if name in known:
+                    continue
+                fresh.append(name)
+                known[name] = len(self.names)
+                self.names.append(name)
+                chained = self.names_digest.encode() + name.encode("utf-8", "surrogatepass")
+                self.names_digest = hashlib.blake2b(chained, digest_size=16).hexdigest()
+            if len(self.names) > len(self.step):
+                self._grow(len(self.names))
+            found = list(map(known.get, names))
+        return np.array(found, dtype=np.int64), fresh
 
     def _grow(self, least: int) -> None:
         room = max(least, 2 * len(self.step), SHARD)
