@@ -108,8 +108,8 @@ def end(child: int, number: int) -> None:
 
 
 @contextlib.contextmanager
-def zygote_process(*words: str) -> Iterator[Any]:
-    program = [sys.executable, "-m", "tests.stream_zygote", *words]
+def zygote_process(*words: str, module: str = "stream_zygote") -> Iterator[Any]:
+    program = [sys.executable, "-m", f"tests.{module}", *words]
     pipe, root = subprocess.PIPE, Path(__file__).parent.parent
     with subprocess.Popen(program, stdin=pipe, stdout=pipe, text=True, cwd=root) as process:
         yield process

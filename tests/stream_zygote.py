@@ -21,7 +21,7 @@ PLACES = {
     "create": (Store, "create"),
     "commit": (Store, "commit"),
     "handed_out": (Store, "handed_out"),
-    "write": (Descriptor, "_write"),
+    "write": (Descriptor, "write"),
     "aside": (Aside, "write"),
     "keys": (Keyring, "add"),
 }

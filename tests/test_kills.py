@@ -6,8 +6,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -62,9 +60,7 @@ def kill(child):
 
 @pytest.fixture(scope="module")
 def process():
-    program = [sys.executable, str(Path(__file__).with_name("zygote.py"))]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(program, stdin=pipe, stdout=pipe, text=True) as process:
+    with killing.zygote_process(module="zygote") as process:
         yield process
 
 

@@ -26,6 +26,7 @@ from tempriv.streaming import care
 from tempriv.streaming.flow import Flow
 from tempriv.streaming.outputs import Descriptor
 from tempriv.streaming.store import Store
+from tests import killing
 from tests.cases import CASES
 from tests.conformance_cases import named
 from tests.kept_streams import HEADER, LAPLACE, Run, mode, places, readings
@@ -58,9 +59,7 @@ class Keeper:
 
 @pytest.fixture(scope="module")
 def process():
-    program = [sys.executable, str(Path(__file__).with_name("zygote.py"))]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(program, stdin=pipe, stdout=pipe, text=True) as process:
+    with killing.zygote_process(module="zygote") as process:
         yield process
 
 

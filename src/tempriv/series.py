@@ -48,6 +48,16 @@ def require_columns(exist: Sequence[str], wanted: Sequence[str], source: str) ->
         raise DataRefusal(f"{source}: no column {name!r}; {known}")
 
 
+def within(counts: Integers) -> Integers:
+    """Which row of its series each is, for series of so many rows one after the other.
+
+    >>> within(np.array([2, 0, 3])).tolist()
+    [0, 1, 0, 1, 2]
+    """
+    before = np.cumsum(counts) - counts
+    return np.asarray(np.arange(int(counts.sum())) - np.repeat(before, counts), dtype=np.int64)
+
+
 @dataclass
 class Block:
     """Consecutive rows of one or more series; ``starts`` counts each series' steps from zero."""

@@ -22,7 +22,7 @@ from tempriv.kernels_order import Carriage
 from tempriv.keyed_words import Run
 from tempriv.mechanisms.forms import Integers, Rows
 from tempriv.randomness import EPOCH
-from tempriv.series import EMPTY, Block, Flags
+from tempriv.series import EMPTY, Block, Flags, within
 
 if TYPE_CHECKING:
     from tempriv.mechanisms.protocol import Draw, Mechanism, Track
@@ -202,7 +202,7 @@ def said_of(latency: int, out: Block, pool: Block, first: Integers) -> Block:
     said: Any = slice(int(late[0]), None) if len(late) == 1 else None
     times = None
     if said is None or pool.times is not None:
-        rows = np.arange(len(out)) - np.repeat(np.cumsum(counts) - counts, counts)
+        rows = within(counts)
         said = rows >= np.repeat(late, counts) if said is None else said
     if pool.times is not None:
         times = pool.times[(rows + np.repeat(first - latency, counts))[said]]
@@ -302,10 +302,10 @@ def pool_of(block: Block, held: Block | None) -> Block:
     if held is None or not len(held):
         return block
     both = held.counts + block.counts
-    within = np.arange(int(both.sum())) - np.repeat(np.cumsum(both) - both, both)
-    earlier = within < np.repeat(held.counts, both)
-    here = within - np.repeat(held.counts - np.cumsum(block.counts) + block.counts, both)
-    there = within + np.repeat(np.cumsum(held.counts) - held.counts, both)
+    nth = within(both)
+    earlier = nth < np.repeat(held.counts, both)
+    here = nth - np.repeat(held.counts - np.cumsum(block.counts) + block.counts, both)
+    there = nth + np.repeat(np.cumsum(held.counts) - held.counts, both)
     rows = np.where(earlier, there, len(held.values) + here)
     times = None
     if block.times is not None:

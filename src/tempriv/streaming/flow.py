@@ -22,7 +22,7 @@ from tempriv.mechanisms.moving import Pool
 from tempriv.mechanisms.protocol import Mechanism, limit_of, perturb_block
 from tempriv.mechanisms.stream import MOST_STEPS
 from tempriv.randomness import EPOCH, new_id
-from tempriv.series import Block
+from tempriv.series import Block, within
 from tempriv.streaming.batches import Batch
 from tempriv.streaming.cells import NOTHING, Cells
 from tempriv.streaming.counts import NAMES, WHY, Counts
@@ -135,7 +135,6 @@ class Flow:
 
     def _begin(self, store: Store) -> None:
         # the release must have its name before it is charged, so that it is charged once
-        self._new = True
         store.key_path.unlink(missing_ok=True)  # of a stream that was not allowed to start
         self.ring.open()
         names = {"release": self.release_id, "dataset": self.dataset, "keys": self.ring.name}
@@ -197,9 +196,7 @@ class Flow:
 
     def deliver_pending(self) -> None:
         """Hand out again what the last commit of an interrupted run was about to."""
-        if self.store is None:
-            return
-        if self._new:
+        if self.store is None or self._new:
             return
         standing = self._unfinished
         if standing.started or standing.pending:
@@ -316,7 +313,7 @@ class Flow:
         order = taken[order]
         touched = codes[order[edges]]
         starts = places.step[touched]
-        steps = np.arange(len(order)) + np.repeat(starts - edges, counts)
+        steps = within(counts) + np.repeat(starts, counts)
         found = self._seen.of(batch, order, codes[order], steps)
         places.seen[touched] += np.add.reduceat(found, edges)
         cells = [places.waiting.add(column).take(order) for column in batch.cells or ()]
@@ -336,10 +333,8 @@ class Flow:
         turn[order] = np.arange(len(order))
         turn = turn[taken]
         if form.latency:
-            within = np.arange(len(released)) - np.repeat(
-                np.cumsum(released.counts) - released.counts, released.counts
-            )
-            late = rows.cells(waiting, len(cells), which, within + released.starts[which])
+            steps = within(released.counts) + released.starts[which]
+            late = rows.cells(waiting, len(cells), which, steps)
             series = np.repeat(np.arange(len(touched)), counts)
             turn = in_turn(turn, series, counts, released.counts)
             slots = [places.waiting.texts(slot.take(turn)) for slot in late]
@@ -405,11 +400,11 @@ class Flow:
         memory = places.memory[touched]
         rest = perturb_block(self.mechanism, block, runs, memory, held=pool, ending=True)
         which = np.repeat(np.arange(len(touched)), rest.counts)
-        within = np.arange(len(rest)) - np.repeat(np.cumsum(rest.counts) - rest.counts, rest.counts)
         rows = Earlier(places, touched, starts, none)
         carried = len(self.lines.values) * moves
         none_here = [Cells.none(0)] * len(self.lines.shown)
-        found = rows.cells(none_here, carried, which, within + rest.starts[which])
+        steps = within(rest.counts) + rest.starts[which]
+        found = rows.cells(none_here, carried, which, steps)
         slots = [places.waiting.texts(slot) for slot in found]
         cells = [Cells.none(0)] * carried
         return self._format(slots, rest, np.arange(len(rest)), rows, which, cells)

@@ -69,13 +69,10 @@ class Descriptor:
         if self.regular:
             self._put_back(pending)
         if pending:
-            self._write(pending)
+            self.write(pending)
         return bool(pending) and not self.regular
 
     def write(self, data: bytes) -> None:
-        self._write(data)
-
-    def _write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
             view = view[os.write(self.descriptor, view) :]

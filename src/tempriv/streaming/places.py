@@ -16,6 +16,7 @@ from tempriv.mechanisms.forms_marked import Marked
 from tempriv.mechanisms.landmark_budgets import landmarks_so_far
 from tempriv.mechanisms.protocol import Mechanism
 from tempriv.mechanisms.stream import MOST_STEPS
+from tempriv.series import within
 from tempriv.streaming.cells import NOTHING, Cells, Waiting
 
 Integers = npt.NDArray[np.int64]
@@ -111,10 +112,9 @@ class Places:
         """
         if not self.rings:
             return
-        before = np.cumsum(counts) - counts
-        within = np.arange(int(counts.sum())) - np.repeat(before, counts)
-        recent = np.flatnonzero(within >= np.repeat(counts - self.reach, counts))
-        slot = (within + np.repeat(starts, counts))[recent] % self.reach
+        nth = within(counts)
+        recent = np.flatnonzero(nth >= np.repeat(counts - self.reach, counts))
+        slot = (nth + np.repeat(starts, counts))[recent] % self.reach
         place = np.repeat(numbers, counts)[recent] * self.reach + slot
         for ring, column in zip(self.rings, columns, strict=True):
             ring.at.reshape(-1)[place] = column.at[recent]
