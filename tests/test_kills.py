@@ -278,7 +278,7 @@ def streams(stream_process, tmp_path):
 
 
 def killed_at_points(streams, folder, mechanism, points):
-    rows = killing.readings(mechanism, 300)
+    rows = killing.readings(mechanism, 800)
     killing.kill_at_points(streams, lambda name: Files(folder / name, mechanism, rows), points)
 
 
