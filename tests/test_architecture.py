@@ -49,7 +49,7 @@ STAGES: tuple[tuple[tuple[str, ...], ...], ...] = (
             "landmark_counts",
         ),
         (
-            *("renyi", "distributions", "accounting", "totals", "planning"),
+            *("renyi", "distributions", "accounting", "amplification", "totals", "planning"),
             *("scopes", "ledger_file", "ledger_sums", "ledger"),
         ),
         (
