@@ -63,6 +63,7 @@ def main() -> None:
         planning,
         releasing,
         reproducing,
+        serving,
         shaping,
         showing,
         stream_care,

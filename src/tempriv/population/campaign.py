@@ -192,7 +192,8 @@ def promise(
     return plan.guarantee
 
 
-def _round(course: Course, people: int) -> Round:
+def round_of(course: Course, people: int) -> Round:
+    """What is told of the round that a course stands at."""
     question = course.question
     assert question is not None
     law = question.frequency
@@ -221,7 +222,7 @@ def _by_messages(
             refused = server.receive_many(answers_of(question, _of(series, who), own, key))
             assert not refused, "a device's own message was refused"
             progress(len(who))
-        rounds.append(_round(server.course, len(group)))
+        rounds.append(round_of(server.course, len(group)))
         server.close_round()
     return server.course, rounds
 
@@ -250,7 +251,7 @@ def _grouped(
     rounds: list[Round] = []
 
     def watch(course: Course, asked: int) -> None:
-        rounds.append(_round(course, asked))
+        rounds.append(round_of(course, asked))
         progress(asked)
 
     key = Key.generate() if seed is None else Key.from_seed(seed)

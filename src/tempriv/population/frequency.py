@@ -27,7 +27,7 @@ from tempriv.population import frequency_support as shared
 from tempriv.population.estimates import Interval
 from tempriv.population.frequency_hashed import OLH as OLH
 from tempriv.population.frequency_hashed import Hadamard as Hadamard
-from tempriv.population.frequency_support import Bytes, Integers
+from tempriv.population.frequency_support import Bytes, Flags, Integers
 from tempriv.population.frequency_support import Frequencies as Frequencies
 from tempriv.thresholds import Real, decimal_of, is_below
 
@@ -102,6 +102,10 @@ class GRR:
         shared.refuse_length(report, self.report_bytes)
         found = int.from_bytes(report, "little")
         require(found < self.size, f"value {found}: must be below {self.size}", DataRefusal)
+
+    def fits(self, rows: Bytes) -> Flags:
+        """Which rows of bytes are reports: those that ``refuse`` does not."""
+        return shared.from_bytes(rows) < self.size
 
     def support(self, reports: Bytes | Sequence[bytes]) -> Integers:
         """How many reports there are of each value."""
@@ -252,6 +256,10 @@ class OUE:
             f"a bit behind the last of {self.size} is set: it must be 0",
             DataRefusal,
         )
+
+    def fits(self, rows: Bytes) -> Flags:
+        """Which rows of bytes are reports: those that ``refuse`` does not."""
+        return np.asarray(rows[:, -1].astype(np.int64) < 1 << (self.size - 1) % 8 + 1)
 
     def support(self, reports: Bytes | Sequence[bytes]) -> Integers:
         """How many reports have the bit of each value set."""

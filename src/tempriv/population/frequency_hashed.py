@@ -24,7 +24,7 @@ from tempriv.kernels_frequency import hashed_support
 from tempriv.keyed_words import Words
 from tempriv.population import frequency_support as shared
 from tempriv.population.estimates import Interval
-from tempriv.population.frequency_support import Bytes, Frequencies, Integers
+from tempriv.population.frequency_support import Bytes, Flags, Frequencies, Integers
 
 MOST_CELLS = 1 << 15
 FINENESS = 16  # cells of a sixteenth of the prime at least: collisions within 1/1024 of 1 / cells
@@ -165,6 +165,11 @@ class OLH:
         most = self.prime**2
         require(number < most, f"hash {number}: must be below {most}", DataRefusal)
         require(cell < self.cells, f"cell {cell}: must be below {self.cells}", DataRefusal)
+
+    def fits(self, rows: Bytes) -> Flags:
+        """Which rows of bytes are reports: those that ``refuse`` does not."""
+        hashes, cells = (shared.from_bytes(part) for part in np.split(rows, self._widths[:1], 1))
+        return np.asarray((hashes >= 0) & (hashes < self.prime**2) & (cells < self.cells))
 
     def _parts(self, report: bytes) -> tuple[bytes, bytes]:
         return report[: self._widths[0]], report[self._widths[0] :]
@@ -318,6 +323,10 @@ class Hadamard:
         shared.refuse_length(report, self.report_bytes)
         found, most = int.from_bytes(report, "little"), 2 * (self.order - 1)
         require(found < most, f"row and sign {found}: must be below {most}", DataRefusal)
+
+    def fits(self, rows: Bytes) -> Flags:
+        """Which rows of bytes are reports: those that ``refuse`` does not."""
+        return shared.from_bytes(rows) < 2 * (self.order - 1)
 
     def support(self, reports: Bytes | Sequence[bytes]) -> Integers:
         """How many reports have the sign that each value has in the report's row."""

@@ -26,6 +26,7 @@ from tempriv.population.estimates import Interval, among_these
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.bool_]
 
 MOST_VALUES = 1 << 24
 

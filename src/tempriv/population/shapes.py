@@ -210,7 +210,7 @@ class Server:
         question = self.course.question
         if question is None:
             return answers
-        size, head = HEAD.size + question.report_bytes, _head(question)
+        size, head = HEAD.size + question.report_bytes, head_of(question)
         fits: dict[bytes, int] = {}
         for i, one in enumerate(answers):
             if type(one) is bytes and len(one) == size and one.startswith(head):
@@ -292,7 +292,18 @@ def refuse_report(question: Question, report: bytes) -> None:
         raise MessageRefusal(str(reason)) from None
 
 
-def _head(question: Question) -> bytes:
+def fits(question: Question, rows: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    """Which rows of bytes are reports: those that ``refuse_report`` does not."""
+    levels: npt.NDArray[np.bool_] = np.ones(len(rows), dtype=np.bool_)
+    if question.kind == "bigram":
+        levels, rows = rows[:, 0] < question.levels, rows[:, 1:]
+    if question.frequency is None:
+        chosen = np.ascontiguousarray(rows).view(">u2")[:, 0]
+        return np.asarray(chosen < len(question.candidates))
+    return np.asarray(levels & question.frequency.fits(rows))
+
+
+def head_of(question: Question) -> bytes:
     """Of every answer to it, up to the token."""
     campaign = bytes.fromhex(question.campaign)
     return HEAD.pack(MAGIC, ANSWER, VERSION, campaign, question.round, b"")[:-TOKEN_BYTES]
@@ -342,7 +353,7 @@ def answers_of(
     reports = seen.reports(np.asarray(which), WordsOf([Run(chain, 0, len(which))]))
     names = tokens(len(reports)) if key is None else _tokens(chain, len(reports))
     rows = np.empty((len(reports), HEAD.size + reports.shape[1]), dtype=np.uint8)
-    head = _head(question)
+    head = head_of(question)
     rows[:, : len(head)] = np.frombuffer(head, dtype=np.uint8)
     rows[:, len(head) : HEAD.size] = np.frombuffer(names, dtype=np.uint8).reshape(-1, TOKEN_BYTES)
     rows[:, HEAD.size :] = reports

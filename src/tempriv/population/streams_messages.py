@@ -175,6 +175,11 @@ def refuse_report(question: Question, report: bytes) -> None:
         raise MessageRefusal(str(reason)) from None
 
 
+def head_of(question: Question) -> bytes:
+    """Of every answer to it, up to the token."""
+    return _head(ANSWER, question, NO_TOKEN)[:-TOKEN_BYTES]
+
+
 def _head(kind: int, message: Question | Answer, token: bytes) -> bytes:
     campaign = bytes.fromhex(message.campaign)
     part = PARTS.index(message.part)

@@ -1,0 +1,239 @@
+"""The server as an application: routes, limits, logs without contents, and a clock that ticks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+import traceback
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tempriv.collect import routes_answers, routes_campaigns, routes_people
+from tempriv.collect.asking import Problem
+from tempriv.collect.desk import Clock, Desk, now_in_utc
+from tempriv.collect.limits import Limits, Rates
+from tempriv.collect.metrics import routes as metrics_routes
+from tempriv.collect.store import Store
+from tempriv.errors import Refusal, StateRefusal
+from tempriv.files import write_durably
+from tempriv.version import VERSION
+
+TICK = 0.2  # seconds
+PAGE = Path(__file__).with_name("page")
+ADMIN_FILE = "admin.token"
+BATCHES = "/v1/answers"
+HEADERS = {
+    "content-security-policy": "default-src 'self'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
+    "form-action 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+}
+log = logging.getLogger("tempriv.collect")
+
+
+def make_app(
+    store: str | Store,
+    *,
+    home: Path | None = None,
+    clock: Clock = now_in_utc,
+    limits: Limits | None = None,
+    ticking: bool = True,
+) -> FastAPI:
+    """A server over a store; of a new one the first admin token goes into ``home``.
+
+    With ``ticking`` off, time passes only when ``app.state.desk.tick`` is called.
+    """
+    kept = Store(store) if isinstance(store, str) else store
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        kept.open()
+        desk = app.state.desk = Desk(kept, clock)
+        try:
+            await asyncio.wrap_future(kept.do(lambda db: _first_admin(db, desk, home)))
+            ticker = asyncio.create_task(_tick(kept, desk)) if ticking else None
+            yield
+        finally:
+            app.state.stopping = True
+            if ticking and ticker is not None:
+                ticker.cancel()
+                await asyncio.gather(ticker, return_exceptions=True)
+            await asyncio.to_thread(kept.close)
+
+    app = FastAPI(
+        title="tempriv collect",
+        version=VERSION,
+        lifespan=lifespan,
+        description="Collects answers that devices have protected themselves.",
+        telemetry={"auto_configure": False},  # whatever the environment says
+    )
+    app.state.limits, app.state.rates, app.state.stopping = limits or Limits(), Rates(), False
+    app.include_router(routes_people.routes)
+    app.include_router(routes_answers.routes)
+    app.include_router(routes_campaigns.routes)
+    app.include_router(metrics_routes)
+    _add_page(app)
+    _add_problems(app)
+    app.add_middleware(Sized, limits=app.state.limits)
+    app.add_middleware(Logged)
+    return app
+
+
+def _first_admin(db: Any, desk: Desk, home: Path | None) -> None:
+    if home is None:
+        return
+    token = desk.first_admin(db)
+    if token is not None:
+        # on disk before the commit: a crash leaves a token that nothing knows, and the next start
+        # writes another one
+        write_durably(home / ADMIN_FILE, token.text.encode() + b"\n")
+
+
+async def _tick(store: Store, desk: Desk) -> None:
+    while True:
+        await asyncio.sleep(TICK)
+        try:
+            await asyncio.wrap_future(store.do(desk.tick))
+        except Exception as problem:  # the next one may go through
+            _log_problem("tick", problem)
+
+
+def _log_problem(event: str, problem: BaseException) -> None:
+    """Its kind and where it came from: a message could quote what was sent."""
+    last = traceback.extract_tb(problem.__traceback__)[-1:]
+    where = [f"{Path(one.filename).name}:{one.lineno}" for one in last]
+    log.error(json.dumps({"event": event, "problem": type(problem).__name__, "at": where}))
+
+
+def _add_page(app: FastAPI) -> None:
+    @app.get("/health")
+    def health() -> dict[str, str]:
+        return {"status": "ok", "version": VERSION}
+
+    @app.get("/", include_in_schema=False)
+    def index() -> FileResponse:
+        return FileResponse(PAGE / "index.html", headers=HEADERS)
+
+    app.mount("/page", _Page(directory=PAGE, check_dir=False), name="page")
+
+
+class _Page(StaticFiles):
+    def file_response(self, *given: Any, **named: Any) -> Response:
+        found = super().file_response(*given, **named)
+        found.headers.update(HEADERS)
+        found.headers["cache-control"] = "no-cache"
+        return found
+
+
+def _add_problems(app: FastAPI) -> None:
+    @app.exception_handler(Problem)
+    async def problem(request: Request, found: Problem) -> JSONResponse:
+        headers = {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "1"}}.get(found.status)
+        return JSONResponse({"reason": found.reason}, found.status, headers)
+
+    @app.exception_handler(Refusal)
+    async def refusal(request: Request, found: Refusal) -> JSONResponse:
+        status = 503 if isinstance(found, StateRefusal) and "store" in str(found) else 409
+        if found.exit_status == 2:
+            status = 422
+        return JSONResponse({"reason": str(found)}, status)
+
+    @app.exception_handler(RequestValidationError)
+    async def unfit(request: Request, found: RequestValidationError) -> JSONResponse:
+        # where and why, never what was sent
+        first = found.errors()[0]
+        where = ".".join(str(part) for part in first["loc"][1:]) or "the request"
+        return JSONResponse({"reason": f"{where}: {first['msg']}"[:300]}, 422)
+
+    @app.exception_handler(Exception)
+    async def fault(request: Request, found: Exception) -> JSONResponse:
+        _log_problem("fault", found)
+        return JSONResponse({"reason": "a fault of the server; its log says which"}, 500)
+
+    @app.exception_handler(HTTPException)
+    async def other(request: Request, found: HTTPException) -> JSONResponse:
+        return JSONResponse({"reason": str(found.detail)}, found.status_code, found.headers)
+
+
+class Sized:
+    """Refuses a request that is larger than its route takes, before all of it has come."""
+
+    def __init__(self, app: ASGIApp, limits: Limits):
+        self.app, self.limits = app, limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        most = self.limits.batch_body if scope["path"] == BATCHES else self.limits.body
+        told = dict(scope["headers"]).get(b"content-length", b"0")
+        if not told.isdigit() or int(told) > most:
+            await _refused(scope, receive, send, most)
+            return
+        seen, over = 0, False
+
+        async def counted() -> Message:
+            nonlocal seen, over
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > most:
+                over = True
+                return {"type": "http.disconnect"}
+            return message
+
+        try:
+            await self.app(scope, counted, send)
+        except Exception:
+            if not over:
+                raise
+            await _refused(scope, receive, send, most)
+
+
+async def _refused(scope: Scope, receive: Receive, send: Send, most: int) -> None:
+    told = JSONResponse({"reason": f"too large: at most {most:,} bytes"}, 413)
+    await told(scope, receive, send)
+
+
+class Logged:
+    """One line of JSON for a request: what kind, how it ended, how long; nothing that was in it."""
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not log.isEnabledFor(logging.INFO):
+            await self.app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 500
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, noted)
+        finally:
+            route = scope.get("route")
+            told = {
+                "event": "request",
+                "method": scope["method"],
+                "route": getattr(route, "path", "unknown"),
+                "status": status,
+                "role": scope.get("state", {}).get("role"),
+                "ms": round(1000 * (time.perf_counter() - began), 1),
+            }
+            log.info(json.dumps(told))

@@ -1,0 +1,359 @@
+"""What a server does, one job at a time: enrol, take answers, begin and end campaigns."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, func, insert, select, update
+
+from tempriv.collect import courses, running, tables
+from tempriv.collect.access import SECRET_BYTES, Token, digest_of, matches, new_secret
+from tempriv.collect.campaigns import Campaign
+from tempriv.collect.courses import COUNTED
+from tempriv.collect.running import AT_ONCE, CANCELLED, RUNNING, WAITING, Open, Running, stamp
+from tempriv.collect.store import (
+    Store,
+    add_answered,
+    add_uploads,
+    answered_of,
+    run,
+    secrets_of,
+)
+from tempriv.errors import require
+from tempriv.population.frequency_support import Bytes, Integers
+from tempriv.population.messages import MessageRefusal
+
+Clock = Callable[[], datetime]
+Codes = Any
+
+NOBODY = bytes(32)  # a digest that no secret has
+TAKEN, THERE, LATE, NOT_ASKED, UNKNOWN, MALFORMED, NO_QUESTION = range(7)
+REASONS = (
+    "taken",
+    "there already",
+    "late: the question is closed",
+    "not asked: this question is for other devices",
+    "unknown device, or a wrong secret",
+    "malformed: no answer to this question",
+    "no such question",
+)
+
+
+def now_in_utc() -> datetime:
+    return datetime.now(UTC)
+
+
+class Desk:
+    """The jobs of a server; each runs in the thread that writes, within a transaction.
+
+    Guarantees:
+        - a device's answer to a question is counted once, and in a campaign in which devices answer
+          once there is one answer of each, whatever is sent again;
+        - answers are counted only while their question is open, and of devices that it is for;
+        - reports are stored apart from who sent them, and gone when they are added up.
+    """
+
+    def __init__(self, store: Store, clock: Clock = now_in_utc):
+        self.store, self.clock = store, clock
+        self.taken = 0  # since the start, for metrics
+        self.refused = 0
+        self.changes = 0
+        """Goes up with everything that somebody may be watching."""
+        self._campaigns: dict[str, Running] | None = None
+        self._enrolled: Integers | None = None
+        store.lost = self._forget
+
+    def _forget(self) -> None:
+        """Something in memory may be ahead of the tables: read them again."""
+        self._campaigns, self._enrolled = None, None
+
+    # devices
+
+    def enrolled(self, db: Connection) -> Integers:
+        if self._enrolled is None:
+            devices = tables.devices
+            there = devices.c.secret.is_not(None) & devices.c.withdrawn_at.is_(None)
+            query = select(devices.c.number).where(there).order_by(devices.c.number)
+            self._enrolled = np.array([row[0] for row in db.execute(query)], dtype=np.int64)
+        return self._enrolled
+
+    def _set_enrolled(self, db: Connection, numbers: Integers) -> None:
+        self._enrolled = numbers
+        for found in self.campaigns(db).values():
+            found.enrolled = numbers
+            if found.open is not None and found.open.numbers is None:
+                found.open.expected = running.expected_of(found, found.open)
+        self.changes += 1
+
+    def make_tokens(self, db: Connection, count: int) -> list[str]:
+        """One-time tokens; only what they hash to is kept."""
+        devices = tables.devices
+        first = (db.execute(select(func.max(devices.c.number))).scalar() or 0) + 1
+        made = [Token("enrol", first + i, new_secret()) for i in range(count)]
+        moment = stamp(self.clock())
+        rows = [{"number": one.number, "token": one.digest, "made_at": moment} for one in made]
+        db.execute(insert(devices), rows)
+        self.changes += 1
+        return [one.text for one in made]
+
+    def enrol(self, db: Connection, given: list[tuple[Token | None, bytes]]) -> list[str]:
+        """Each with its one-time token and the digest of a secret that the device has made."""
+        devices = tables.devices
+        numbers = [0 if token is None else token.number for token, _ in given]
+        rows = db.execute(select(devices).where(devices.c.number.in_(numbers))).all()
+        known = {row.number: row for row in rows}
+        outcomes: list[str] = []
+        fresh: dict[int, bytes] = {}
+        for token, secret in given:
+            row = None if token is None else known.get(token.number)
+            right = token is not None and matches(token.secret, None if row is None else row.token)
+            if row is None or not right or row.withdrawn_at is not None:
+                outcomes.append("refused")
+                continue
+            there = fresh.get(row.number, row.secret)
+            if there is None:
+                fresh[row.number] = secret
+            outcomes.append(
+                "enrolled" if there is None else "there already" if there == secret else "refused"
+            )
+        if fresh:
+            moment = stamp(self.clock())
+            self._write_secrets(db, fresh, moment)
+            together = np.append(self.enrolled(db), np.array(list(fresh), dtype=np.int64))
+            self._set_enrolled(db, np.unique(together))
+        return outcomes
+
+    def _write_secrets(self, db: Connection, fresh: dict[int, bytes], moment: str) -> None:
+        mark = "?" if db.dialect.name == "sqlite" else "%s"
+        db.exec_driver_sql(
+            f"UPDATE devices SET secret = {mark}, enrolled_at = {mark} WHERE number = {mark}",
+            [(secret, moment, number) for number, secret in fresh.items()],
+        )
+
+    def withdraw(self, db: Connection, number: int) -> bool:
+        """The device takes part no more; what it answered stays counted."""
+        devices = tables.devices
+        where = (devices.c.number == number) & devices.c.withdrawn_at.is_(None)
+        done = db.execute(update(devices).where(where).values(withdrawn_at=stamp(self.clock())))
+        if done.rowcount:
+            left = self.enrolled(db)
+            self._set_enrolled(db, left[left != number])
+        return bool(done.rowcount)
+
+    # staff
+
+    def make_staff(self, db: Connection, role: Any, name: str) -> Token:
+        secret = new_secret()
+        done = db.execute(
+            insert(tables.staff).values(
+                role=role, name=name, digest=digest_of(secret), made_at=stamp(self.clock())
+            )
+        )
+        assert done.inserted_primary_key is not None
+        return Token(role, int(done.inserted_primary_key[0]), secret)
+
+    def first_admin(self, db: Connection) -> Token | None:
+        """Of a store that nobody can use yet."""
+        if db.execute(select(func.count()).select_from(tables.staff)).scalar():
+            return None
+        return self.make_staff(db, "admin", "first admin")
+
+    def revoke(self, db: Connection, number: int, by: int) -> bool:
+        require(number != by, "you cannot revoke your own token", MessageRefusal)
+        staff = tables.staff
+        where = (staff.c.number == number) & staff.c.revoked_at.is_(None)
+        done = db.execute(update(staff).where(where).values(revoked_at=stamp(self.clock())))
+        return bool(done.rowcount)
+
+    # campaigns
+
+    def campaigns(self, db: Connection) -> dict[str, Running]:
+        """Those that have not ended."""
+        if self._campaigns is None:
+            table = tables.campaigns
+            query = select(table).where(table.c.state.in_((WAITING, RUNNING)))
+            enrolled = self.enrolled(db)
+            rows = db.execute(query).all()
+            self._campaigns = {row.id: running.load(db, row, enrolled) for row in rows}
+        return self._campaigns
+
+    def begin(self, db: Connection, campaign: Campaign, by: int) -> str:
+        moment = self.clock()
+        require(campaign.closes_at > moment, "deadline: it has passed already", MessageRefusal)
+        table = tables.campaigns
+        there = db.execute(select(table.c.id).where(table.c.id == campaign.id)).first()
+        require(there is None, "this campaign is there already", MessageRefusal)
+        course = courses.beginning(campaign)
+        db.execute(
+            insert(table).values(
+                id=campaign.id, spec=campaign.to_json(), state=WAITING, made_by=by,
+                made_at=stamp(moment), course=courses.to_text(course), received=0,
+            )
+        )  # fmt: skip
+        found = Running(campaign, course, WAITING, enrolled=self.enrolled(db))
+        self.campaigns(db)[campaign.id] = found
+        self._go_on(db, found)
+        self.changes += 1
+        return campaign.id
+
+    def _going(self, db: Connection, name: str) -> Running:
+        found = self.campaigns(db).get(name)
+        require(found is not None, "this campaign does not run", MessageRefusal)
+        assert found is not None
+        return found
+
+    def _go_on(self, db: Connection, found: Running) -> None:
+        if running.follow_clock(db, found, self.clock()):
+            self._ended(db, found)
+
+    def _ended(self, db: Connection, found: Running) -> None:
+        self.changes += 1
+        if found.state not in (WAITING, RUNNING):
+            self.campaigns(db).pop(found.campaign.id, None)
+
+    def tick(self, db: Connection) -> None:
+        """Whatever is due by the clock, and reports that wait to be added up."""
+        for found in list(self.campaigns(db).values()):
+            self._go_on(db, found)
+            if found.open is not None and found.open.waiting:
+                running.add_up(db, found.open)
+
+    def close_question(self, db: Connection, name: str) -> None:
+        found = self._going(db, name)
+        running.close(db, found, self.clock())
+        self._go_on(db, found)
+        self._ended(db, found)
+
+    def cancel(self, db: Connection, name: str) -> None:
+        """Nobody is asked any more, and nothing comes out; what waits is forgotten."""
+        found = self._going(db, name)
+        moment = self.clock()
+        if found.open is not None:
+            where = tables.questions.c.number == found.open.number
+            values = {"closed_at": stamp(moment), "support": b"", "received": found.open.received}
+            db.execute(update(tables.questions).where(where).values(**values))
+            pending, uploads = tables.pending, tables.uploads
+            db.execute(pending.delete().where(pending.c.question == found.open.number))
+            db.execute(uploads.delete().where(uploads.c.scope == found.open.scope))
+        found.state, found.open = CANCELLED, None
+        running.save(db, found, moment)
+        self._ended(db, found)
+
+    # answers
+
+    def take(
+        self,
+        db: Connection,
+        question: str,
+        devices: Integers,
+        secrets: bytes | None,
+        answers: bytes,
+    ) -> Codes:
+        """What became of each answer; a code of ``REASONS`` for each.
+
+        Without ``secrets`` the devices are known already.
+        """
+        known = None if secrets is None else _right(db, devices, secrets)
+        found = self._campaigns_question(db, question)
+        if found is None or found.open is None or found.open.asked.id != question:
+            codes = self._too_late(db, question, devices)
+        else:
+            codes = self._take(db, found, found.open, devices, known, answers)
+        if known is not None:
+            codes[~known] = UNKNOWN
+        self.refused += int((codes > THERE).sum())
+        return codes
+
+    def _campaigns_question(self, db: Connection, question: str) -> Running | None:
+        return self.campaigns(db).get(question.partition("/")[0])
+
+    def _too_late(self, db: Connection, question: str, devices: Integers) -> Codes:
+        table = tables.questions
+        row = db.execute(select(table.c.scope).where(table.c.id == question)).first()
+        codes = np.full(len(devices), NO_QUESTION if row is None else LATE, dtype=np.uint8)
+        if row is not None:
+            there = answered_of(db, row.scope, devices)
+            codes[np.isin(devices, list(there))] = THERE
+        return codes
+
+    def _take(
+        self, db: Connection, found: Running, question: Open, devices: Integers,
+        known: Any, answers: bytes,
+    ) -> Codes:  # fmt: skip
+        asked = question.asked
+        codes = np.zeros(len(devices), dtype=np.uint8)
+        if len(answers) != len(devices) * asked.answer_bytes:
+            codes[:] = MALFORMED
+            return codes
+        rows = np.frombuffer(answers, dtype=np.uint8).reshape(len(devices), asked.answer_bytes)
+        codes[~question.is_for(found.campaign.id, devices)] = NOT_ASKED
+        head = np.frombuffer(asked.head, dtype=np.uint8)
+        reports = rows[:, asked.answer_bytes - asked.report_bytes :]
+        fits = (rows[:, : len(head)] == head).all(axis=1) & asked.fits(reports)
+        codes[~fits] = MALFORMED
+        if known is not None:
+            codes[~known] = UNKNOWN
+        good = np.flatnonzero(codes == TAKEN)
+        if len(good) > 1 and not (np.diff(devices[good]) > 0).all():
+            _, first = np.unique(devices[good], return_index=True)
+            codes[np.delete(good, first)] = THERE
+            good = good[first]  # by rising number
+        if len(good) and not add_answered(db, question.scope, devices[good]):
+            there = answered_of(db, question.scope, devices[good])
+            before = np.isin(devices[good], list(there))
+            codes[good[before]] = THERE
+            good = good[~before]
+            add_answered(db, question.scope, devices[good])
+        if len(good):
+            self._count(db, found, question, devices[good], reports[good])
+        return codes
+
+    def _count(
+        self, db: Connection, found: Running, question: Open, devices: Integers, reports: Bytes
+    ) -> None:
+        if question.asked.keeps == COUNTED:
+            # sorted, so that their order does not tell whose they are
+            order = np.lexsort(reports.T[::-1])
+            mark = "?" if db.dialect.name == "sqlite" else "%s"
+            query = f"INSERT INTO pending (question, reports) VALUES ({mark}, {mark})"
+            run(db, query, question.number, reports[order].tobytes())
+            question.waiting += len(devices)
+        else:
+            add_uploads(db, question.scope, devices, [row.tobytes() for row in reports])
+        self._note(db, found, question, len(devices))
+        if question.waiting >= AT_ONCE:
+            running.add_up(db, question)
+        if found.is_complete:
+            self._go_on(db, found)
+
+    def _note(self, db: Connection, found: Running, question: Open, count: int) -> None:
+        question.received += count
+        self.taken += count
+        self.changes += 1
+        mark = "?" if db.dialect.name == "sqlite" else "%s"
+        run(
+            db,
+            f"UPDATE questions SET received = {mark}, expected = {mark} WHERE number = {mark}",
+            *(question.received, question.expected, question.number),
+        )
+        run(
+            db,
+            f"UPDATE campaigns SET received = received + {mark} WHERE id = {mark}",
+            *(count, found.campaign.id),
+        )
+
+
+def _right(db: Connection, devices: Integers, secrets: bytes) -> Any:
+    """Which devices sent their own secret."""
+    kept = [digest or NOBODY for digest in secrets_of(db, devices)]
+    size, digest_of_it = SECRET_BYTES, hashlib.sha256
+    given = [digest_of_it(secrets[i : i + size]).digest() for i in range(0, len(secrets), size)]
+    if hmac.compare_digest(b"".join(given), b"".join(kept)):
+        return np.ones(len(devices), dtype=np.bool_)
+    pairs = zip(given, kept, strict=True)
+    return np.array([hmac.compare_digest(*pair) for pair in pairs], dtype=np.bool_)

@@ -1,0 +1,36 @@
+"""Counts for Prometheus, and nothing about anyone."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter
+from fastapi.responses import PlainTextResponse
+
+from tempriv.collect import documents
+from tempriv.collect.access import Caller
+from tempriv.collect.asking import DESK, REFUSALS, STAFF
+from tempriv.collect.desk import Desk
+
+routes = APIRouter(responses=REFUSALS)
+
+
+@routes.get("/metrics", response_class=PlainTextResponse)
+def metrics(caller: Annotated[Caller, STAFF], desk: Annotated[Desk, DESK]) -> PlainTextResponse:
+    with desk.store.reading() as db:
+        fleet = documents.fleet_of(db)
+        rows = documents.campaign_rows(db, caller)
+    found = [
+        ("tempriv_answers_taken_total", "counter", "Answers counted since the start", desk.taken),
+        ("tempriv_answers_refused_total", "counter", "Answers refused", desk.refused),
+        ("tempriv_devices_enrolled", "gauge", "Devices enrolled", fleet["enrolled"]),
+        ("tempriv_jobs_waiting", "gauge", "Jobs that wait for the store", desk.store.waiting),
+        (
+            "tempriv_campaigns_running", "gauge", "Campaigns that run",
+            sum(row.state == "running" for row in rows),
+        ),
+    ]  # fmt: skip
+    lines = []
+    for name, kind, told, value in found:
+        lines += [f"# HELP {name} {told}.", f"# TYPE {name} {kind}", f"{name} {value}"]
+    return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
