@@ -5,13 +5,13 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 SERVICES := $(VENV)/services
 
-.PHONY: setup demo redis test test-plain test-services test-long bench lint types docs check clean
+.PHONY: setup demo redis chromium test test-plain test-services test-long bench lint types docs check clean
 
 setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[plots,frames,studies,shapes,docs,dev]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[plots,frames,studies,shapes,collect,docs,dev]"
 	touch $(READY)
 
 demo: $(READY)  ## a private release of the bundled sample, with a report to look at
@@ -23,10 +23,10 @@ test: $(READY)  ## all tests, compiled kernels
 test-plain: $(READY)  ## the kernels and everything on them again, as plain Python
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not long and not services"
 
-test-long: $(SERVICES) redis  ## hundreds of kills, thousands of charges, full enumerations
+test-long: $(SERVICES) redis chromium  ## hundreds of kills, thousands of charges, full enumerations
 	$(BIN)/python -m pytest -m long
 
-test-services: $(SERVICES) redis  ## with a real Redis, and Spark with the Java of its package
+test-services: $(SERVICES) redis chromium  ## real Redis, PostgreSQL, Spark and a browser
 	$(BIN)/python -m pytest -m "services and not long"
 
 redis:
@@ -34,8 +34,13 @@ redis:
 		&& apt-get install -y -qq redis-server; } \
 		|| { echo "redis-server is missing: sudo apt-get install redis-server"; exit 1; }
 
+chromium:
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && apt-get update -qq \
+		&& apt-get install -y -qq chromium; } \
+		|| { echo "chromium is missing: sudo apt-get install chromium"; exit 1; }
+
 $(SERVICES): $(READY)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[redis,spark]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[redis,spark,services]"
 	touch $(SERVICES)
 
 bench: $(READY)  ## the table of docs/benchmarks.md, as ratios in one run

@@ -42,7 +42,7 @@ class Check:
 def verify(path: Path, ledger: Ledger | None = None) -> list[Check]:
     """Everything about a release that can be recomputed, compared with what it says."""
     about = read_about(path)
-    checks = [_checksum(path, about)]
+    checks = [checksum_check(path, about)]
     try:
         mechanism = mechanisms.decode(about["mechanism"])
         stated = guarantees.decode(about["guarantee"])
@@ -98,7 +98,7 @@ def _told(about: dict[str, Any], mechanism: Any, stated: Any) -> Check:
     )
 
 
-def _checksum(path: Path, about: dict[str, Any]) -> Check:
+def checksum_check(path: Path, about: dict[str, Any]) -> Check:
     found, stated = checksum(path), about.get("output", {}).get("blake2b")
     return Check("the file is the one that was written", found == stated, f"blake2b {found[:16]}…")
 

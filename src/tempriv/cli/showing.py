@@ -279,12 +279,13 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Recheck a release from its files: checksum, promise, grid, rows, receipt."""
+    from tempriv.collect import checking
     from tempriv.verify import as_json as encoded
     from tempriv.verify import verify as run
 
     # a recipient has a ledger too, but not the one that was charged: compare only if asked to
     book = None if ledger is None else options.existing_ledger(ledger, no_ledger)
-    checks = run(release, book)
+    checks = checking.verify(release) if checking.is_campaign(release) else run(release, book)
     if as_json:
         print(json.dumps(encoded(checks)))
     else:

@@ -180,30 +180,23 @@ class Sized:
         most = self.limits.batch_body if scope["path"] == BATCHES else self.limits.body
         told = dict(scope["headers"]).get(b"content-length", b"0")
         if not told.isdigit() or int(told) > most:
-            await _refused(scope, receive, send, most)
+            await JSONResponse({"reason": _too_large(most)}, 413)(scope, receive, send)
             return
-        seen, over = 0, False
+        seen = 0
 
         async def counted() -> Message:
-            nonlocal seen, over
+            nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
             if seen > most:
-                over = True
-                return {"type": "http.disconnect"}
+                raise HTTPException(413, _too_large(most))
             return message
 
-        try:
-            await self.app(scope, counted, send)
-        except Exception:
-            if not over:
-                raise
-            await _refused(scope, receive, send, most)
+        await self.app(scope, counted, send)
 
 
-async def _refused(scope: Scope, receive: Receive, send: Send, most: int) -> None:
-    told = JSONResponse({"reason": f"too large: at most {most:,} bytes"}, 413)
-    await told(scope, receive, send)
+def _too_large(most: int) -> str:
+    return f"too large: at most {most:,} bytes"
 
 
 class Logged:

@@ -15,7 +15,11 @@ from tempriv.collect.desk import Desk
 routes = APIRouter(responses=REFUSALS)
 
 
-@routes.get("/metrics", response_class=PlainTextResponse)
+@routes.get(
+    "/metrics",
+    response_model=None,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
 def metrics(caller: Annotated[Caller, STAFF], desk: Annotated[Desk, DESK]) -> PlainTextResponse:
     with desk.store.reading() as db:
         fleet = documents.fleet_of(db)

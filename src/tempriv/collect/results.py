@@ -35,7 +35,6 @@ def result_of(
         "the campaign has no result yet",
         MessageRefusal,
     )
-    published = campaign.published
     found: dict[str, Any] = {
         "campaign": campaign.id,
         "spec": campaign.to_dict(),
@@ -44,7 +43,7 @@ def result_of(
         "people": 0,
         "guarantee": spec.encode(campaign.guarantee),
         "promise": campaign.guarantee.sentence,
-        "published": None if published is None else spec.encode(published),
+        "published": spec.encode(campaign.published),
         "amplified": None,
         "randomness": RANDOMNESS,
         "not_protected": list(NOT_PROTECTED_OF_CAMPAIGNS),

@@ -75,12 +75,11 @@ def preview(
     campaign = given.made(desk)
     with desk.store.reading() as db:
         enrolled = documents.fleet_of(db)["enrolled"]
-    published = campaign.published
     return {
         "spec": campaign.to_dict(),
         "sentences": campaign.sentences,
         "promise": campaign.guarantee.sentence,
-        "published": None if published is None else published.sentence,
+        "published": campaign.published.sentence,
         "amplified": amplified_facts(amplified(campaign)),
         "warnings": warnings_of(campaign, enrolled),
     }

@@ -11,6 +11,7 @@ import fcntl
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -28,6 +29,7 @@ Job = Callable[[Connection], Result]
 
 TOGETHER = 64  # jobs of one transaction at most, so that nobody waits long
 LOCK = 0x74656D70  # of PostgreSQL, by number
+TRIES, PAUSE = 50, 0.2  # for that lock, and seconds between
 PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "busy_timeout = 10000")
 
 
@@ -127,10 +129,14 @@ class Store:
             return
         assert self._engine is not None
         connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
-        if not connection.execute(text(f"SELECT pg_try_advisory_lock({LOCK})")).scalar():
-            connection.close()
-            raise taken
-        self._held = connection
+        # of a server that was killed the database takes notice a moment later
+        for _ in range(TRIES):
+            if connection.execute(text(f"SELECT pg_try_advisory_lock({LOCK})")).scalar():
+                self._held = connection
+                return
+            time.sleep(PAUSE)
+        connection.close()
+        raise taken
 
     def close(self) -> None:
         """Do what was asked for before, then stop."""
@@ -141,6 +147,8 @@ class Store:
         if isinstance(self._held, int):
             os.close(self._held)
         elif self._held is not None:
+            with contextlib.suppress(SQLAlchemyError):  # it goes with the connection anyway
+                self._held.execute(text(f"SELECT pg_advisory_unlock({LOCK})"))
             self._held.close()
         self._held = None
         if self._engine is not None:

@@ -1,0 +1,431 @@
+"""A device that takes part in campaigns over a network, within what its owner agreed to.
+
+    client = Client("https://collect.example.org", "device-home", enrolment="enrol-17.…")
+    client.hold(series=readings, label="flat", category="gas")
+    client.run()
+
+The device keeps its data. It recomputes what a campaign promises, refuses what exceeds its owner's
+limits or does not follow from the published plan, and sends one protected answer where it is asked.
+"""
+
+from __future__ import annotations
+
+import base64
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NoReturn
+
+import httpx
+
+from tempriv.collect.backoff import Backoff, jitter
+from tempriv.collect.campaigns import Campaign, Kind
+from tempriv.collect.device_answers import Answers, Held, own_series, own_text
+from tempriv.collect.device_checks import Asked, asked_of, campaign_of
+from tempriv.collect.device_home import Home
+from tempriv.collect.device_limits import USUAL, Limits
+from tempriv.collect.outbox import Letter, Outbox
+from tempriv.collect.plans import WatchPlan
+from tempriv.collect.wire import (
+    AccessRefusal,
+    Unreachable,
+    Wire,
+    new_http,
+    origin_of,
+    reason_of,
+    refuse_access,
+)
+from tempriv.errors import BudgetRefusal, Refusal, StateRefusal, require
+from tempriv.population.device_ledgers import COPIED
+from tempriv.population.states import DAMAGE
+from tempriv.units import Unit
+
+PAUSE = 60.0  # seconds between two visits
+TAKEN, THERE = "taken", "there already"
+MOST_CAMPAIGNS = 1000
+_AS_BEFORE: Any = object()
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A campaign as this device sees it: what it means here, and why it is not answered, if so."""
+
+    campaign: Campaign
+    sentences: tuple[str, ...]
+    refusal: str | None
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What came of looking in at the server: nothing here depends on what the device holds.
+
+    ``waiting`` answers are still to be sent. ``refused`` is why the server took none for good,
+    and ``declined`` why the device gave none, by campaign.
+    """
+
+    reached: bool = True
+    taken: int = 0
+    there_already: int = 0
+    waiting: int = 0
+    refused: tuple[str, ...] = ()
+    declined: dict[str, str] = field(default_factory=dict)
+    problem: str | None = None
+
+
+class Client:
+    """One person's device.
+
+    ``most_epsilon`` is the most for one campaign, ``limit`` for all together that are answered
+    once; ``stream_limit`` for streams, within any ``stream_seconds``. ``kinds`` are those that the
+    owner agreed to, and ``agree`` is asked about each campaign that is within all this.
+
+    Guarantees:
+        - over its whole life, whatever any server says, it gives away no more than these limits;
+        - every answer is on disk before it is sent, and is sent again with the same bytes;
+        - a kill at any moment loses at most an answer and what was paid for it;
+        - whether it answers does not depend on what it holds, only on whether it holds something;
+        - what it holds is never written, and in no repr, log or refusal.
+
+    >>> import tempfile
+    >>> home = tempfile.TemporaryDirectory()
+    >>> enrolment = "enrol-17." + "A" * 43
+    >>> client = Client("http://127.0.0.1:8000", home.name, enrolment=enrolment)
+    >>> client.hold(series=[0.2, 0.4, 3.1], category="gas")
+    >>> client
+    Client(device 17 at http://127.0.0.1:8000)
+    >>> client.close()
+    """
+
+    def __init__(
+        self,
+        url: str,
+        home: str | Path,
+        *,
+        enrolment: str | None = None,
+        most_epsilon: float = 2.0,
+        limit: float = 8.0,
+        stream_limit: float = 4.0,
+        stream_seconds: float = 3600.0,
+        kinds: tuple[Kind, ...] = USUAL,
+        upload_unit: Unit | None = None,
+        most_delta: float = 0.0,
+        agree: Callable[[Campaign], bool] | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        http: httpx.Client | None = None,
+        plain: bool = False,
+    ):
+        self.limits = Limits(
+            most_epsilon=most_epsilon, limit=limit, stream_limit=stream_limit,
+            stream_seconds=stream_seconds, kinds=kinds, upload_unit=upload_unit,
+            most_delta=most_delta,
+        )  # fmt: skip
+        self.url = origin_of(url, plain)
+        self._agree, self._clock, self._stopped = agree, clock, threading.Event()
+        self._home = Home(home)
+        try:
+            identity = self._home.begin(self.url, enrolment)
+            self._answers = Answers(self._home.folder, self.limits, self._second())
+            self._outbox = Outbox(self._home.folder / "outbox")
+            for letter in self._outbox:  # a kill may have come between keeping it and this
+                self._home.advance(letter.link)
+        except BaseException:
+            self._home.close()
+            raise
+        self.number = identity.number
+        self._own_http = http is None
+        self._http = new_http() if http is None else http
+        self._wire = Wire(self.url, self._http, identity.token)
+        self._held = Held()
+        self._agreed: dict[str, bool] = {}
+        self._latest: dict[str, str] = {}  # question that was answered, by campaign
+        self._pause, self._after = PAUSE, 0.0  # until the next visit; as the server wants it
+
+    def __repr__(self) -> str:
+        return f"Client(device {self.number} at {self.url})"
+
+    def __reduce__(self) -> NoReturn:
+        raise StateRefusal(f"a device {COPIED}")
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let another process be this device; what waits to be sent stays on disk."""
+        self.stop()
+        if self._own_http:
+            self._http.close()
+        self._home.close()
+
+    # what the device has
+
+    def hold(
+        self,
+        *,
+        series: Any = _AS_BEFORE,
+        label: str | None = _AS_BEFORE,
+        category: str | None = _AS_BEFORE,
+        categories: tuple[str, ...] | None = _AS_BEFORE,
+    ) -> None:
+        """What to answer with from now on; what is not given stays as it was.
+
+        A series is for shapes and uploads, a label goes with it; a category is for campaigns about
+        one. ``categories`` are all that it could have been: then only campaigns that know all of
+        them are answered. Without them a category that a campaign does not know, or None, becomes
+        any of its own, each equally likely.
+        """
+        told = dict(vars(self._held))
+        if series is not _AS_BEFORE:
+            told["series"] = own_series(series)
+        if label is not _AS_BEFORE:
+            told["label"] = own_text("label", label)
+        if categories is not _AS_BEFORE:
+            told["categories"] = None if categories is None else tuple(map(str, categories))
+        if category is not _AS_BEFORE:
+            told["category"], told["has_category"] = own_text("category", category), True
+        require(
+            not told["has_category"]
+            or told["categories"] is None
+            or told["category"] is None
+            or told["category"] in told["categories"],
+            "the category: must be one of categories",
+        )
+        self._held = Held(**told)
+
+    def observe(self, value: str | None) -> None:
+        """What the device has from now on, for streams; None for nothing that could be told.
+
+        Which step of a campaign that belongs to, the device's clock says.
+        """
+        told = dict(vars(self._held)) | {"observed": own_text("value", value), "has_observed": True}
+        self._held = Held(**told)
+
+    # what it is asked for
+
+    def consent(self, campaign: Campaign) -> list[str]:
+        """What a campaign means for this device, worked out here and not by the server."""
+        cost, limits = self.limits.cost(campaign), self.limits
+        if campaign.kind == "stream":
+            own = (
+                f"Answers within {limits.stream_seconds:g} seconds come to epsilon = {cost:g} at "
+                f"most; this device's limit is {limits.stream_limit:g}."
+            )
+        else:
+            own = (
+                f"It costs epsilon = {cost:g} of this device's {limits.limit:g}; "
+                f"{self._answers.once.spent():g} of that is spent."
+            )
+        return [*campaign.sentences, own]
+
+    def offers(self) -> list[Offer]:
+        """What the server asks for now, and what this device makes of it; nothing is answered."""
+        self._enrol()
+        campaigns, _ = self._campaigns()
+        return [
+            Offer(one, tuple(self.consent(one)), self._refusal(one, ask_owner=False))
+            for one in campaigns
+        ]
+
+    def spent(self) -> float:
+        """Epsilon of all campaigns that were answered once, together."""
+        return self._answers.once.spent()
+
+    def _refusal(self, campaign: Campaign, ask_owner: bool = True) -> str | None:
+        """Why a campaign is not answered, if so; what the device holds plays no part."""
+        try:
+            self.limits.refuse(campaign, self._answers.once.spent())
+        except BudgetRefusal as reason:
+            return str(reason)
+        if not self._held.fits(campaign):
+            return f"this device holds nothing for a campaign of kind {campaign.kind}"
+        if self._agree is not None and ask_owner:
+            if campaign.id not in self._agreed:
+                self._agreed[campaign.id] = bool(self._agree(campaign))
+            if not self._agreed[campaign.id]:
+                return "the owner of this device has not agreed"
+        return None
+
+    # taking part
+
+    def run_once(self) -> Visit:
+        """Send what waits, answer what is asked now, and send that.
+
+        A server that cannot be reached is no error: what waits is sent another time. A server that
+        does not know the device, or refuses to enrol it, is one.
+        """
+        counts: Counter[str] = Counter()
+        refused: list[str] = []
+        declined: dict[str, str] = {}
+        problem = None
+        self._pause = PAUSE
+        try:
+            self._enrol()
+            self._flush(counts, refused)
+            campaigns, odd = self._campaigns()
+            declined.update(odd)
+            for campaign in campaigns:
+                reason = self._look_at(campaign)
+                if reason is not None:
+                    declined[campaign.id] = reason
+                self._flush(counts, refused)
+        except Unreachable as reason:
+            problem, self._after = str(reason), reason.after
+        return Visit(
+            reached=problem is None, taken=counts[TAKEN], there_already=counts[THERE],
+            waiting=len(self._outbox), refused=tuple(refused), declined=declined, problem=problem,
+        )  # fmt: skip
+
+    def run(
+        self, until: datetime | Callable[[], bool] | None = None, *, pause: float = PAUSE
+    ) -> None:
+        """Look in again and again, until then, or until ``stop()`` is called from elsewhere.
+
+        ``pause`` is how many seconds pass between visits, about; less where a stream has shorter
+        steps. While the server cannot be reached the device waits longer every time.
+        """
+        backoff = Backoff()
+        self._stopped.clear()
+        while not self._stopped.is_set() and not self._is_over(until):
+            visit = self.run_once()
+            if visit.reached:
+                backoff.reset()
+                wait = min(pause, self._pause) * (0.5 + jitter())
+            else:
+                wait = backoff.next(self._after)
+            if isinstance(until, datetime):
+                wait = min(wait, max(0.0, (until - self._clock()).total_seconds()))
+            self._wait(wait)
+
+    def stop(self) -> None:
+        """Let ``run`` return."""
+        self._stopped.set()
+
+    def withdraw(self) -> None:
+        """Take part no more: nothing that waits is sent, and the server forgets the device.
+
+        What was taken before stays counted.
+        """
+        for letter in self._outbox:
+            self._outbox.remove(letter)
+        self.stop()
+        status, found = self._wire.ask("DELETE", f"/v1/devices/{self.number}")
+        require(
+            status in (200, 401, 404),  # the others: it is not there any more
+            f"the server refuses to withdraw this device: {reason_of(found)}",
+            Refusal,
+        )
+
+    def _wait(self, seconds: float) -> None:
+        self._stopped.wait(seconds)
+
+    def _is_over(self, until: datetime | Callable[[], bool] | None) -> bool:
+        if until is None:
+            return False
+        return self._clock() >= until if isinstance(until, datetime) else bool(until())
+
+    def _second(self) -> int:
+        return int(self._clock().timestamp())
+
+    def _enrol(self) -> None:
+        """Once; sent again it is the same request, and the server says that it is there already."""
+        identity = self._home.identity
+        assert identity is not None
+        if identity.enrolled:
+            return
+        one = {"token": identity.enrolment, "secret_hash": identity.digest}
+        wire = Wire(self.url, self._http)
+        status, found = wire.ask("POST", "/v1/devices", {"devices": [one]})
+        try:
+            (told,) = found["devices"] if status == 200 else [{"outcome": "refused"}]
+            outcome, number = told["outcome"], told.get("number", identity.number)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise Unreachable("the server's reply about enrolling makes no sense") from None
+        require(
+            outcome in ("enrolled", THERE) and number == identity.number,
+            "the server refuses to enrol this device: the one-time token is not valid, or another "
+            "device has used it; ask for a new one",
+            AccessRefusal,
+        )
+        self._home.is_enrolled()
+
+    def _campaigns(self) -> tuple[list[Campaign], dict[str, str]]:
+        """Those that the server shows, and why some were none."""
+        found = self._wire.need("GET", "/v1/campaigns")
+        documents = found.get("campaigns") if isinstance(found, dict) else None
+        if not isinstance(documents, list):
+            raise Unreachable("the server's list of campaigns makes no sense")
+        campaigns, odd = [], {}
+        for document in documents[:MOST_CAMPAIGNS]:
+            try:
+                campaigns.append(campaign_of(document))
+            except DAMAGE as reason:
+                name = document.get("id") if isinstance(document, dict) else None
+                odd[str(name)[:32]] = _sentence(reason, "not a campaign")
+        return campaigns, odd
+
+    def _look_at(self, campaign: Campaign) -> str | None:
+        """Answer the open question of a campaign, if it is for this device; else say why not."""
+        if self._answers.has_answered(campaign):
+            return None
+        reason = self._refusal(campaign)
+        if reason is not None:
+            return reason
+        if isinstance(campaign.plan, WatchPlan):
+            self._pause = min(self._pause, campaign.plan.every / 4)
+        now = self._clock()
+        if not campaign.opens_at <= now <= campaign.closes_at:
+            return None
+        found = self._wire.need("GET", f"/v1/campaigns/{campaign.id}/question")
+        try:
+            told = found.get("question") if isinstance(found, dict) else None
+            asked = asked_of(campaign, told, self.number, now)
+            if asked is None or self._has_sent(asked):
+                return None
+            self._answer(campaign, asked, int(now.timestamp()))
+        except Unreachable:
+            raise
+        except Refusal as reason:
+            return str(reason)
+        return None
+
+    def _has_sent(self, asked: Asked) -> bool:
+        """Whether the question has its answer since the start; before that, the ledger knows."""
+        return self._latest.get(asked.id.partition("/")[0]) == asked.id
+
+    def _answer(self, campaign: Campaign, asked: Asked, second: int) -> None:
+        """Pay, draw, keep; and leave the key behind before anything is sent."""
+        link = self._home.link
+        answer = self._answers.draw(campaign, asked, self._held, link, second)
+        self._outbox.put(Letter(campaign.id, asked.id, answer, campaign.deadline, link.epoch))
+        self._home.advance(link.epoch)
+        self._latest[campaign.id] = asked.id
+
+    def _flush(self, counts: Counter[str], refused: list[str]) -> None:
+        for letter in self._outbox:
+            if self._clock() > datetime.fromisoformat(letter.deadline):
+                self._outbox.remove(letter)  # nobody takes it any more
+                continue
+            given = {
+                "question": letter.question,
+                "answer": base64.b64encode(letter.answer).decode(),
+            }
+            path = f"/v1/campaigns/{letter.campaign}/answers"
+            status, found = self._wire.ask("POST", path, given)
+            refuse_access(status, found)
+            outcome = found.get("outcome") if isinstance(found, dict) else None
+            if status == 200 and outcome in (TAKEN, THERE):
+                counts[outcome] += 1
+            elif 400 <= status < 500 and isinstance(found, dict) and "reason" in found:
+                refused.append(reason_of(found))
+            else:
+                raise Unreachable("the server's reply to an answer makes no sense")
+            self._outbox.remove(letter)
+
+
+def _sentence(reason: BaseException, otherwise: str) -> str:
+    return str(reason) if isinstance(reason, Refusal) else otherwise

@@ -1,0 +1,175 @@
+"""What a device keeps between two starts: who it is, and the key that its noise comes from.
+
+What it holds of its owner is never written here. The folder is for its owner alone, and one process
+at a time uses it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tempriv.collect.access import SECRET_BYTES, Token, digest_of, new_secret, parse
+from tempriv.errors import StateRefusal, require
+from tempriv.files import write_durably
+from tempriv.population.messages import strict_json
+from tempriv.population.states import DAMAGE, members, sound, truth, whole_number
+from tempriv.randomness import SeriesKey, fresh_series_key
+
+IDENTITY, NOISE, LOCK = "identity.json", "noise.json", "lock"
+KEPT = ("server", "number", "secret", "enrolled", "enrolment")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which device this is at which server; its secret was made here and is known to no server."""
+
+    server: str
+    number: int
+    secret: bytes = field(repr=False)
+    enrolled: bool = False
+    enrolment: str = field(default="", repr=False)
+    """The one-time token, until the server has taken it."""
+
+    @property
+    def token(self) -> str:
+        return Token("device", self.number, self.secret).text
+
+    @property
+    def digest(self) -> str:
+        """What the server is told of the secret."""
+        return digest_of(self.secret).hex()
+
+    def to_bytes(self) -> bytes:
+        told = {name: getattr(self, name) for name in KEPT} | {"secret": self.secret.hex()}
+        return json.dumps(told, sort_keys=True).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Identity:
+        found = members(strict_json(data), KEPT)
+        sound(isinstance(found["server"], str) and isinstance(found["enrolment"], str))
+        secret = bytes.fromhex(found["secret"])
+        sound(len(secret) == SECRET_BYTES)
+        return cls(
+            found["server"], whole_number(found["number"]), secret, truth(found["enrolled"]),
+            found["enrolment"],
+        )  # fmt: skip
+
+
+class Home:
+    """The folder of one device.
+
+    Guarantees:
+        - nobody but its owner can read it, and a second process is refused;
+        - noise of a link of the key chain cannot be made again once ``advance`` has returned, so a
+          stolen folder undoes nothing that was sent.
+    """
+
+    def __init__(self, folder: str | Path):
+        self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.folder.chmod(0o700)
+        lock = os.open(self.folder / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise StateRefusal(
+                f"{self.folder}: another process, or another Client, is this device"
+            ) from None
+        self._lock: int | None = lock
+        try:
+            for left in self.folder.glob(".*.partial"):
+                left.unlink(missing_ok=True)
+            self.identity: Identity | None = self._read(IDENTITY, Identity.from_bytes)
+            self._link = self._read(NOISE, _link_of) or self._keep_link(fresh_series_key())
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return f"Home({str(self.folder)!r})"
+
+    def _read(self, name: str, reading: Any) -> Any:
+        path = self.folder / name
+        if not path.exists():
+            return None
+        try:
+            return reading(path.read_bytes())
+        except DAMAGE:
+            raise StateRefusal(f"{path}: is damaged, or none of a device") from None
+
+    # who it is
+
+    def begin(self, server: str, enrolment: str | None) -> Identity:
+        """The identity at a server; made now, and kept before anyone hears of it, if it is new."""
+        token = None if enrolment is None else parse(enrolment)
+        require(
+            enrolment is None or (token is not None and token.role == "enrol"),
+            "enrolment: must be a one-time token, such as enrol-17 with its secret",
+        )
+        if self.identity is None:
+            require(
+                token is not None,
+                "this device is not enrolled: give enrolment, a one-time token of the server",
+            )
+            assert token is not None
+            made = Identity(server, token.number, new_secret(), enrolment=token.text)
+            self._keep_identity(made)
+            return made
+        require(
+            self.identity.server == server,
+            f"{self.folder}: belongs to the server {self.identity.server}; take another folder "
+            "for another server",
+            StateRefusal,
+        )
+        require(
+            token is None or token.number == self.identity.number,
+            f"enrolment: is for device {token and token.number}, and this is device "
+            f"{self.identity.number}",
+        )
+        return self.identity
+
+    def is_enrolled(self) -> None:
+        """The server has taken the one-time token, which is of no more use."""
+        assert self.identity is not None
+        self._keep_identity(replace(self.identity, enrolled=True, enrolment=""))
+
+    def _keep_identity(self, identity: Identity) -> None:
+        write_durably(self.folder / IDENTITY, identity.to_bytes())
+        self.identity = identity
+
+    # where its noise comes from
+
+    @property
+    def link(self) -> SeriesKey:
+        """Of the key chain, for the next answer."""
+        return self._link
+
+    def advance(self, used: int) -> None:
+        """Leave a link behind, for good; nothing if that was done."""
+        if self._link.epoch <= used:
+            self._keep_link(self._link.at_epoch(used + 1))
+
+    def _keep_link(self, link: SeriesKey) -> SeriesKey:
+        told = {"secret": link.secret.hex(), "link": link.epoch}
+        write_durably(self.folder / NOISE, json.dumps(told).encode())
+        self._link = link
+        return link
+
+    def close(self) -> None:
+        """Let another process be this device."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def _link_of(data: bytes) -> SeriesKey:
+    found = members(strict_json(data), ("secret", "link"))
+    secret = bytes.fromhex(found["secret"])
+    sound(len(secret) == SECRET_BYTES)
+    return SeriesKey(secret, whole_number(found["link"]))

@@ -1,0 +1,153 @@
+"""Requests to a server of campaigns: what comes back is read with care, or counts as no answer."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from tempriv.errors import Refusal, require
+from tempriv.population.messages import strict_json
+
+LARGEST = 1 << 26  # bytes of a reply
+SECONDS = 30.0
+LONGEST_REASON = 200
+LATER = (408, 425, 429)
+
+
+class Unreachable(Refusal):
+    """The server cannot be reached now, or makes no sense; to be tried again.
+
+    ``after`` is how many seconds it wants to be left alone.
+    """
+
+    def __init__(self, sentence: str, after: float = 0.0):
+        super().__init__(sentence)
+        self.after = after
+
+
+class AccessRefusal(Refusal):
+    """The server does not let this token do what was asked."""
+
+    exit_status = 3
+
+
+def origin_of(url: str, plain: bool = False) -> str:
+    """A server's address as it is written; without encryption only on this machine.
+
+    >>> origin_of("http://127.0.0.1:8000/"), origin_of("https://collect.example.org")
+    ('http://127.0.0.1:8000', 'https://collect.example.org')
+    """
+    parts = urlsplit(url)
+    require(
+        parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.query,
+        f"url={url!r:.100}: must be an address such as https://collect.example.org",
+    )
+    require(
+        parts.username is None and parts.password is None,
+        "url: must not hold a name or a password",
+    )
+    require(
+        parts.scheme == "https" or plain or _is_here(str(parts.hostname)),
+        f"url={url!r:.100}: must begin with https://, so that nobody on the way reads the device's "
+        "secret; plain=True takes it as it is",
+    )
+    return url.rstrip("/")
+
+
+def _is_here(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def new_http(connections: int = 4) -> httpx.Client:
+    """Connections as they are used here; nothing is followed to another address."""
+    limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
+    return httpx.Client(timeout=SECONDS, limits=limits, follow_redirects=False)
+
+
+class Wire:
+    """Sends requests to one server, with a token or without."""
+
+    def __init__(self, url: str, http: httpx.Client, token: str | None = None):
+        self.url, self._http, self._token = url, http, token
+
+    def __repr__(self) -> str:
+        return f"Wire({self.url!r})"
+
+    def send(self, method: str, path: str, **content: Any) -> tuple[int, bytes]:
+        """Status and body. Raises Unreachable for what may be different in a while."""
+        headers = dict(content.pop("headers", {}))
+        if self._token is not None:
+            headers["authorization"] = f"Bearer {self._token}"
+        try:
+            with self._http.stream(method, self.url + path, headers=headers, **content) as reply:
+                body = _body_of(reply)
+        except (httpx.HTTPError, httpx.StreamError) as problem:
+            # its message may quote what was sent
+            kind = type(problem).__name__
+            raise Unreachable(f"{self.url}: cannot be reached now ({kind})") from None
+        elsewhere = 300 <= reply.status_code < 400  # never followed, and least of all with a token
+        if elsewhere or reply.status_code in LATER or reply.status_code >= 500:
+            raise Unreachable(f"{self.url}: answers with status {reply.status_code}", _after(reply))
+        return reply.status_code, body
+
+    def ask(self, method: str, path: str, given: Any = None) -> tuple[int, Any]:
+        """The same for JSON both ways."""
+        content = {} if given is None else {"json": given}
+        status, body = self.send(method, path, **content)
+        return status, read_json(body)
+
+    def need(self, method: str, path: str, given: Any = None) -> Any:
+        """What a request gave that has to go through; refused with the server's reason."""
+        status, found = self.ask(method, path, given)
+        refuse_access(status, found)
+        require(
+            200 <= status < 300,
+            f"{self.url}: refuses {method} {path}: {reason_of(found)}",
+            Refusal,
+        )
+        return found
+
+
+def read_json(body: bytes) -> Any:
+    try:
+        return strict_json(body)
+    except (ValueError, RecursionError):
+        raise Unreachable("the server's reply is no JSON") from None
+
+
+def refuse_access(status: int, found: Any) -> None:
+    require(
+        status not in (401, 403),
+        f"the server does not take this token: {reason_of(found)}",
+        AccessRefusal,
+    )
+
+
+def reason_of(found: Any) -> str:
+    """The sentence of a refusal, as far as it is one."""
+    given = found.get("reason") if isinstance(found, dict) else None
+    text = given if isinstance(given, str) else "no reason is given"
+    return "".join(one if one.isprintable() else " " for one in text)[:LONGEST_REASON]
+
+
+def _body_of(reply: httpx.Response) -> bytes:
+    parts, size = [], 0
+    for part in reply.iter_bytes():
+        size += len(part)
+        if size > LARGEST:
+            raise Unreachable("the server's reply is too long")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _after(reply: httpx.Response) -> float:
+    given = reply.headers.get("retry-after", "")
+    return min(float(given), 3600.0) if given.isdigit() else 0.0
