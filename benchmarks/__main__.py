@@ -16,6 +16,7 @@ from pathlib import Path
 from benchmarks import (
     audit,
     budgets,
+    collect,
     correlation,
     counting,
     frequency,
@@ -62,7 +63,7 @@ def main() -> None:
         rows += order.rows() + period.rows() + ledger.rows() + counting.rows()
         rows += pegasus.rows() + correlation.rows() + landmark.rows()
         rows += frequency.rows() + sequences.rows() + shapes.rows()
-        rows += streams.rows() + spark.rows() + spark_stream.rows()
+        rows += streams.rows() + spark.rows() + spark_stream.rows() + collect.rows()
         rows += releases.large(10_000_000)
         if large:
             rows += releases.large(100_000_000, rounds=1, with_copy=False)

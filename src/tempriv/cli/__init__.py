@@ -66,6 +66,7 @@ def main() -> None:
         serving,
         shaping,
         showing,
+        simulating,
         stream_care,
         streams,
     )

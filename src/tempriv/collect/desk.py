@@ -82,10 +82,24 @@ class Desk:
             self._enrolled = np.array([row[0] for row in db.execute(query)], dtype=np.int64)
         return self._enrolled
 
-    def _set_enrolled(self, db: Connection, numbers: Integers) -> None:
+    def _add_enrolled(self, db: Connection, fresh: Integers) -> None:
+        """Most come with the highest numbers, in groups: nothing is done for all others again."""
+        campaigns, before = self.campaigns(db).values(), self.enrolled(db)
+        numbers = np.append(before, fresh)
+        if len(before) and fresh[0] < before[-1]:
+            numbers.sort()
         self._enrolled = numbers
-        for found in self.campaigns(db).values():
+        for found in campaigns:
             found.enrolled = numbers
+            if found.open is not None and found.open.numbers is None:
+                found.open.expected += int(found.open.is_for(found.campaign.id, fresh).sum())
+        self.changes += 1
+
+    def _drop_enrolled(self, db: Connection, number: int) -> None:
+        campaigns, before = self.campaigns(db).values(), self.enrolled(db)
+        self._enrolled = before[before != number]
+        for found in campaigns:
+            found.enrolled = self._enrolled
             if found.open is not None and found.open.numbers is None:
                 found.open.expected = running.expected_of(found, found.open)
         self.changes += 1
@@ -104,9 +118,12 @@ class Desk:
     def enrol(self, db: Connection, given: list[tuple[Token | None, bytes]]) -> list[str]:
         """Each with its one-time token and the digest of a secret that the device has made."""
         devices = tables.devices
-        numbers = [0 if token is None else token.number for token, _ in given]
-        rows = db.execute(select(devices).where(devices.c.number.in_(numbers))).all()
-        known = {row.number: row for row in rows}
+        numbers = {0 if token is None else token.number for token, _ in given}
+        low, high = min(numbers), max(numbers)
+        where = devices.c.number.in_(numbers)
+        if high - low < 2 * len(given):  # most come in a row
+            where = devices.c.number.between(low, high)
+        known = {row.number: row for row in db.execute(select(devices).where(where))}
         outcomes: list[str] = []
         fresh: dict[int, bytes] = {}
         for token, secret in given:
@@ -124,8 +141,7 @@ class Desk:
         if fresh:
             moment = stamp(self.clock())
             self._write_secrets(db, fresh, moment)
-            together = np.append(self.enrolled(db), np.array(list(fresh), dtype=np.int64))
-            self._set_enrolled(db, np.unique(together))
+            self._add_enrolled(db, np.array(sorted(fresh), dtype=np.int64))
         return outcomes
 
     def _write_secrets(self, db: Connection, fresh: dict[int, bytes], moment: str) -> None:
@@ -141,8 +157,7 @@ class Desk:
         where = (devices.c.number == number) & devices.c.withdrawn_at.is_(None)
         done = db.execute(update(devices).where(where).values(withdrawn_at=stamp(self.clock())))
         if done.rowcount:
-            left = self.enrolled(db)
-            self._set_enrolled(db, left[left != number])
+            self._drop_enrolled(db, number)
         return bool(done.rowcount)
 
     # staff

@@ -75,7 +75,6 @@ class Running:
         return (
             self.open is not None
             and self.open.received >= self.open.expected
-            and self.open.expected > 0
             and len(self.enrolled) >= self.campaign.people
         )
 
