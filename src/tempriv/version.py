@@ -1,3 +1,3 @@
 """The version, alone, so that packaging reads it without importing anything heavy."""
 
-VERSION = "0.7.0"
+VERSION = "0.8.0"
