@@ -60,7 +60,7 @@ def played_through_kills(server, traffic, campaign, kills, rng):
 
 
 def collected(home, store, devices, kills, batch, campaigns, **faults):
-    """Campaigns until the server was killed so often, each compared with a run without a network."""
+    """Campaigns until the server was killed so often; each ends as it does without a network."""
     rng, fleet = random.Random(devices), Fleet.from_seed(devices)
     bad = Faults(seed=3, **(BAD | faults))
     with (

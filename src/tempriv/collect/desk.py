@@ -63,14 +63,19 @@ class Desk:
         self.taken = 0  # since the start, for metrics
         self.refused = 0
         self.changes = 0
-        """Goes up with everything that somebody may be watching."""
+        """Goes up once something is on disk that somebody may be watching."""
+        self._touched = False
         self._campaigns: dict[str, Running] | None = None
         self._enrolled: Integers | None = None
-        store.lost = self._forget
+        store.lost, store.kept = self._forget, self._tell
 
     def _forget(self) -> None:
         """Something in memory may be ahead of the tables: read them again."""
         self._campaigns, self._enrolled = None, None
+
+    def _tell(self) -> None:
+        self.changes += self._touched
+        self._touched = False
 
     # devices
 
@@ -83,7 +88,10 @@ class Desk:
         return self._enrolled
 
     def _add_enrolled(self, db: Connection, fresh: Integers) -> None:
-        """Most come with the highest numbers, in groups: nothing is done for all others again."""
+        """Devices that the tables do not tell of yet.
+
+        Most come with the highest numbers, in groups: nothing is done for all others again.
+        """
         campaigns, before = self.campaigns(db).values(), self.enrolled(db)
         numbers = np.append(before, fresh)
         if len(before) and fresh[0] < before[-1]:
@@ -93,7 +101,7 @@ class Desk:
             found.enrolled = numbers
             if found.open is not None and found.open.numbers is None:
                 found.open.expected += int(found.open.is_for(found.campaign.id, fresh).sum())
-        self.changes += 1
+        self._touched = True
 
     def _drop_enrolled(self, db: Connection, number: int) -> None:
         campaigns, before = self.campaigns(db).values(), self.enrolled(db)
@@ -102,7 +110,7 @@ class Desk:
             found.enrolled = self._enrolled
             if found.open is not None and found.open.numbers is None:
                 found.open.expected = running.expected_of(found, found.open)
-        self.changes += 1
+        self._touched = True
 
     def make_tokens(self, db: Connection, count: int) -> list[str]:
         """One-time tokens; only what they hash to is kept."""
@@ -112,7 +120,7 @@ class Desk:
         moment = stamp(self.clock())
         rows = [{"number": one.number, "token": one.digest, "made_at": moment} for one in made]
         db.execute(insert(devices), rows)
-        self.changes += 1
+        self._touched = True
         return [one.text for one in made]
 
     def enrol(self, db: Connection, given: list[tuple[Token | None, bytes]]) -> list[str]:
@@ -139,9 +147,8 @@ class Desk:
                 "enrolled" if there is None else "there already" if there == secret else "refused"
             )
         if fresh:
-            moment = stamp(self.clock())
-            self._write_secrets(db, fresh, moment)
             self._add_enrolled(db, np.array(sorted(fresh), dtype=np.int64))
+            self._write_secrets(db, fresh, stamp(self.clock()))
         return outcomes
 
     def _write_secrets(self, db: Connection, fresh: dict[int, bytes], moment: str) -> None:
@@ -213,7 +220,7 @@ class Desk:
         found = Running(campaign, course, WAITING, enrolled=self.enrolled(db))
         self.campaigns(db)[campaign.id] = found
         self._go_on(db, found)
-        self.changes += 1
+        self._touched = True
         return campaign.id
 
     def _going(self, db: Connection, name: str) -> Running:
@@ -227,7 +234,7 @@ class Desk:
             self._ended(db, found)
 
     def _ended(self, db: Connection, found: Running) -> None:
-        self.changes += 1
+        self._touched = True
         if found.state not in (WAITING, RUNNING):
             self.campaigns(db).pop(found.campaign.id, None)
 
@@ -349,7 +356,7 @@ class Desk:
     def _note(self, db: Connection, found: Running, question: Open, count: int) -> None:
         question.received += count
         self.taken += count
-        self.changes += 1
+        self._touched = True
         mark = "?" if db.dialect.name == "sqlite" else "%s"
         run(
             db,

@@ -88,13 +88,13 @@ def own_series(given: Any) -> Floats:
         "the series: must be numbers in a row, at least one",
         DataRefusal,
     )
-    found = found.astype(np.float64)
+    own: Floats = found.astype(np.float64)  # a copy, whatever happens to the other
     require(
-        bool(np.isfinite(found).all()),
+        bool(np.isfinite(own).all()),
         "the series: holds a missing or infinite value; fill it in, or leave it out",
         DataRefusal,
     )
-    return found
+    return own
 
 
 def own_text(name: str, given: Any) -> str | None:

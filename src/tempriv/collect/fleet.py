@@ -264,13 +264,13 @@ def replayed(
     *,
     answering: Answering = everyone,
     first: int = 0,
-    steps: int | None = None,
+    seen: Callable[[Run], None] = lambda run: None,
 ) -> Run:
     """The campaign as it goes when these devices answer, without a server or a network.
 
-    ``answering`` says which devices are there at a question. Of a stream it plays ``steps`` from
-    the ``first`` on. With the devices whose answers a server has taken, it ends where the server
-    ends.
+    ``answering`` says which devices are there at a question; a stream begins at its ``first`` step.
+    With the devices whose answers a server has taken, it ends where the server ends. ``seen`` is
+    called with how it stands after each question.
 
     >>> from datetime import UTC, datetime
     >>> plan = CategoryPlan(epsilon=1.0, people=1000, categories=("gas", "oil", "other"))
@@ -288,11 +288,10 @@ def replayed(
         asked = run.asked
         if asked is None:
             assert isinstance(run, StreamRun)
-            if steps is not None and run.course.step - first + 1 >= steps:
-                break
             run = run.next_step()
             continue
         run = run.after(*_support_of(fleet, campaign, asked, people, answering))
+        seen(run)
     return run
 
 
@@ -304,7 +303,8 @@ def _support_of(
     for numbers in fleet.blocks():
         if people is not None:
             assert asked.places is not None
-            numbers = numbers[np.isin(numbers, people[asked.places])]
+            there = asked.places[asked.places < len(people)]
+            numbers = numbers[np.isin(numbers, people[there])]
         else:
             numbers = numbers[within(lots_of(campaign.id, numbers), asked.low, asked.high)]
         numbers = numbers[answering(asked.id, numbers)]

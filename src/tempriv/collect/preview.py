@@ -63,8 +63,8 @@ def _of_shapes(plan: ShapesPlan) -> list[str]:
         f"{sax.segment} readings become one of {sax.symbols} letters, from low to high"
         + (", and letters that repeat are written once." if sax.compressed else "."),
         f"It answers one question of the campaign and no other: {asked}{label}.",
-        "It answers through noise of its own: often it names something else, so nobody can tell "
-        "from its answer what it holds.",
+        "It answers through noise of its own: it may name something else than it holds, and nobody "
+        "can tell whether it did.",
         "The series never leaves the device. Which question a device gets is drawn by lot.",
     ]
 

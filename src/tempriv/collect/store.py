@@ -51,6 +51,8 @@ class Store:
         self._held: Any = None
         self.lost: Callable[[], None] = lambda: None
         """Called when a transaction was lost with all that its jobs had done."""
+        self.kept: Callable[[], None] = lambda: None
+        """Called when one is on disk."""
 
     def __repr__(self) -> str:
         return f"Store({'SQLite' if self.is_sqlite else 'PostgreSQL'})"
@@ -209,6 +211,7 @@ class Store:
                     except Exception as problem:
                         self.lost()
                         done.append((future, None, problem))
+            self.kept()
         except Exception as problem:
             self.lost()
             kind = type(getattr(problem, "orig", problem)).__name__

@@ -1,0 +1,7 @@
+// not a module, so that it runs before anything is painted: no flash of the other colours
+try {
+  const kept = localStorage.getItem("tempriv-theme");
+  if (kept === "light" || kept === "dark") document.documentElement.dataset.theme = kept;
+} catch {
+  // storage may be forbidden; then colours are those of the system
+}

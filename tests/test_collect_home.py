@@ -1,0 +1,221 @@
+"""What a device keeps: who can read it, what a thief learns, and what a kill at any point costs."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import stat
+
+import httpx
+import numpy as np
+import pytest
+
+from tempriv.collect import Client
+from tempriv.collect.device_answers import Answers, Held
+from tempriv.collect.device_checks import asked_of
+from tempriv.collect.device_limits import Limits
+from tempriv.collect.outbox import Letter, Outbox
+from tempriv.errors import DataRefusal, Refusal, StateRefusal, UsageRefusal
+from tempriv.population.streams_messages import Answer
+from tempriv.randomness import fresh_series_key
+from tests.devices import (
+    ALL_KINDS,
+    BEGUN,
+    CAMPAIGNS,
+    ENROLMENT,
+    NUMBER,
+    SECRET_VALUE,
+    URL,
+    Server,
+    device,
+    frequency_campaign,
+    holding,
+    honest,
+    shapes_campaign,
+    stream_campaign,
+)
+
+
+def test_only_the_owner_can_read_what_is_kept(tmp_path):
+    old = os.umask(0)
+    try:
+        server = Server(frequency_campaign(), stream_campaign(), shapes_campaign())
+        server.before = lambda request: (
+            httpx.Response(503) if "answers" in request.url.path else None
+        )
+        with device(server, tmp_path / "home") as client:
+            client.run_once()
+            places = [tmp_path / "home", *(tmp_path / "home").rglob("*")]
+            assert any(one.name.endswith(".letter") for one in places)
+            for one in places:
+                mode = stat.S_IMODE(one.stat().st_mode)
+                assert mode == (0o700 if one.is_dir() else 0o600), one
+    finally:
+        os.umask(old)
+
+
+def test_nothing_private_is_told_written_or_logged(tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    server = Server(*(make() for make in CAMPAIGNS.values()))
+    with device(server, tmp_path) as client:
+        client.hold(series=[SECRET_VALUE] * 24, label="secret-label", category="secret-category")
+        client.observe("secret-value")
+        visit = client.run_once()
+        offers = client.offers()
+        with pytest.raises(DataRefusal) as refused:
+            client.hold(series=[SECRET_VALUE, float("nan")])
+        told = [repr(client), repr(client._held), repr(visit), repr(offers), str(refused.value)]
+        told += [caplog.text, repr(client._home), repr(client._wire), repr(client._home.identity)]
+        key = client._home.link.secret.hex()
+        secret = client._home.identity.token.partition(".")[2]
+    assert visit.taken == 4
+    raw = np.array([SECRET_VALUE]).tobytes()
+    for text in told:
+        assert not any(word in text for word in ("1234.5", "secret-", key, secret))
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            assert b"secret-" not in data and b"1234.5" not in data and raw not in data
+    for _, path, body in server.requests:
+        assert secret not in path and b"secret-" not in body
+
+
+def test_what_is_held_is_refused_when_it_is_given_and_not_when_it_is_asked_for(tmp_path):
+    with device(Server(), tmp_path) as client:
+        for wrong in ([], [[1.0]], [1.0, None], ["a"], [float("inf")]):
+            with pytest.raises(Refusal):
+                client.hold(series=wrong)
+        for name in ("label", "category"):
+            with pytest.raises(UsageRefusal, match="must be a text"):
+                client.hold(**{name: 5})
+        with pytest.raises(UsageRefusal, match="must be a text"):
+            client.observe(5)
+
+
+def test_a_stolen_folder_undoes_nothing_that_was_sent(tmp_path):
+    server = Server(frequency_campaign())
+    with device(server, tmp_path) as client:
+        client.run_once()  # enrols, answers
+        before = client._home.link
+    assert before.epoch == 1
+    campaign = stream_campaign()
+    server.documents.append(server.document(campaign))
+    server.questions[campaign.id] = honest(campaign)
+    with device(server, tmp_path) as client:
+        client.run_once()
+        after = client._home.link
+    assert after.epoch == 2 and after == before.at_epoch(2)
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert before.secret.hex().encode() not in kept
+
+
+def test_a_restored_folder_repeats_its_answer_and_never_puts_its_noise_on_other_data(tmp_path):
+    campaign, link = frequency_campaign(), fresh_series_key()
+    asked = asked_of(campaign, honest(campaign), NUMBER, BEGUN)
+
+    def report(folder, own):
+        (tmp_path / folder).mkdir()
+        answers = Answers(tmp_path / folder, Limits(), 0)
+        held = Held(category=own, has_category=True)
+        return Answer.from_bytes(answers.draw(campaign, asked, held, link, 0)).report
+
+    assert report("a", "gas") == report("b", "gas")
+    # with one noise on three values all three reports would differ, always; here they may agree
+    agree = 0
+    for i in range(40):
+        link = fresh_series_key()
+        agree += report(f"c{i}", "gas") == report(f"d{i}", "oil")
+    assert agree > 0  # 40 times, each with a chance of 2 p q + q^2 > 0.4: all fail below 1e-9
+
+
+def test_a_letter_is_whole_or_not_there(tmp_path):
+    outbox = Outbox(tmp_path / "outbox")
+    letter = Letter("0" * 32, "0/0", b"noise", "2026-01-01T00:00:00Z", 3)
+    outbox.put(letter)
+    with pytest.raises(StateRefusal, match="waits already"):
+        outbox.put(letter)
+    assert list(outbox) == [letter] and "noise" not in repr(letter)
+    (outbox.folder / ".x.1.partial").write_bytes(b"half")
+    (outbox.folder / "damaged.letter").write_bytes(b'{"campaign": 5}')
+    assert list(Outbox(tmp_path / "outbox")) == [letter]
+    assert len(outbox) == 1
+
+
+@pytest.mark.parametrize("name", ["identity.json", "noise.json"])
+def test_a_damaged_home_is_refused(tmp_path, name):
+    with Client(URL, tmp_path, enrolment=ENROLMENT):
+        pass
+    for damage in (b"", b"{}", b"[1]", b'{"secret": "00", "link": 0}'):
+        (tmp_path / name).write_bytes(damage)
+        with pytest.raises(StateRefusal, match="damaged"):
+            Client(URL, tmp_path)
+
+
+class Killed(BaseException):
+    """The process is no more."""
+
+
+class Killing:
+    """Counts what a device does to its disk and to the network, and ends it at one point.
+
+    From then on nothing it tries does anything, as after a real kill.
+    """
+
+    def __init__(self, monkeypatch, server, at=None):
+        self.count, self.at, self.server = 0, at, server
+        for name in ("open", "fsync", "replace", "unlink"):
+            monkeypatch.setattr(os, name, self.wrapped(getattr(os, name)))
+        server.before = lambda request: self.point()
+        server.after = lambda request, response: self.point() or response
+
+    def wrapped(self, real):
+        def call(*given, **named):
+            self.point()
+            return real(*given, **named)
+
+        return call
+
+    def point(self):
+        if self.at is not None and self.count >= self.at:
+            raise Killed
+        self.count += 1
+
+
+def lives(monkeypatch, server, home, at, **held):
+    """One life of a device, up to a point or to its end; how many points it passed."""
+    with monkeypatch.context() as patch:
+        killing = Killing(patch, server, at)
+        client = None
+        with contextlib.suppress(Killed):
+            client = holding(Client(URL, home, enrolment=ENROLMENT, clock=lambda: BEGUN,
+                                    http=server.http(), kinds=ALL_KINDS))  # fmt: skip
+            client.hold(**held)
+            client.run_once()
+            client.run_once()
+    server.before, server.after = lambda request: None, lambda request, response: response
+    if client is not None:
+        client._home.close()
+    return killing.count
+
+
+@pytest.mark.parametrize("kind", ALL_KINDS)
+def test_a_kill_at_any_point_loses_at_most_the_answer(tmp_path, monkeypatch, kind):
+    """And never gets the server two answers, though the device holds other things afterwards."""
+    campaign = CAMPAIGNS[kind]()
+    points = lives(monkeypatch, Server(campaign), tmp_path / "whole", None)
+    assert points > 20
+    arrived = 0
+    for at in range(points):
+        home, server = tmp_path / str(at), Server(campaign)
+        lives(monkeypatch, server, home, at)
+        early = [path for path in server.paths() if "answers" in path]
+        paid = [*(home / "answered").glob("*"), *(home / "streams").glob("*.json")]
+        assert not early or paid, "paid before it leaves"
+        for held in ({"series": [5.0] * 24, "category": "wood"}, {"category": "oil"}):
+            lives(monkeypatch, server, home, None, **held)
+        sent = {body for _, path, body in server.requests if "answers" in path}
+        assert len(sent) <= 1, f"two answers after a kill at point {at}"
+        assert not list((home / "outbox").iterdir())
+        arrived += len(sent)
+    assert arrived > points / 2
