@@ -345,7 +345,7 @@ def test_a_fleet_that_was_stopped_goes_on_with_the_same_answers(service):
     with pytest.raises(Stop):
         traffic.run(name)
     again = Traffic(traffic.fleet, "http://testserver", traffic._staff._token, batch=70, lanes=1,
-                    http=service.http)  # fmt: skip
+                    http=service.http, wait=lambda seconds: service.tick(60.0))  # fmt: skip
     (tally,) = again.run(name).tallies
     assert tally.there_already == 300 and tally.taken == 300
     campaign = Campaign.from_dict(service.get(f"/v1/campaigns/{name}")["spec"])

@@ -72,9 +72,9 @@ def _of_shapes(plan: ShapesPlan) -> list[str]:
 def _of_categories(plan: CategoryPlan) -> list[str]:
     law = ORACLES[plan.asked](epsilon=plan.epsilon, size=len(plan.categories))
     many = len(plan.categories)
+    others = "the other one" if many == 2 else f"any of the {many - 1} others"
     how = {
-        "grr": f"It names its own category with probability {law.keep:.0%}, and else any of the "
-        f"{many - 1} others.",
+        "grr": f"It names its own category with probability {law.keep:.0%}, and else {others}.",
         "oue": f"It sends a yes or no for each of the {many} categories: yes for its own one with "
         f"probability {law.keep:.0%}, and for each other with {law.other:.1%}.",
         "olh": "It sends a number that stands for many categories together, often not its own.",
