@@ -16,56 +16,58 @@ import httpx
 
 from tempriv.collect import Client
 
-keep = tempfile.TemporaryDirectory()
-folder = Path(keep.name)
 with socket.socket() as free:
     free.bind(("127.0.0.1", 0))
     port = free.getsockname()[1]
-url = f"http://127.0.0.1:{port}"
-serve = [sys.executable, "-m", "tempriv", "serve", "--port", str(port), "--quiet"]
-server = subprocess.Popen(serve, cwd=folder, stdout=subprocess.DEVNULL)
+URL = f"http://127.0.0.1:{port}"
 
 
-def organisation(method: str, path: str, **given: Any) -> dict[str, Any]:
-    """What whoever runs the server does, with the token that it wrote."""
-    token = (folder / "admin.token").read_text().strip()
-    headers = {"authorization": f"Bearer {token}"}
-    found = httpx.request(method, url + path, headers=headers, json=given or None)
-    found.raise_for_status()
-    return dict(found.json())
-
-
-def is_up() -> bool:
-    try:
-        return httpx.get(f"{url}/health").status_code == 200
-    except httpx.HTTPError:
-        return False
-
-
-with keep:
-    while not is_up():
-        time.sleep(0.1)
-    enrolment = organisation("POST", "/v1/enrolments", count=1)["tokens"][0]
-    organisation(
-        "POST", "/v1/campaigns", kind="frequency", title="Heating", asks="How is the home heated?",
-        epsilon=1.0, people=1, plan={"categories": ["gas", "oil", "wood"], "oracle": "automatic"},
-    )  # fmt: skip
-
-    # from here on, the device: it keeps its own account, in a folder that only its owner can read
-    with Client(url, folder / "device", enrolment=enrolment, most_epsilon=1.0, limit=4.0) as client:
+def device(home: Path, enrolment: str) -> None:
+    """All of a device: it keeps its own account, in a folder that only its owner can read."""
+    with Client(URL, home, enrolment=enrolment, most_epsilon=1.0, limit=4.0) as client:
         client.hold(category="gas")
 
         for offer in client.offers():
             print(f"{offer.campaign.title}: {offer.campaign.asks}")
             for sentence in offer.sentences:
                 print(f"  - {sentence}")
-            print(
-                f"  refused: {offer.refusal}" if offer.refusal else "  within this device's limits"
-            )
+            print(f"  = {offer.refusal or 'within the limits of this device'}")
 
         visit = client.run_once()  # an app calls client.run(), which goes on
         print(f"answers taken: {visit.taken}; epsilon spent so far: {client.spent():g}")
         visit = client.run_once()
-        print(f"asked again, answers taken: {visit.taken}")
-    server.terminate()
-    server.wait()
+        print(f"a second look, answers taken: {visit.taken}")
+
+
+def organisation(folder: Path, path: str, **given: Any) -> dict[str, Any]:
+    """What whoever runs the server does, with the token that it wrote."""
+    token = (folder / "admin.token").read_text().strip()
+    headers = {"authorization": f"Bearer {token}"}
+    found = httpx.post(URL + path, headers=headers, json=given)
+    found.raise_for_status()
+    return dict(found.json())
+
+
+def is_up() -> bool:
+    try:
+        return httpx.get(f"{URL}/health").status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+with tempfile.TemporaryDirectory() as name:
+    here = Path(name)
+    serve = [sys.executable, "-m", "tempriv", "serve", "--port", str(port), "--quiet"]
+    server = subprocess.Popen(serve, cwd=here, stdout=subprocess.DEVNULL)
+    try:
+        while not is_up() and server.poll() is None:
+            time.sleep(0.1)
+        organisation(
+            here, "/v1/campaigns", kind="frequency", title="Heating", epsilon=1.0, people=1,
+            asks="How is the home heated?",
+            plan={"categories": ["gas", "oil", "wood"], "oracle": "automatic"},
+        )  # fmt: skip
+        device(here / "device", organisation(here, "/v1/enrolments", count=1)["tokens"][0])
+    finally:
+        server.terminate()
+        server.wait()
