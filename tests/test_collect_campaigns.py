@@ -521,3 +521,19 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path, url):
         service.desk.store.do(lambda db: db.execute(job)).result()
     with pytest.raises(Refusal, match="version 99"):
         Store(url).open()
+
+
+def test_who_has_answered_is_looked_up_and_not_searched_for(tmp_path):
+    from tempriv.collect import store
+
+    with serving(tmp_path) as service, service.desk.store.reading() as db:
+        asked = []
+        real, numbers = store.run, np.arange(5)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(store, "run", lambda db, *given: asked.append(given) or real(db, *given))
+            store.answered_of(db, 1, numbers)
+            store.secrets_of(db, numbers)
+        for query, *given in asked:
+            plan = [row[3] for row in real(db, f"EXPLAIN QUERY PLAN {query}", *given).fetchall()]
+            assert any(one.startswith(("SEARCH answered", "SEARCH devices")) for one in plan), plan
+            assert not any(one.startswith(("SCAN answered", "SCAN devices")) for one in plan), plan

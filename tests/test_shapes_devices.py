@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import multiprocessing
+import os
 import pickle
 import threading
 from dataclasses import replace
@@ -272,3 +273,16 @@ def test_a_device_asked_by_another_process_refuses(tmp_path):
     late._has = lambda campaign: False
     with pytest.raises(BudgetRefusal, match="answers one"):
         Device([0.0, 1.0], ledger=late).answer(question)
+
+
+def test_a_charge_that_was_only_begun_costs_nothing(tmp_path, monkeypatch):
+    ledger = DeviceLedger(tmp_path, limit=1.0)
+    monkeypatch.setattr(os, "link", lambda *_: os._exit(0))
+    if os.fork() == 0:
+        ledger.spend("a" * 32, 0.5)
+    os.wait()
+    monkeypatch.undo()
+    assert len(list(tmp_path.iterdir())) == 1  # what a kill leaves
+    assert ledger.spent() == 0
+    ledger.spend("a" * 32, 0.75)
+    assert ledger.spent() == 0.75

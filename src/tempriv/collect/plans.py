@@ -17,7 +17,7 @@ from tempriv.population.states import damage_is_refused, finite, members, texts,
 from tempriv.population.streams_course import METHODS
 from tempriv.population.streams_course import Plan as StreamPlan
 from tempriv.population.streams_messages import is_epsilon
-from tempriv.units import Event
+from tempriv.units import Contribution, Event, Person, WholeSeries
 
 MOST_CATEGORIES = 4096
 MOST_READINGS = 1 << 14
@@ -176,6 +176,15 @@ class UploadPlan:
             f"{name}: promises nothing by itself on a device; take one that does, such as Laplace",
         )
         assert isinstance(promise, Guarantee)
+        require(
+            not isinstance(promise.unit, (Person, Contribution)),
+            f"{name}: protects people in a table of many; a device has one series",
+        )
+        most = promise.unit.length if isinstance(promise.unit, WholeSeries) else self.readings
+        require(
+            most >= self.readings,
+            f"readings={self.readings}: the mechanism is for series of at most {most}",
+        )
         told = getattr(promise.loss, "epsilon", None)
         require(
             told is None or math.isclose(told, self.epsilon, rel_tol=1e-12),

@@ -254,7 +254,9 @@ def secrets_of(db: Connection, numbers: Integers) -> list[bytes | None]:
 def answered_of(db: Connection, scope: int, numbers: Integers) -> set[int]:
     """Which of these devices have answered."""
     table, given = _all(db, numbers)
-    query = f"SELECT device FROM {table} JOIN answered ON device = value AND scope = {int(scope)}"
+    # so that one looks for each number, not for each that has answered
+    query = f"SELECT device FROM answered WHERE scope = {int(scope)} AND device IN "
+    query += f"(SELECT value FROM {table})"
     return {row[0] for row in run(db, query, given).fetchall()}
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tempriv.errors import BudgetRefusal, StateRefusal, require
-from tempriv.files import sync_directory, write_durably
+from tempriv.files import private_file, sync_directory, write_durably
 from tempriv.guarantees import Guarantee, Pure
 from tempriv.population.messages import campaign_name, strict_json
 from tempriv.population.states import finite, members, sound, whole_number
@@ -106,7 +106,8 @@ class DeviceLedger:
     def _spent(self) -> float:
         if self.folder is None:
             return sum(self._answered.values())
-        return sum(_epsilon_in(path) for path in self.folder.iterdir())
+        # a charge that was begun and has no name yet has let no answer leave
+        return sum(_epsilon_in(one) for one in self.folder.iterdir() if one.suffix != ".partial")
 
     def _spend(self, campaign: str, epsilon: float) -> None:
         require(not self._has(campaign), ONCE, BudgetRefusal)
@@ -119,16 +120,18 @@ class DeviceLedger:
         if self.folder is None:
             self._answered[campaign] = epsilon
             return
+        # whole before it has its name: a file that was only begun counts as all there is
+        partial = self.folder / f".{campaign}.{os.getpid()}.partial"
         try:
-            descriptor = os.open(
-                self.folder / campaign, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600
-            )
+            with private_file(partial) as file:
+                file.write(f"{float(epsilon)!r}\n".encode())
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(partial, self.folder / campaign)
         except FileExistsError:
             raise BudgetRefusal(ONCE) from None
-        with os.fdopen(descriptor, "w") as file:
-            file.write(f"{float(epsilon)!r}\n")
-            file.flush()
-            os.fsync(file.fileno())
+        finally:
+            partial.unlink(missing_ok=True)
         sync_directory(self.folder)
 
     def _has(self, campaign: str) -> bool:
