@@ -5,9 +5,13 @@ Most tests talk to a server of a few lines; the last ones to the real one.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import pickle
+import socket
+import threading
+import time
 from collections import Counter
 
 import httpx
@@ -19,7 +23,7 @@ from tempriv.collect import Client
 from tempriv.collect.access import Token
 from tempriv.collect.courses import beginning
 from tempriv.collect.outbox import Outbox
-from tempriv.collect.wire import AccessRefusal, new_http, origin_of
+from tempriv.collect.wire import AccessRefusal, Unreachable, Wire, new_http, origin_of
 from tempriv.errors import StateRefusal, UsageRefusal
 from tempriv.units import WholeSeries
 from tests.collecting import Clock, serving
@@ -339,6 +343,33 @@ def test_a_reply_without_end_is_not_read(tmp_path, monkeypatch):
     )
     with device(server, tmp_path) as client:
         assert not client.run_once().reached
+
+
+@pytest.mark.parametrize("early", [b"HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n", b""])
+def test_a_reply_that_drips_is_given_up(monkeypatch, early):
+    """Each byte comes in time; in the head of the reply as in its body."""
+    monkeypatch.setattr("tempriv.collect.wire.WHOLE", 0.5)
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as place, new_http() as http:
+
+        def drip():
+            other, _ = place.accept()
+            with other, contextlib.suppress(OSError):
+                other.recv(65536)
+                other.sendall(early)
+                for byte in (early and b" " * 90) or b"HTTP/1.1 200 OK\r\nx: " + b"y" * 90:
+                    other.sendall(bytes([byte]))
+                    if over.wait(0.05):
+                        return
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        began = time.monotonic()
+        with pytest.raises(Unreachable, match="takes"):
+            Wire(f"http://127.0.0.1:{place.getsockname()[1]}", http).ask("GET", "/v1/campaigns")
+        assert time.monotonic() - began < 3
+        over.set()
+        thread.join()
 
 
 # the real server

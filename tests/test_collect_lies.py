@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from datetime import timedelta
 
+import httpx
 import numpy as np
 import pytest
 
@@ -17,6 +18,7 @@ from tempriv.collect.device_limits import Limits
 from tempriv.collect.lots import lots_of
 from tempriv.collect.plans import WatchPlan
 from tempriv.errors import BudgetRefusal, StateRefusal, UsageRefusal
+from tempriv.guarantees import Concentrated
 from tempriv.population.messages import MessageRefusal
 from tempriv.population.sax import Sax
 from tempriv.units import Event, WholeSeries
@@ -39,6 +41,11 @@ from tests.devices import (
 # what the owner agreed to
 
 
+def gaussian_campaign():
+    mechanism = Gaussian(rho=0.01, bounds=(0, 5), unit=WholeSeries(24))
+    return upload_campaign(mechanism, epsilon=Concentrated(0.01).epsilon_at(1e-6))
+
+
 OVER = {
     "epsilon": (frequency_campaign(2.5), {}, "answers nothing above 2"),
     "epsilon of a stream": (
@@ -51,7 +58,7 @@ OVER = {
     "stream": (stream_campaign(), {"stream_limit": 1.5}, "seconds may come to epsilon=2"),
     "unit": (upload_campaign(Laplace(epsilon=1.0, bounds=(0, 5))), {}, "comes to 24"),
     "delta": (
-        upload_campaign(Gaussian(rho=0.01, bounds=(0, 5), unit=WholeSeries(24))),
+        gaussian_campaign(),
         {}, "only with a delta",
     ),
     "owner": (frequency_campaign(), {"agree": lambda campaign: False}, "has not agreed"),
@@ -73,7 +80,7 @@ def test_an_owner_may_agree_to_less_protection_of_uploads(tmp_path):
     campaign = upload_campaign(Laplace(epsilon=1.0, bounds=(0, 5)))
     with device(Server(campaign), tmp_path / "a", upload_unit=Event()) as client:
         assert client.run_once().taken == 1 and client.spent() == 1.0
-    campaign = upload_campaign(Gaussian(rho=0.01, bounds=(0, 5), unit=WholeSeries(24)))
+    campaign = gaussian_campaign()
     with device(Server(campaign), tmp_path / "b", most_delta=1e-6) as client:
         assert client.run_once().taken == 1 and client.spent() <= 1.0
 
@@ -133,6 +140,53 @@ def test_over_many_streams_no_more_than_the_limit_is_given_within_an_hour(tmp_pa
     clock.pass_by(3600)
     with device(server, tmp_path, clock=clock, stream_limit=5.0):
         pass
+
+
+def test_a_reply_that_is_held_back_gets_no_more_than_the_limit(tmp_path):
+    """What is paid counts from when the device looks at what it holds, not from when it asked."""
+    many = [stream_campaign(nonce=f"{i:032x}", every=60.0, window=200, epsilon=2.0, steps=400,
+                            method="LSP") for i in range(4)]  # fmt: skip
+    server, clock, sent = Server(*many), Clock(), []
+    clock.now = BEGUN
+
+    def replying(request):
+        path = request.url.path
+        if path.endswith("/answers"):
+            sent.append(clock.now)
+        if not path.endswith("/question"):
+            return None
+        name = path.split("/")[3]
+        step = int((clock.now - BEGUN).total_seconds() // 60)
+        question = changed(honest(many[0]), campaign=name, step=step)
+        if clock.now == BEGUN:
+            clock.pass_by(3700)  # the bytes come one by one
+        return httpx.Response(200, json={"question": question | {"id": f"{name}/{step}/publish"}})
+
+    server.before = replying
+    with device(server, tmp_path, clock=clock, stream_limit=4.0) as client:
+        visit = client.run_once()
+        assert "by this device's clock it is step 61" in visit.declined[many[0].id]
+        client.run_once()
+    assert len(sent) == 2, "epsilon 2 each, and 4 within an hour"
+
+
+def test_two_steps_of_a_window_are_not_told_from_one_moment(tmp_path):
+    campaign = stream_campaign(method="LSP", window=2, every=600.0)
+    server, clock = Server(campaign), Clock()
+    clock.now = BEGUN
+
+    def replying(request):
+        if request.url.path.endswith("/question") and clock.now == BEGUN:
+            clock.pass_by(1200)
+
+    server.before = replying
+    with device(server, tmp_path, clock=clock, stream_limit=100.0) as client:
+        client.run_once()
+        assert not server.answers, "the question is about a step that is past"
+        server.questions[campaign.id] = changed(honest(campaign), step=2) | {
+            "id": f"{campaign.id}/2/publish"
+        }
+        assert client.run_once().taken == 1
 
 
 # servers that lie

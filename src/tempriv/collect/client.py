@@ -377,16 +377,17 @@ class Client:
             return reason
         if isinstance(campaign.plan, WatchPlan):
             self._pause = min(self._pause, campaign.plan.every / 4)
-        now = self._clock()
-        if not campaign.opens_at <= now <= campaign.closes_at:
+        if not campaign.opens_at <= self._clock() <= campaign.closes_at:
             return None
         found = self._wire.need("GET", f"/v1/campaigns/{campaign.id}/question")
+        # a reply may be held back: what is asked, what is paid and what is told are of this moment
+        now, held = self._clock(), self._held
         try:
             told = found.get("question") if isinstance(found, dict) else None
             asked = asked_of(campaign, told, self.number, now)
             if asked is None or self._has_sent(asked):
                 return None
-            self._answer(campaign, asked, int(now.timestamp()))
+            self._answer(campaign, asked, held, int(now.timestamp()))
         except Unreachable:
             raise
         except Refusal as reason:
@@ -397,10 +398,10 @@ class Client:
         """Whether the question has its answer since the start; before that, the ledger knows."""
         return self._latest.get(asked.id.partition("/")[0]) == asked.id
 
-    def _answer(self, campaign: Campaign, asked: Asked, second: int) -> None:
+    def _answer(self, campaign: Campaign, asked: Asked, held: Held, second: int) -> None:
         """Pay, draw, keep; and leave the key behind before anything is sent."""
         link = self._home.link
-        answer = self._answers.draw(campaign, asked, self._held, link, second)
+        answer = self._answers.draw(campaign, asked, held, link, second)
         self._outbox.put(Letter(campaign.id, asked.id, answer, campaign.deadline, link.epoch))
         self._home.advance(link.epoch)
         self._latest[campaign.id] = asked.id

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -12,7 +15,8 @@ from tempriv.errors import Refusal, require
 from tempriv.population.messages import strict_json
 
 LARGEST = 1 << 26  # bytes of a reply
-SECONDS = 30.0
+SECONDS = 30.0  # until something comes
+WHOLE = 120.0  # seconds until all of a reply is there
 LONGEST_REASON = 200
 LATER = (408, 425, 429)
 
@@ -86,9 +90,14 @@ class Wire:
         headers = dict(content.pop("headers", {}))
         if self._token is not None:
             headers["authorization"] = f"Bearer {self._token}"
-        try:
+        until = time.monotonic() + WHOLE
+
+        def call() -> tuple[httpx.Response, bytes]:
             with self._http.stream(method, self.url + path, headers=headers, **content) as reply:
-                body = _body_of(reply)
+                return reply, _body_of(reply, until)
+
+        try:
+            reply, body = _within(WHOLE, call)
         except (httpx.HTTPError, httpx.StreamError) as problem:
             # its message may quote what was sent
             kind = type(problem).__name__
@@ -138,10 +147,40 @@ def reason_of(found: Any) -> str:
     return "".join(one if one.isprintable() else " " for one in text)[:LONGEST_REASON]
 
 
-def _body_of(reply: httpx.Response) -> bytes:
+Found = TypeVar("Found")
+
+
+def _within(seconds: float, call: Callable[[], Found]) -> Found:
+    """What a call gives, if it does so in time.
+
+    Whoever sends a byte now and then is never late by any single read; so another thread reads,
+    and is left to itself when the time is over.
+    """
+    found: list[Found] = []
+    problems: list[BaseException] = []
+
+    def reading() -> None:
+        try:
+            found.append(call())
+        except BaseException as problem:
+            problems.append(problem)
+
+    thread = threading.Thread(target=reading, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if problems:
+        raise problems[0]
+    if not found:
+        raise Unreachable(f"the server's reply takes more than {seconds:g} seconds")
+    return found[0]
+
+
+def _body_of(reply: httpx.Response, until: float) -> bytes:
     parts, size = [], 0
     for part in reply.iter_bytes():
         size += len(part)
+        if time.monotonic() > until:
+            raise Unreachable("the server's reply takes too long")
         if size > LARGEST:
             raise Unreachable("the server's reply is too long")
         parts.append(part)
