@@ -21,6 +21,7 @@ import pytest
 from tempriv import Laplace
 from tempriv.collect import Client
 from tempriv.collect.access import Token
+from tempriv.collect.client import Visit
 from tempriv.collect.courses import beginning
 from tempriv.collect.outbox import Outbox
 from tempriv.collect.wire import AccessRefusal, Unreachable, Wire, new_http, origin_of
@@ -202,8 +203,8 @@ def test_a_server_that_gives_another_number_is_refused(tmp_path):
 
 
 def test_who_withdraws_sends_nothing_any_more(tmp_path):
-    campaign = frequency_campaign()
-    server = Server(campaign)
+    """Though the server says that it has forgotten the device, and goes on asking."""
+    server = Server(frequency_campaign(), stream_campaign())
     server.before = lambda request: httpx.Response(503) if "answers" in request.url.path else None
     with device(server, tmp_path) as client:
         assert client.run_once().waiting == 1
@@ -211,8 +212,31 @@ def test_who_withdraws_sends_nothing_any_more(tmp_path):
             httpx.Response(200, json={}) if request.method == "DELETE" else None
         )
         client.withdraw()
-        assert client.run_once().waiting == 0
-    assert not server.answers
+        server.requests.clear()
+        assert client.run_once() == Visit()
+        with pytest.raises(StateRefusal, match="has withdrawn"):
+            client.offers()
+    with device(server, tmp_path) as client:
+        assert client.run_once() == Visit()
+    assert not server.answers and not server.requests
+
+
+def test_who_withdraws_while_the_server_is_away_tells_it_later_and_answers_nothing(tmp_path):
+    server = Server(frequency_campaign())
+    with device(Server(), tmp_path) as client:
+        client.run_once()
+    server.before = lambda request: httpx.Response(503)
+    with device(server, tmp_path) as client:
+        with pytest.raises(Unreachable):
+            client.withdraw()
+        assert not client.run_once().reached
+    server.before = lambda request: httpx.Response(200, json={})
+    with device(server, tmp_path) as client:
+        assert client.run_once().reached
+    assert {(method, path) for method, path, _ in server.requests} == {
+        ("DELETE", f"/v1/devices/{NUMBER}")
+    }
+    assert len(server.requests) == 3 and not server.answers
 
 
 # on the way
@@ -419,7 +443,7 @@ def test_devices_answer_the_real_server_about_shapes(service, tmp_path):
         if service.get(f"/v1/campaigns/{name}")["state"] == "finished":
             break
         if service.question(name)["expected"] == 0:  # nobody has that lot
-            service.http.post(f"/v1/campaigns/{name}/close-question", headers=service.admin)
+            service.close(name)
     assert taken > 20, "a tree that ends early leaves some unasked"
     assert service.get(f"/v1/campaigns/{name}/result")["shapes"]
     assert sum(client.spent() for client in clients) == 4.0 * taken
@@ -459,8 +483,7 @@ def test_devices_upload_to_the_real_server_and_withdraw(service, tmp_path):
     assert visits(clients) == {1: 3}
     assert service.get(f"/v1/campaigns/{name}/result")["series"] == 3
     clients[0].withdraw()
-    with pytest.raises(AccessRefusal, match="valid token"):
-        clients[0].run_once()
+    assert clients[0].run_once() == Visit()
     assert service.get("/v1/fleet")["enrolled"] == 2
 
 

@@ -224,6 +224,7 @@ class Client:
 
     def offers(self) -> list[Offer]:
         """What the server asks for now, and what this device makes of it; nothing is answered."""
+        require(not self._home.identity.over, "this device has withdrawn", StateRefusal)
         self._enrol()
         campaigns, _ = self._campaigns()
         return [
@@ -256,7 +257,8 @@ class Client:
         """Send what waits, answer what is asked now, and send that.
 
         A server that cannot be reached is no error: what waits is sent another time. A server that
-        does not know the device, or refuses to enrol it, is one.
+        does not know the device, or refuses to enrol it, is one. A device that has withdrawn only
+        tells the server so, until it has heard.
         """
         counts: Counter[str] = Counter()
         refused: list[str] = []
@@ -264,21 +266,29 @@ class Client:
         problem = None
         self._pause = PAUSE
         try:
-            self._enrol()
-            self._flush(counts, refused)
-            campaigns, odd = self._campaigns()
-            declined.update(odd)
-            for campaign in campaigns:
-                reason = self._look_at(campaign)
-                if reason is not None:
-                    declined[campaign.id] = reason
-                self._flush(counts, refused)
+            if self._home.identity.over:
+                self._leave()
+            else:
+                self._take_part(counts, refused, declined)
         except Unreachable as reason:
             problem, self._after = str(reason), reason.after
         return Visit(
             reached=problem is None, taken=counts[TAKEN], there_already=counts[THERE],
             waiting=len(self._outbox), refused=tuple(refused), declined=declined, problem=problem,
         )  # fmt: skip
+
+    def _take_part(
+        self, counts: Counter[str], refused: list[str], declined: dict[str, str]
+    ) -> None:
+        self._enrol()
+        self._flush(counts, refused)
+        campaigns, odd = self._campaigns()
+        declined.update(odd)
+        for campaign in campaigns:
+            reason = self._look_at(campaign)
+            if reason is not None:
+                declined[campaign.id] = reason
+            self._flush(counts, refused)
 
     def run(
         self, until: datetime | Callable[[], bool] | None = None, *, pause: float = PAUSE
@@ -306,19 +316,28 @@ class Client:
         self._stopped.set()
 
     def withdraw(self) -> None:
-        """Take part no more: nothing that waits is sent, and the server forgets the device.
+        """Take part no more, for good: nothing is answered, and nothing that waits is sent.
 
-        What was taken before stays counted.
+        That is on disk before the server is told to forget the device. If it cannot be reached, or
+        refuses, that is an error, and every further visit tells it again. What was taken before
+        stays counted.
         """
+        self.stop()
+        self._home.leaves("leaving")
+        self._leave()
+
+    def _leave(self) -> None:
         for letter in self._outbox:
             self._outbox.remove(letter)
-        self.stop()
+        if self._home.identity.over == "left":
+            return
         status, found = self._wire.ask("DELETE", f"/v1/devices/{self.number}")
         require(
             status in (200, 401, 404),  # the others: it is not there any more
             f"the server refuses to withdraw this device: {reason_of(found)}",
             Refusal,
         )
+        self._home.leaves("left")
 
     def _wait(self, seconds: float) -> None:
         self._stopped.wait(seconds)
@@ -334,7 +353,6 @@ class Client:
     def _enrol(self) -> None:
         """Once; sent again it is the same request, and the server says that it is there already."""
         identity = self._home.identity
-        assert identity is not None
         if identity.enrolled:
             return
         one = {"token": identity.enrolment, "secret_hash": identity.digest}

@@ -21,7 +21,9 @@ from tempriv.population.states import DAMAGE, members, sound, truth, whole_numbe
 from tempriv.randomness import SeriesKey, fresh_series_key
 
 IDENTITY, NOISE, LOCK = "identity.json", "noise.json", "lock"
-KEPT = ("server", "number", "secret", "enrolled", "enrolment")
+KEPT = ("server", "number", "secret", "enrolled", "enrolment", "over")
+LATER: dict[str, Any] = {"over": ""}  # what homes of before do not have
+OVER = ("", "leaving", "left")
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Identity:
     enrolled: bool = False
     enrolment: str = field(default="", repr=False)
     """The one-time token, until the server has taken it."""
+    over: str = ""
+    """Of a device whose owner takes part no more: whether the server has been told."""
 
     @property
     def token(self) -> str:
@@ -50,13 +54,14 @@ class Identity:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Identity:
-        found = members(strict_json(data), KEPT)
+        found = members(LATER | strict_json(data), KEPT)
         sound(isinstance(found["server"], str) and isinstance(found["enrolment"], str))
+        sound(found["over"] in OVER)
         secret = bytes.fromhex(found["secret"])
         sound(len(secret) == SECRET_BYTES)
         return cls(
             found["server"], whole_number(found["number"]), secret, truth(found["enrolled"]),
-            found["enrolment"],
+            found["enrolment"], found["over"],
         )  # fmt: skip
 
 
@@ -85,7 +90,7 @@ class Home:
         try:
             for left in self.folder.glob(".*.partial"):
                 left.unlink(missing_ok=True)
-            self.identity: Identity | None = self._read(IDENTITY, Identity.from_bytes)
+            self._identity: Identity | None = self._read(IDENTITY, Identity.from_bytes)
             self._link = self._read(NOISE, _link_of) or self._keep_link(fresh_series_key())
         except BaseException:
             self.close()
@@ -105,6 +110,12 @@ class Home:
 
     # who it is
 
+    @property
+    def identity(self) -> Identity:
+        """Since ``begin``."""
+        assert self._identity is not None
+        return self._identity
+
     def begin(self, server: str, enrolment: str | None) -> Identity:
         """The identity at a server; made now, and kept before anyone hears of it, if it is new."""
         token = None if enrolment is None else parse(enrolment)
@@ -112,7 +123,7 @@ class Home:
             enrolment is None or (token is not None and token.role == "enrol"),
             "enrolment: must be a one-time token, such as enrol-17 with its secret",
         )
-        if self.identity is None:
+        if self._identity is None:
             require(
                 token is not None,
                 "this device is not enrolled: give enrolment, a one-time token of the server",
@@ -136,12 +147,15 @@ class Home:
 
     def is_enrolled(self) -> None:
         """The server has taken the one-time token, which is of no more use."""
-        assert self.identity is not None
         self._keep_identity(replace(self.identity, enrolled=True, enrolment=""))
+
+    def leaves(self, over: str) -> None:
+        """The owner takes part no more, whatever happens from now on."""
+        self._keep_identity(replace(self.identity, over=over))
 
     def _keep_identity(self, identity: Identity) -> None:
         write_durably(self.folder / IDENTITY, identity.to_bytes())
-        self.identity = identity
+        self._identity = identity
 
     # where its noise comes from
 
