@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import stat
+import threading
 
 import httpx
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from tempriv.collect import Client
 from tempriv.collect.device_answers import Answers, Held
 from tempriv.collect.device_checks import asked_of
+from tempriv.collect.device_home import Home
 from tempriv.collect.device_limits import Limits
 from tempriv.collect.outbox import Letter, Outbox
 from tempriv.errors import DataRefusal, Refusal, StateRefusal, UsageRefusal
@@ -150,6 +152,66 @@ def test_a_damaged_home_is_refused(tmp_path, name):
         (tmp_path / name).write_bytes(damage)
         with pytest.raises(StateRefusal, match="damaged"):
             Client(URL, tmp_path)
+
+
+def test_after_it_is_closed_a_device_does_nothing(tmp_path):
+    server = Server(frequency_campaign())
+    with device(server, tmp_path) as client:
+        pass
+    client.close()
+    campaign = frequency_campaign()
+    for call in (
+        client.run_once, client.run, client.offers, client.withdraw, client.spent,
+        lambda: client.observe("in"), lambda: client.hold(category="gas"),
+        lambda: client.consent(campaign), lambda: client._home.advance(5),
+        lambda: client._home.leaves("leaving"),
+    ):  # fmt: skip
+        with pytest.raises(StateRefusal, match="is closed"):
+            call()
+    assert not server.requests
+
+
+def test_closing_waits_for_a_visit_and_ends_the_run(tmp_path):
+    server, asked, go_on = Server(frequency_campaign()), threading.Event(), threading.Event()
+
+    def before(request):
+        asked.set()
+        go_on.wait(10)
+
+    server.before = before
+    problems = []
+    with device(server, tmp_path) as client:
+
+        def running():
+            try:
+                client.run()
+            except Refusal as problem:
+                problems.append(problem)
+
+        runner = threading.Thread(target=running)
+        runner.start()
+        assert asked.wait(10)
+        closer = threading.Thread(target=client.close)
+        closer.start()
+        with pytest.raises(StateRefusal, match="another process"):
+            Home(tmp_path)
+        go_on.set()
+        runner.join(10)
+        closer.join(10)
+    assert not problems and len(server.answers) == 1
+    Home(tmp_path).close()
+
+
+def test_a_key_chain_never_goes_back(tmp_path):
+    with contextlib.closing(Home(tmp_path)) as home:
+        stale = home.link
+        home.advance(6)
+        ahead = home.link
+        home._link = stale  # as of somebody who knew it before
+        home.advance(2)
+        assert home.link == ahead
+    with contextlib.closing(Home(tmp_path)) as home:
+        assert home.link.epoch == 7
 
 
 class Killed(BaseException):

@@ -11,9 +11,10 @@ limits or does not follow from the published plan, and sends one protected answe
 from __future__ import annotations
 
 import base64
+import contextlib
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +26,7 @@ from tempriv.collect.backoff import Backoff, jitter
 from tempriv.collect.campaigns import Campaign, Kind
 from tempriv.collect.device_answers import Answers, Held, own_series, own_text
 from tempriv.collect.device_checks import Asked, asked_of, campaign_of
-from tempriv.collect.device_home import Home
+from tempriv.collect.device_home import CLOSED, Home
 from tempriv.collect.device_limits import USUAL, Limits
 from tempriv.collect.outbox import Letter, Outbox
 from tempriv.collect.plans import WatchPlan
@@ -124,6 +125,7 @@ class Client:
         )  # fmt: skip
         self.url = origin_of(url, plain)
         self._agree, self._clock, self._stopped = agree, clock, threading.Event()
+        self._turn, self._closed = threading.RLock(), False
         self._home = Home(home)
         try:
             identity = self._home.begin(self.url, enrolment)
@@ -156,11 +158,26 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Let another process be this device; what waits to be sent stays on disk."""
+        """Let another process be this device; what waits to be sent stays on disk.
+
+        A visit that is under way in another thread comes to its end first.
+        """
         self.stop()
-        if self._own_http:
-            self._http.close()
-        self._home.close()
+        with self._turn:
+            self._closed = True
+            if self._own_http:
+                self._http.close()
+            self._home.close()
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[None]:
+        """One thread at a time, and none after ``close``."""
+        with self._turn:
+            self._require_open()
+            yield
+
+    def _require_open(self) -> None:
+        require(not self._closed, CLOSED, StateRefusal)
 
     # what the device has
 
@@ -179,6 +196,7 @@ class Client:
         them are answered. Without them a category that a campaign does not know, or None, becomes
         any of its own, each equally likely.
         """
+        self._require_open()
         told = dict(vars(self._held))
         if series is not _AS_BEFORE:
             told["series"] = own_series(series)
@@ -202,6 +220,7 @@ class Client:
 
         Which step of a campaign that belongs to, the device's clock says.
         """
+        self._require_open()
         told = dict(vars(self._held)) | {"observed": own_text("value", value), "has_observed": True}
         self._held = Held(**told)
 
@@ -209,6 +228,7 @@ class Client:
 
     def consent(self, campaign: Campaign) -> list[str]:
         """What a campaign means for this device, worked out here and not by the server."""
+        self._require_open()
         cost, limits = self.limits.cost(campaign), self.limits
         if campaign.kind == "stream":
             own = (
@@ -224,16 +244,18 @@ class Client:
 
     def offers(self) -> list[Offer]:
         """What the server asks for now, and what this device makes of it; nothing is answered."""
-        require(not self._home.identity.over, "this device has withdrawn", StateRefusal)
-        self._enrol()
-        campaigns, _ = self._campaigns()
-        return [
-            Offer(one, tuple(self.consent(one)), self._refusal(one, ask_owner=False))
-            for one in campaigns
-        ]
+        with self._open():
+            require(not self._home.identity.over, "this device has withdrawn", StateRefusal)
+            self._enrol()
+            campaigns, _ = self._campaigns()
+            return [
+                Offer(one, tuple(self.consent(one)), self._refusal(one, ask_owner=False))
+                for one in campaigns
+            ]
 
     def spent(self) -> float:
         """Epsilon of all campaigns that were answered once, together."""
+        self._require_open()
         return self._answers.once.spent()
 
     def _refusal(self, campaign: Campaign, ask_owner: bool = True) -> str | None:
@@ -260,6 +282,10 @@ class Client:
         does not know the device, or refuses to enrol it, is one. A device that has withdrawn only
         tells the server so, until it has heard.
         """
+        with self._open():
+            return self._visit()
+
+    def _visit(self) -> Visit:
         counts: Counter[str] = Counter()
         refused: list[str] = []
         declined: dict[str, str] = {}
@@ -298,10 +324,14 @@ class Client:
         ``pause`` is how many seconds pass between visits, about; less where a stream has shorter
         steps. While the server cannot be reached the device waits longer every time.
         """
+        self._require_open()
         backoff = Backoff()
         self._stopped.clear()
-        while not self._stopped.is_set() and not self._is_over(until):
-            visit = self.run_once()
+        while not self._is_over(until):
+            with self._turn:
+                if self._stopped.is_set():
+                    break
+                visit = self.run_once()
             if visit.reached:
                 backoff.reset()
                 wait = min(pause, self._pause) * (0.5 + jitter())
@@ -323,8 +353,10 @@ class Client:
         stays counted.
         """
         self.stop()
-        self._home.leaves("leaving")
-        self._leave()
+        with self._open():
+            if not self._home.identity.over:
+                self._home.leaves("leaving")
+            self._leave()
 
     def _leave(self) -> None:
         for letter in self._outbox:

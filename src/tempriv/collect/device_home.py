@@ -22,6 +22,7 @@ from tempriv.randomness import SeriesKey, fresh_series_key
 
 IDENTITY, NOISE, LOCK = "identity.json", "noise.json", "lock"
 KEPT = ("server", "number", "secret", "enrolled", "enrolment", "over")
+CLOSED = "this device is closed, and another process may be it; open its folder again"
 LATER: dict[str, Any] = {"over": ""}  # what homes of before do not have
 OVER = ("", "leaving", "left")
 
@@ -154,6 +155,7 @@ class Home:
         self._keep_identity(replace(self.identity, over=over))
 
     def _keep_identity(self, identity: Identity) -> None:
+        self._require_open()
         write_durably(self.folder / IDENTITY, identity.to_bytes())
         self._identity = identity
 
@@ -165,15 +167,25 @@ class Home:
         return self._link
 
     def advance(self, used: int) -> None:
-        """Leave a link behind, for good; nothing if that was done."""
+        """Leave a link behind, for good; nothing if that was done.
+
+        What is on disk decides: a chain never goes back, whoever was this device meanwhile.
+        """
+        kept = self._read(NOISE, _link_of)
+        if kept is not None and kept.epoch > self._link.epoch:
+            self._link = kept
         if self._link.epoch <= used:
             self._keep_link(self._link.at_epoch(used + 1))
 
     def _keep_link(self, link: SeriesKey) -> SeriesKey:
+        self._require_open()
         told = {"secret": link.secret.hex(), "link": link.epoch}
         write_durably(self.folder / NOISE, json.dumps(told).encode())
         self._link = link
         return link
+
+    def _require_open(self) -> None:
+        require(self._lock is not None, CLOSED, StateRefusal)
 
     def close(self) -> None:
         """Let another process be this device."""
