@@ -23,7 +23,7 @@ from tempriv.collect import Client
 from tempriv.collect.access import Token
 from tempriv.collect.client import Visit
 from tempriv.collect.courses import beginning
-from tempriv.collect.outbox import Outbox
+from tempriv.collect.outbox import Letter, Outbox
 from tempriv.collect.wire import AccessRefusal, Unreachable, Wire, new_http, origin_of
 from tempriv.errors import StateRefusal, UsageRefusal
 from tempriv.units import WholeSeries
@@ -342,6 +342,32 @@ def test_an_address_must_be_encrypted_unless_it_is_this_machine(tmp_path):
             origin_of(url)
     assert origin_of("http://10.0.0.1:8000", plain=True)
     assert origin_of("http://localhost:8000/") == "http://localhost:8000"
+
+
+def test_an_address_that_cannot_be_one_is_refused_with_a_sentence():
+    for url in ("http://127.0.0.1:99999", "http://127.0.0.1:abc", "https://ho st", "https://[::1",
+                "https://" + "a" * 70 + ".org", "https://a..org", "https://host/#part",
+                "http://127.0.0.1:0", "https://"):  # fmt: skip
+        with pytest.raises(UsageRefusal, match="must be an address such as"):
+            origin_of(url)
+    assert origin_of("http://[::1]:8000") == "http://[::1]:8000"
+    assert origin_of("https://büro.example.org") and origin_of("https://a.example.org./x/")
+
+
+def test_a_digit_that_is_no_number_is_no_time_to_wait(tmp_path):
+    server = Server()
+    server.before = lambda request: httpx.Response(503, headers=[(b"retry-after", b"\xb2")])
+    with device(server, tmp_path) as client:
+        assert not client.run_once().reached
+
+
+@pytest.mark.parametrize("deadline", ["tomorrow", "2026-03-02T12:00:00"])
+def test_a_letter_with_a_broken_deadline_stops_no_visit(tmp_path, deadline):
+    server = Server(frequency_campaign())
+    with device(server, tmp_path) as client:
+        client._outbox.put(Letter("0" * 32, "0/0", b"x", deadline, 0))
+        visit = client.run_once()
+        assert visit.taken == 1 and visit.waiting == 0
 
 
 def test_nobody_is_followed_elsewhere(tmp_path):

@@ -11,6 +11,7 @@ import pytest
 
 from tempriv import Gaussian, Laplace
 from tempriv.collect import Client
+from tempriv.collect import client as client_module
 from tempriv.collect.campaigns import Campaign
 from tempriv.collect.courses import beginning
 from tempriv.collect.device_checks import asked_of, campaign_of
@@ -351,6 +352,58 @@ def test_questions_of_later_rounds_that_the_plan_leads_to_are_answered():
             run = run.after(np.array([swing, people - swing]), people)
             count += 1
         assert count >= 3
+
+
+def raw(campaign, **plan):
+    """A campaign as nobody could begin it."""
+    made = copy.copy(campaign)
+    object.__setattr__(made, "plan", copy.copy(campaign.plan))
+    for name, value in plan.items():
+        object.__setattr__(made.plan, name, value)
+        if name == "epsilon":
+            object.__setattr__(made, name, value)
+    return made
+
+
+ODD = {
+    "every": raw(stream_campaign(), every=1e-320),
+    "epsilon": raw(frequency_campaign(), epsilon=5e-324),
+    "no number": raw(frequency_campaign(), epsilon=[]),
+}
+
+
+@pytest.mark.parametrize("case", [*ODD, "question", "forbidden", "damage"])
+def test_one_odd_campaign_keeps_no_other_from_its_answer(tmp_path, monkeypatch, case):
+    campaign, fine = frequency_campaign(), shapes_campaign()
+    server = Server(campaign, fine)
+    if case in ODD:  # were it let through: a device does not rely on what else is checked
+        real = client_module.campaign_of
+        monkeypatch.setattr(
+            client_module, "campaign_of",
+            lambda told: ODD[case] if told["id"] == campaign.id else real(told),
+        )  # fmt: skip
+    status = {"question": 404, "forbidden": 403}.get(case)
+    if status:
+        refusal = httpx.Response(status, json={"reason": "no such campaign"})
+        server.before = lambda request: (
+            refusal if request.url.path == f"/v1/campaigns/{campaign.id}/question" else None
+        )
+    if case == "damage":
+        server.questions[campaign.id] = changed(honest(campaign), epsilon=[])
+    with device(server, tmp_path) as client:
+        offers = client.offers()
+        assert len(offers) == 2 and offers[1].refusal is None
+        visit = client.run_once()
+        assert visit.reached and visit.taken == 1 and len(visit.declined) == (case != "epsilon")
+        if status:
+            assert "no such campaign" in " ".join(visit.declined.values())
+    assert [question for question, _ in server.answers] == [f"{fine.id}/0"]
+
+
+def test_a_stream_of_short_steps_is_not_asked_about_all_the_time(tmp_path):
+    with device(Server(stream_campaign(every=1.0, window=1000, steps=1000)), tmp_path) as client:
+        client.run_once()
+        assert client._pause == 1.0
 
 
 @pytest.mark.parametrize("moment", [-1.0, 8 * 86_400.0])

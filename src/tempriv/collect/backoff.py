@@ -41,7 +41,7 @@ class Backoff:
         )
 
     def next(self, at_least: float = 0.0) -> float:
-        """Seconds to wait now; ``at_least`` is what the other side asked for, up to ``most``."""
+        """Seconds to wait now; ``at_least`` is what the other side asked for."""
         whole = min(self.most, self.first * FACTOR ** min(self._tries, 60))
         self._tries += 1
         return max(whole * (1 + self.draw()) / 2, at_least)

@@ -45,6 +45,8 @@ from tempriv.population.states import DAMAGE
 from tempriv.units import Unit
 
 PAUSE = 60.0  # seconds between two visits
+LEAST_PAUSE = 1.0
+SENSELESS = "the campaign makes no sense to this device"
 TAKEN, THERE = "taken", "there already"
 MOST_CAMPAIGNS = 1000
 _AS_BEFORE: Any = object()
@@ -248,10 +250,14 @@ class Client:
             require(not self._home.identity.over, "this device has withdrawn", StateRefusal)
             self._enrol()
             campaigns, _ = self._campaigns()
-            return [
-                Offer(one, tuple(self.consent(one)), self._refusal(one, ask_owner=False))
-                for one in campaigns
-            ]
+            return [self._offer(one) for one in campaigns]
+
+    def _offer(self, campaign: Campaign) -> Offer:
+        try:
+            told = tuple(self.consent(campaign))
+            return Offer(campaign, told, self._refusal(campaign, ask_owner=False))
+        except DAMAGE as reason:
+            return Offer(campaign, (), _sentence(reason, SENSELESS))
 
     def spent(self) -> float:
         """Epsilon of all campaigns that were answered once, together."""
@@ -311,7 +317,12 @@ class Client:
         campaigns, odd = self._campaigns()
         declined.update(odd)
         for campaign in campaigns:
-            reason = self._look_at(campaign)
+            try:
+                reason = self._look_at(campaign)
+            except (Unreachable, AccessRefusal):
+                raise
+            except DAMAGE as problem:  # of one campaign, and no reason to leave out others
+                reason = _sentence(problem, SENSELESS)
             if reason is not None:
                 declined[campaign.id] = reason
             self._flush(counts, refused)
@@ -426,22 +437,19 @@ class Client:
         if reason is not None:
             return reason
         if isinstance(campaign.plan, WatchPlan):
-            self._pause = min(self._pause, campaign.plan.every / 4)
+            self._pause = max(LEAST_PAUSE, min(self._pause, campaign.plan.every / 4))
         if not campaign.opens_at <= self._clock() <= campaign.closes_at:
             return None
-        found = self._wire.need("GET", f"/v1/campaigns/{campaign.id}/question")
+        status, found = self._wire.ask("GET", f"/v1/campaigns/{campaign.id}/question")
+        if status != 401:  # the token is as good as it was for the list
+            require(status < 300, f"the server refuses its question: {reason_of(found)}", Refusal)
+        refuse_access(status, found)
         # a reply may be held back: what is asked, what is paid and what is told are of this moment
         now, held = self._clock(), self._held
-        try:
-            told = found.get("question") if isinstance(found, dict) else None
-            asked = asked_of(campaign, told, self.number, now)
-            if asked is None or self._has_sent(asked):
-                return None
+        told = found.get("question") if isinstance(found, dict) else None
+        asked = asked_of(campaign, told, self.number, now)
+        if asked is not None and not self._has_sent(asked):
             self._answer(campaign, asked, held, int(now.timestamp()))
-        except Unreachable:
-            raise
-        except Refusal as reason:
-            return str(reason)
         return None
 
     def _has_sent(self, asked: Asked) -> bool:
@@ -458,7 +466,7 @@ class Client:
 
     def _flush(self, counts: Counter[str], refused: list[str]) -> None:
         for letter in self._outbox:
-            if self._clock() > datetime.fromisoformat(letter.deadline):
+            if self._clock() > letter.closes_at:
                 self._outbox.remove(letter)  # nobody takes it any more
                 continue
             given = {

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from tempriv.errors import StateRefusal, require
@@ -32,6 +33,10 @@ class Letter:
     deadline: str
     link: int
 
+    @property
+    def closes_at(self) -> datetime:
+        return datetime.fromisoformat(self.deadline)
+
     def to_bytes(self) -> bytes:
         answer = base64.b64encode(self.answer).decode()
         told = {name: getattr(self, name) for name in FIELDS} | {"answer": answer}
@@ -42,6 +47,7 @@ class Letter:
         found = members(strict_json(data), FIELDS)
         sound(all(isinstance(found[name], str) for name in ("question", "answer", "deadline")))
         campaign_of(found["campaign"])
+        sound(datetime.fromisoformat(found["deadline"]).tzinfo is not None)
         return cls(
             found["campaign"], found["question"], from_base64("answer", found["answer"]),
             found["deadline"], whole_number(found["link"]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ LARGEST = 1 << 26  # bytes of a reply
 SECONDS = 30.0  # until something comes
 WHOLE = 120.0  # seconds until all of a reply is there
 LONGEST_REASON = 200
+LABEL = re.compile("[A-Za-z0-9_-]{1,63}")
 LATER = (408, 425, 429)
 
 
@@ -44,9 +46,13 @@ def origin_of(url: str, plain: bool = False) -> str:
     >>> origin_of("http://127.0.0.1:8000/"), origin_of("https://collect.example.org")
     ('http://127.0.0.1:8000', 'https://collect.example.org')
     """
-    parts = urlsplit(url)
+    try:
+        parts, host = urlsplit(url), httpx.URL(url).raw_host.decode()
+        fits = parts.port != 0 and not (parts.query or parts.fragment) and _is_host(host)
+    except (ValueError, httpx.InvalidURL):  # a port that is no number, for one
+        parts, fits = urlsplit(""), False
     require(
-        parts.scheme in ("http", "https") and bool(parts.hostname) and not parts.query,
+        parts.scheme in ("http", "https") and fits,
         f"url={url!r:.100}: must be an address such as https://collect.example.org",
     )
     require(
@@ -59,6 +65,11 @@ def origin_of(url: str, plain: bool = False) -> str:
         "secret; plain=True takes it as it is",
     )
     return url.rstrip("/")
+
+
+def _is_host(name: str) -> bool:
+    labels = name.removesuffix(".").split(".")
+    return ":" in name or all(LABEL.fullmatch(one) for one in labels)
 
 
 def _is_here(host: str) -> bool:
@@ -98,7 +109,7 @@ class Wire:
 
         try:
             reply, body = _within(WHOLE, call)
-        except (httpx.HTTPError, httpx.StreamError) as problem:
+        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as problem:
             # its message may quote what was sent
             kind = type(problem).__name__
             raise Unreachable(f"{self.url}: cannot be reached now ({kind})") from None
@@ -189,4 +200,4 @@ def _body_of(reply: httpx.Response, until: float) -> bytes:
 
 def _after(reply: httpx.Response) -> float:
     given = reply.headers.get("retry-after", "")
-    return min(float(given), 3600.0) if given.isdigit() else 0.0
+    return min(float(given), 3600.0) if given.isascii() and given.isdigit() else 0.0
