@@ -96,6 +96,14 @@ class Service:
         assert found.status_code == 200, found.text
         return found.json()
 
+    def close(self, campaign: str) -> Any:
+        """Go on with what was received to the question that is open."""
+        given = {"question": self.question(campaign)["id"]}
+        path = f"/v1/campaigns/{campaign}/close-question"
+        found = self.http.post(path, json=given, headers=self.admin)
+        assert found.status_code == 200, found.text
+        return found.json()
+
     def question(self, campaign: str, number: int | None = None) -> Any:
         who = self.admin if number is None else self.device(number)
         return self.get(f"/v1/campaigns/{campaign}/question", who)["question"]

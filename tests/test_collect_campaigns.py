@@ -68,8 +68,7 @@ def test_each_device_is_asked_one_question_of_a_shapes_campaign(service):
         for one in mine:
             asked[one] += 1
         assert question["expected"] == len(mine)
-        path = f"/v1/campaigns/{campaign}/close-question"
-        assert service.http.post(path, headers=service.admin).status_code == 200
+        service.close(campaign)
     assert set(asked.values()) == {1}
     assert high == ALL
 
@@ -125,8 +124,7 @@ def test_an_answer_is_counted_once_however_often_it_is_sent(service):
     other = about_value(service.question(campaign), 2)  # the first one counts
     assert service.batch(question, {one: other, two: other}) == ["there already", "taken"]
     assert service.get(f"/v1/campaigns/{campaign}")["received"] == 2
-    path = f"/v1/campaigns/{campaign}/close-question"
-    assert service.http.post(path, headers=service.admin).json()["state"] == "finished"
+    assert service.close(campaign)["state"] == "finished"
     assert service.batch(question, {one: data}) == ["there already"]
     assert service.get(f"/v1/campaigns/{campaign}/result")["people"] == 2
 
@@ -172,7 +170,7 @@ def test_late_foreign_and_malformed_answers_are_refused_with_a_reason(service):
     )
     service.http.delete(f"/v1/devices/{gone}", headers=service.admin)
     assert service.batch(question["id"], {gone: data}) == ["unknown device, or a wrong secret"]
-    service.http.post(f"/v1/campaigns/{first}/close-question", headers=service.admin)
+    service.close(first)
     assert reason(first, question["id"], one, data) == (409, "late")
     assert service.get(f"/v1/campaigns/{first}")["received"] == 0
     service.http.post(f"/v1/campaigns/{other}/cancel", headers=service.admin)
@@ -205,7 +203,7 @@ def test_reports_are_stored_apart_from_who_sent_them_and_then_forgotten(service)
     with service.desk.store.reading() as db:
         support = db.execute(select(tables.questions.c.support)).scalar_one()
     assert np.frombuffer(support, "<i8").tolist() == [reports.count(bytes([i])) for i in range(3)]
-    service.http.post(f"/v1/campaigns/{campaign}/close-question", headers=service.admin)
+    service.close(campaign)
     with service.desk.store.reading() as db:
         assert db.execute(select(tables.questions.c.support)).scalar_one() == b""
 
@@ -382,7 +380,7 @@ def test_a_release_can_be_verified_from_its_files(service, tmp_path, kind, run_c
             sent = {one: readings(campaign, [1.0, 2.0, 3.0, 4.0]) for one in numbers}
             service.batch(question["id"], sent)
         if kind == "shapes":
-            service.http.post(f"/v1/campaigns/{campaign}/close-question", headers=service.admin)
+            service.close(campaign)
     packed = service.http.get(f"/v1/campaigns/{campaign}/release", headers=service.admin).content
     zipfile.ZipFile(io.BytesIO(packed)).extractall(tmp_path)
     (table,) = tmp_path.glob("campaign-*.csv")
@@ -421,7 +419,7 @@ def run_command(capsys):
 def test_a_preview_says_what_a_device_reveals_and_begins_nothing(service):
     service.enrol(2)
     for kind, made in KINDS.items():
-        given = made(400)
+        given = made(40_000)
         told = service.http.post("/v1/campaigns/preview", json=given, headers=service.admin).json()
         assert told["promise"] and len(told["sentences"]) >= 3
         assert any("epsilon = " in one or "odds" in one for one in told["sentences"])
@@ -537,3 +535,168 @@ def test_who_has_answered_is_looked_up_and_not_searched_for(tmp_path):
             plan = [row[3] for row in real(db, f"EXPLAIN QUERY PLAN {query}", *given).fetchall()]
             assert any(one.startswith(("SEARCH answered", "SEARCH devices")) for one in plan), plan
             assert not any(one.startswith(("SCAN answered", "SCAN devices")) for one in plan), plan
+
+
+# what goes wrong with one campaign is no matter of the others
+
+
+def test_a_stream_that_nobody_came_to_ends_at_its_deadline_and_others_go_on(service):
+    service.enrol(2)
+    deadline = "2026-03-02T12:01:00Z"
+    alone = service.begin(stream(8) | {"deadline": deadline})["id"]
+    other = service.begin(categories(5, patience=100.0))["id"]
+    service.tick(61)
+    assert service.get(f"/v1/campaigns/{alone}")["state"] == "finished"
+    told = service.http.get(f"/v1/campaigns/{alone}/result", headers=service.admin)
+    assert told.status_code == 409 and "before it began" in told.json()["reason"]
+    service.tick(60)
+    assert service.get(f"/v1/campaigns/{other}")["state"] == "finished"
+
+
+def test_a_stream_whose_steps_have_passed_ends(service):
+    service.enrol(3)
+    campaign = service.begin(stream(4))["id"]
+    service.clock.pass_by(3600)
+    service.enrol(1)
+    service.tick()
+    assert service.get(f"/v1/campaigns/{campaign}")["state"] == "finished"
+
+
+def test_one_damaged_campaign_does_not_stop_the_others(service):
+    from sqlalchemy import update
+
+    service.enrol(2)
+    damaged, other = (service.begin(categories(5, patience=100.0))["id"] for _ in range(2))
+    job = update(tables.campaigns).where(tables.campaigns.c.id == damaged).values(course="{}")
+    service.desk.store.do(lambda db: db.execute(job)).result()
+    service.desk._forget()
+    service.tick(101)
+    assert service.get(f"/v1/campaigns/{other}")["state"] == "finished"
+    assert service.http.get("/v1/campaigns", headers=service.admin).status_code == 200
+
+
+@pytest.mark.parametrize("names", [["\ud800", "b"], ["a\nb", "c"], ["\u2028", "b"]])
+def test_names_that_cannot_be_written_on_a_line_are_refused(service, names):
+    given = categories(5) | {"plan": {"categories": names, "oracle": "grr"}}
+    body = json.dumps(given).encode()
+    headers = service.admin | {"content-type": "application/json"}
+    found = service.http.post("/v1/campaigns", content=body, headers=headers)
+    assert found.status_code in (400, 409, 422), found.text
+
+
+def test_a_campaign_that_could_not_be_read_again_is_not_begun(service):
+    names = [f"{i}{'é' * 94}" for i in range(4000)]
+    given = categories(5) | {"plan": {"categories": names, "oracle": "grr"}}
+    body = json.dumps(given, ensure_ascii=False).encode()
+    headers = service.admin | {"content-type": "application/json"}
+    found = service.http.post("/v1/campaigns", content=body, headers=headers)
+    assert found.status_code == 409 and "too long" in found.json()["reason"]
+    assert service.get("/v1/campaigns")["campaigns"] == []
+    service.begin(categories(5))
+
+
+def test_a_question_is_closed_once_however_often_it_is_asked_for(service):
+    service.enrol(300)
+    campaign = service.begin(shapes(300))["id"]
+    given = {"question": service.question(campaign)["id"]}
+    path = f"/v1/campaigns/{campaign}/close-question"
+    told = [service.http.post(path, json=given, headers=service.admin) for _ in range(2)]
+    assert [one.status_code for one in told] == [200, 409]
+    assert len(service.get(f"/v1/campaigns/{campaign}")["rounds"]) == 1
+
+
+def test_who_withdraws_after_answering_stays_counted_and_expected(service):
+    numbers = service.enrol(5)
+    campaign = service.begin(categories(5))["id"]
+    question = service.question(campaign)
+    first, quiet, *others = numbers
+    assert service.batch(question["id"], {first: about_value(question, 0)}) == ["taken"]
+    for one in (first, quiet):
+        service.http.delete(f"/v1/devices/{one}", headers=service.admin)
+    for one in others[:-1]:
+        assert service.batch(question["id"], {one: about_value(question, 0)}) == ["taken"]
+    service.desk._forget()  # as after a restart
+    assert service.get(f"/v1/campaigns/{campaign}")["state"] == "running"
+    assert service.batch(question["id"], {others[-1]: about_value(question, 0)}) == ["taken"]
+    assert service.get(f"/v1/campaigns/{campaign}")["state"] == "finished"
+
+
+def test_nothing_is_taken_after_its_time_even_before_the_clock_ticks(service):
+    (one,) = service.enrol(1)
+    campaign = service.begin(categories(5, patience=10.0))["id"]
+    question = service.question(campaign)
+    service.clock.pass_by(11)
+    assert service.batch(question["id"], {one: about_value(question, 0)}) == ["late"]
+
+
+@pytest.mark.services
+def test_a_server_that_lost_its_lock_takes_it_again_or_writes_nothing(tmp_path):
+    from sqlalchemy import text
+
+    from tempriv.collect.store import LOCK, Store
+
+    url = postgres.new_database()
+    with serving(tmp_path, url) as service:
+        store = service.desk.store
+
+        def lose():
+            gone = text(f"SELECT pg_terminate_backend({store._holder})")
+            with store.reading() as db:
+                db.execute(gone)
+
+        lose()
+        service.enrol(1)  # taken again: nobody else was there
+        lose()
+        other = Store(url)._connected().connect()
+        other.execute(text(f"SELECT pg_advisory_lock({LOCK})"))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tempriv.collect.store.TRIES", 2)
+            made = service.http.post("/v1/enrolments", json={"count": 1}, headers=service.admin)
+        assert made.status_code == 503
+        other.close()
+
+
+def test_intervals_of_a_stream_that_asks_some_hold_the_share_of_all():
+    """200 draws; a right 95 % interval misses 24 or more of them with probability below 1e-4."""
+    from datetime import UTC, datetime
+
+    from tempriv.collect.plans import WatchPlan
+
+    plan = WatchPlan(
+        epsilon=8.0, people=4000, categories=("home", "away"), method="LPU", window=20, every=60.0,
+        steps=5,
+    )  # fmt: skip
+    campaign = Campaign.begin(
+        "stream", "Home", "Home?", plan, now=datetime(2026, 1, 1, tzinfo=UTC), nonce="0" * 32
+    )
+    rng = np.random.default_rng(5)
+    held = 0
+    for _ in range(200):
+        run = courses.StreamRun.beginning(campaign)
+        people = np.arange(4000) < 1200  # a share of 0.3
+        asked = rng.permutation(people)[:200]
+        counts = np.bincount(1 - asked.astype(int), minlength=2)
+        support = run.course.question.frequency.simulated(counts, rng)
+        low, high = run.after(support, 200).bounds
+        held += low[0] <= 0.3 <= high[0]
+    assert held > 200 - 24, held
+
+
+@pytest.mark.parametrize(
+    ("method", "shares", "longest", "fewest"),
+    [
+        ("published", (0.25, 0.25, 0.25, 0.25), 10, 2500),
+        ("nearest", (0.3, 0.3, 0.1, 0.3), 20, 476),
+        ("published", (0.02, 0.08, 0.70, 0.20), 6, 2000),
+    ],
+)
+def test_a_preview_counts_on_the_smallest_group_that_is_asked(method, shares, longest, fewest):
+    from tempriv.collect.preview import fewest_asked
+    from tempriv.population.sax import Sax
+    from tempriv.population.shapes_plan import Plan
+
+    plan = Plan(
+        epsilon=1.0, shapes=3, people=100_000, sax=Sax(longest=longest), method=method,
+        shares=shares,
+    )  # fmt: skip
+    assert fewest_asked(plan) == fewest

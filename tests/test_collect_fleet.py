@@ -357,7 +357,7 @@ def test_who_comes_late_is_told_so_and_sends_no_more(service):
     traffic = traffic_to(service, batch=100)
     name = begin(service, categories(600))
     told = service.question(name)
-    service.http.post(f"/v1/campaigns/{name}/close-question", headers=service.admin)
+    service.close(name)
     campaign = Campaign.from_dict(service.get(f"/v1/campaigns/{name}")["spec"])
     tally = traffic.answer(campaign, told)
     assert tally.late == 100 and tally.unsent == 500 and tally.acknowledged == 100

@@ -96,6 +96,7 @@ def _shown(store: str) -> str:
     from sqlalchemy.exc import ArgumentError
 
     try:
-        return make_url(store).render_as_string(hide_password=True)
+        found = make_url(store).difference_update_query(["password"])
+        return found.render_as_string(hide_password=True)
     except ArgumentError:
         raise UsageRefusal("--store: not an address; such as sqlite:///FILE") from None

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import time
-import traceback
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -23,9 +21,10 @@ from tempriv.collect import routes_answers, routes_campaigns, routes_people
 from tempriv.collect.asking import Problem
 from tempriv.collect.desk import Clock, Desk, now_in_utc
 from tempriv.collect.limits import Limits, Rates
+from tempriv.collect.logs import log, log_line, log_problem
 from tempriv.collect.metrics import routes as metrics_routes
-from tempriv.collect.store import Store
-from tempriv.errors import Refusal, StateRefusal
+from tempriv.collect.store import Store, StoreRefusal
+from tempriv.errors import Refusal
 from tempriv.files import write_durably
 from tempriv.version import VERSION
 
@@ -40,7 +39,6 @@ HEADERS = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
 }
-log = logging.getLogger("tempriv.collect")
 
 
 def make_app(
@@ -63,6 +61,7 @@ def make_app(
         desk = app.state.desk = Desk(kept, clock)
         try:
             await asyncio.wrap_future(kept.do(lambda db: _first_admin(db, desk, home)))
+            await asyncio.wrap_future(kept.do(desk.tick))  # what was due while nobody was here
             ticker = asyncio.create_task(_tick(kept, desk)) if ticking else None
             yield
         finally:
@@ -78,6 +77,8 @@ def make_app(
         lifespan=lifespan,
         description="Collects answers that devices have protected themselves.",
         telemetry={"auto_configure": False},  # whatever the environment says
+        docs_url=None,  # it would load scripts from elsewhere, where staff sign in
+        redoc_url=None,
     )
     app.state.limits, app.state.rates, app.state.stopping = limits or Limits(), Rates(), False
     app.include_router(routes_people.routes)
@@ -107,19 +108,12 @@ async def _tick(store: Store, desk: Desk) -> None:
         try:
             await asyncio.wrap_future(store.do(desk.tick))
         except Exception as problem:  # the next one may go through
-            _log_problem("tick", problem)
-
-
-def _log_problem(event: str, problem: BaseException) -> None:
-    """Its kind and where it came from: a message could quote what was sent."""
-    last = traceback.extract_tb(problem.__traceback__)[-1:]
-    where = [f"{Path(one.filename).name}:{one.lineno}" for one in last]
-    log.error(json.dumps({"event": event, "problem": type(problem).__name__, "at": where}))
+            log_problem("tick", problem)
 
 
 def _add_page(app: FastAPI) -> None:
     @app.get("/health")
-    def health() -> dict[str, str]:
+    async def health() -> dict[str, str]:
         return {"status": "ok", "version": VERSION}
 
     @app.get("/", include_in_schema=False)
@@ -145,7 +139,7 @@ def _add_problems(app: FastAPI) -> None:
 
     @app.exception_handler(Refusal)
     async def refusal(request: Request, found: Refusal) -> JSONResponse:
-        status = 503 if isinstance(found, StateRefusal) and "store" in str(found) else 409
+        status = 503 if isinstance(found, StoreRefusal) else 409
         if found.exit_status == 2:
             status = 422
         return JSONResponse({"reason": str(found)}, status)
@@ -159,7 +153,7 @@ def _add_problems(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def fault(request: Request, found: Exception) -> JSONResponse:
-        _log_problem("fault", found)
+        log_problem("fault", found)
         return JSONResponse({"reason": "a fault of the server; its log says which"}, 500)
 
     @app.exception_handler(HTTPException)
@@ -221,12 +215,11 @@ class Logged:
             await self.app(scope, receive, noted)
         finally:
             route = scope.get("route")
-            told = {
-                "event": "request",
-                "method": scope["method"],
-                "route": getattr(route, "path", "unknown"),
-                "status": status,
-                "role": scope.get("state", {}).get("role"),
-                "ms": round(1000 * (time.perf_counter() - began), 1),
-            }
-            log.info(json.dumps(told))
+            log_line(
+                event="request",
+                method=scope["method"],
+                route=getattr(route, "path", "unknown"),
+                status=status,
+                role=scope.get("state", {}).get("role"),
+                ms=round(1000 * (time.perf_counter() - began), 1),
+            )

@@ -82,14 +82,20 @@ def caller_of(request: Request) -> Caller:
     token = parse(given[len(BEARER) :].strip()) if given.lower().startswith(BEARER) else None
     found = None if token is None or token.role == "enrol" else _known(request, token)
     if found is None:
-        wrong = f"{limits.failures} wrong tokens in a minute: wait before you try again"
-        if given and not rates.allows("wrong", address, limits.failures / 60, limits.failures):
-            raise Problem(429, wrong)
+        if given:
+            count_failure(request, address)
         raise Problem(401, "a valid token is needed: Authorization: Bearer TOKEN")
     rate = limits.device_rate if found.role == "device" else limits.staff_rate
     _allow(rates, found.role, str(found.number), rate, limits)
     request.state.role = found.role
     return found
+
+
+def count_failure(request: Request, address: str) -> None:
+    """A wrong token or secret; an address that tries many has to wait."""
+    limits: Limits = request.app.state.limits
+    if not request.app.state.rates.allows("wrong", address, limits.failures / 60, limits.failures):
+        raise Problem(429, f"{limits.failures} wrong tokens in a minute: wait before you go on")
 
 
 def _known(request: Request, token: Token) -> Caller | None:

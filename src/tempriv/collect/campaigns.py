@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
 
 from tempriv.collect.plans import CategoryPlan, UploadPlan, WatchPlan
-from tempriv.errors import Refusal, require
+from tempriv.errors import Refusal, StateRefusal, require
 from tempriv.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.population.messages import MessageRefusal, campaign_name, strict_json
 from tempriv.population.shapes_plan import Plan as ShapesPlan
@@ -23,7 +23,8 @@ from tempriv.randomness import new_id
 VERSION = 1
 LARGEST = 1 << 20  # bytes of a spec
 LONGEST_TITLE, LONGEST_TEXT = 200, 2000
-MOST_PEOPLE = 1 << 32
+MOST_PEOPLE = 10**9
+LEAST_EPSILON, MOST_EPSILON = 1e-4, 100.0
 LONGEST_PATIENCE = 366 * 86_400.0
 DAYS = 7  # from opening to deadline where nothing else is said
 
@@ -66,7 +67,10 @@ def written(moment: datetime) -> str:
 
 def _text(name: str, value: Any, least: int, most: int) -> None:
     require(
-        isinstance(value, str) and least <= len(value.strip()) and len(value) <= most,
+        isinstance(value, str)
+        and least <= len(value.strip())
+        and len(value) <= most
+        and value.replace("\n", " ").isprintable(),
         f"{name}: must be a text of {least} to {most} characters",
         MessageRefusal,
     )
@@ -123,6 +127,16 @@ class Campaign:
         require(
             0 < self.patience <= LONGEST_PATIENCE,
             f"patience={self.patience:g}: must be > 0 seconds, at most a year",
+            MessageRefusal,
+        )
+        require(
+            LEAST_EPSILON <= self.epsilon <= MOST_EPSILON,
+            f"epsilon={self.epsilon:g}: must be from {LEAST_EPSILON:g} to {MOST_EPSILON:g}",
+            MessageRefusal,
+        )
+        require(
+            all(one.isprintable() for one in getattr(self.plan, "labels", ())),
+            "labels: must each be on one line",
             MessageRefusal,
         )
         require(
@@ -204,12 +218,15 @@ class Campaign:
         for name, sort in (("epsilon", finite), ("people", whole_number), ("patience", finite)):
             try:
                 plain[name] = sort(given[name])
-            except Refusal:
+            except (Refusal, OverflowError):
                 raise MessageRefusal(f"{name}: must be a number that is finite") from None
         try:
             plan = _plan_of(kind, given["plan"], plain["epsilon"], plain["people"])
-        except MessageRefusal:
-            raise
+        except StateRefusal:
+            sentence = f"plan: not of the form that a campaign of kind {kind} has"
+            raise MessageRefusal(sentence) from None
+        except OverflowError:
+            raise MessageRefusal("plan: holds a number that is too large") from None
         except Refusal as reason:
             raise MessageRefusal(f"plan: {reason}") from None
         return cls(**plain, plan=plan)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Any
 
 from tempriv import guarantees, spec
 from tempriv.collect.campaigns import Campaign
-from tempriv.collect.preview import DELTA, amplified
+from tempriv.collect.preview import amplified, amplified_facts
+from tempriv.collect.results import not_protected_of
 from tempriv.errors import Refusal
 from tempriv.releases import read_about
 from tempriv.verify import Check, checksum_check
@@ -42,6 +44,10 @@ def verify(path: Path) -> list[Check]:
     quoted = about["published"] == spec.encode(published)
     checks.append(Check("the published claim is quoted right", quoted, published.sentence))
     checks.append(_amplified(about, campaign))
+    listed = not_protected_of(campaign)
+    checks.append(
+        Check("what is not protected is told", about["not_protected"] == listed, "; ".join(listed))
+    )
     checks.append(_rows(path, about))
     return checks
 
@@ -54,11 +60,11 @@ def _amplified(about: dict[str, Any], campaign: Campaign) -> Check:
     counts = [one["people"] for one in about.get("rounds", []) if one["people"]]
     people = min(counts, default=about.get("people", 0))
     found = amplified(campaign, people) if people >= 2 else None
-    right = found is not None and (said["epsilon"], said["delta"], said["people"]) == (
-        found.epsilon, DELTA, people)  # fmt: skip
+    right = found is not None and said == amplified_facts(found)
     return Check(what, right, "nothing" if found is None else found.sentence)
 
 
 def _rows(path: Path, about: dict[str, Any]) -> Check:
-    lines = len(path.read_text().splitlines()) - 1
+    with path.open(newline="") as file:
+        lines = sum(1 for _ in csv.reader(file)) - 1
     return Check("all rows are there", lines == about["rows"], f"{lines:,} rows")

@@ -20,8 +20,8 @@ from tempriv.collect.lots import ALL, range_of
 from tempriv.collect.plans import CategoryPlan, UploadPlan, WatchPlan
 from tempriv.errors import require
 from tempriv.population import shapes, streams_course, streams_messages
-from tempriv.population.campaign import Outcome, Round, round_of
-from tempriv.population.frequency_support import Bytes, Flags, Integers
+from tempriv.population.campaign import NORMAL, Outcome, Round, round_of
+from tempriv.population.frequency_support import Bytes, Flags, Frequencies, Integers
 from tempriv.population.messages import TOKEN_BYTES
 from tempriv.population.shapes_course import Course as ShapesCourse
 from tempriv.population.shapes_plan import Plan as ShapesPlan
@@ -218,9 +218,21 @@ class StreamRun:
         assert question is not None
         bounds = self.bounds
         if people and question.part == "publish":
-            found = question.frequency.estimate(support, people)
-            bounds = (tuple((found.low / people).tolist()), tuple((found.high / people).tolist()))
+            bounds = self._bounds(question.frequency.estimate(support, people), people)
         return replace(self, course=self.course.after(support, people), bounds=bounds)
+
+    def _bounds(
+        self, found: Frequencies, people: int
+    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Around shares of all devices: those who answered are a sample, which adds to noise."""
+        shares = found.counts / people
+        likely, everyone = np.clip(shares, 0, 1), self.campaign.people
+        part = max(0.0, (everyone - people) / max(1, everyone - 1))
+        drawn = NORMAL**2 * part * likely * (1 - likely) / people
+        below = np.sqrt(np.maximum(0, shares - found.low / people) ** 2 + drawn)
+        above = np.sqrt(np.maximum(0, found.high / people - shares) ** 2 + drawn)
+        low, high = np.clip(likely - below, 0, 1), np.clip(likely + above, 0, 1)
+        return tuple(low.tolist()), tuple(high.tolist())
 
     def next_step(self) -> StreamRun:
         return replace(self, course=self.course.next_step())

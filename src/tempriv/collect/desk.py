@@ -15,18 +15,21 @@ from tempriv.collect import courses, running, tables
 from tempriv.collect.access import SECRET_BYTES, Token, digest_of, matches, new_secret
 from tempriv.collect.campaigns import Campaign
 from tempriv.collect.courses import COUNTED
+from tempriv.collect.logs import log_problem
 from tempriv.collect.running import AT_ONCE, CANCELLED, RUNNING, WAITING, Open, Running, stamp
 from tempriv.collect.store import (
     Store,
     add_answered,
     add_uploads,
     answered_of,
+    mark,
     run,
     secrets_of,
 )
-from tempriv.errors import require
+from tempriv.errors import Refusal, require
 from tempriv.population.frequency_support import Bytes, Integers
 from tempriv.population.messages import MessageRefusal
+from tempriv.population.states import DAMAGE
 
 Clock = Callable[[], datetime]
 Codes = Any
@@ -87,6 +90,13 @@ class Desk:
             self._enrolled = np.array([row[0] for row in db.execute(query)], dtype=np.int64)
         return self._enrolled
 
+    def withdrawn(self, db: Connection) -> Integers:
+        """Those that were enrolled once; few."""
+        devices = tables.devices
+        gone = devices.c.secret.is_not(None) & devices.c.withdrawn_at.is_not(None)
+        rows = db.execute(select(devices.c.number).where(gone).order_by(devices.c.number))
+        return np.array([row[0] for row in rows], dtype=np.int64)
+
     def _add_enrolled(self, db: Connection, fresh: Integers) -> None:
         """Devices that the tables do not tell of yet.
 
@@ -105,11 +115,11 @@ class Desk:
 
     def _drop_enrolled(self, db: Connection, number: int) -> None:
         campaigns, before = self.campaigns(db).values(), self.enrolled(db)
-        self._enrolled = before[before != number]
+        self._enrolled, gone = before[before != number], self.withdrawn(db)
         for found in campaigns:
-            found.enrolled = self._enrolled
-            if found.open is not None and found.open.numbers is None:
-                found.open.expected = running.expected_of(found, found.open)
+            found.enrolled, found.withdrawn = self._enrolled, gone
+            if found.open is not None:
+                found.open.expected = running.expected_of(db, found, found.open)
         self._touched = True
 
     def make_tokens(self, db: Connection, count: int) -> list[str]:
@@ -152,9 +162,9 @@ class Desk:
         return outcomes
 
     def _write_secrets(self, db: Connection, fresh: dict[int, bytes], moment: str) -> None:
-        mark = "?" if db.dialect.name == "sqlite" else "%s"
+        one = mark(db)
         db.exec_driver_sql(
-            f"UPDATE devices SET secret = {mark}, enrolled_at = {mark} WHERE number = {mark}",
+            f"UPDATE devices SET secret = {one}, enrolled_at = {one} WHERE number = {one}",
             [(secret, moment, number) for number, secret in fresh.items()],
         )
 
@@ -188,6 +198,8 @@ class Desk:
     def revoke(self, db: Connection, number: int, by: int) -> bool:
         require(number != by, "you cannot revoke your own token", MessageRefusal)
         staff = tables.staff
+        still = select(staff.c.number).where(staff.c.number == by, staff.c.revoked_at.is_(None))
+        require(db.execute(still).first() is not None, "your token was revoked", MessageRefusal)
         where = (staff.c.number == number) & staff.c.revoked_at.is_(None)
         done = db.execute(update(staff).where(where).values(revoked_at=stamp(self.clock())))
         return bool(done.rowcount)
@@ -199,9 +211,13 @@ class Desk:
         if self._campaigns is None:
             table = tables.campaigns
             query = select(table).where(table.c.state.in_((WAITING, RUNNING)))
-            enrolled = self.enrolled(db)
-            rows = db.execute(query).all()
-            self._campaigns = {row.id: running.load(db, row, enrolled) for row in rows}
+            enrolled, gone = self.enrolled(db), self.withdrawn(db)
+            self._campaigns = {}
+            for row in db.execute(query).all():
+                try:
+                    self._campaigns[row.id] = running.load(db, row, enrolled, gone)
+                except (Refusal, *DAMAGE) as problem:  # the others go on
+                    log_problem("campaign", problem, campaign=row.id)
         return self._campaigns
 
     def begin(self, db: Connection, campaign: Campaign, by: int) -> str:
@@ -217,10 +233,13 @@ class Desk:
                 made_at=stamp(moment), course=courses.to_text(course), received=0,
             )
         )  # fmt: skip
-        found = Running(campaign, course, WAITING, enrolled=self.enrolled(db))
-        self.campaigns(db)[campaign.id] = found
-        self._go_on(db, found)
-        self._touched = True
+        found = Running(
+            campaign, course, WAITING, enrolled=self.enrolled(db), withdrawn=self.withdrawn(db)
+        )
+        going = self.campaigns(db)
+        running.follow_clock(db, found, moment)
+        going[campaign.id] = found
+        self._ended(db, found)
         return campaign.id
 
     def _going(self, db: Connection, name: str) -> Running:
@@ -241,12 +260,24 @@ class Desk:
     def tick(self, db: Connection) -> None:
         """Whatever is due by the clock, and reports that wait to be added up."""
         for found in list(self.campaigns(db).values()):
-            self._go_on(db, found)
-            if found.open is not None and found.open.waiting:
-                running.add_up(db, found.open)
+            try:
+                with db.begin_nested():
+                    self._go_on(db, found)
+                    if found.open is not None and found.open.waiting:
+                        running.add_up(db, found.open)
+            except (Refusal, *DAMAGE, AssertionError) as problem:
+                # what is wrong with one is no reason to stop the others
+                log_problem("campaign", problem, campaign=found.campaign.id)
+                self.campaigns(db).pop(found.campaign.id, None)
 
-    def close_question(self, db: Connection, name: str) -> None:
+    def close_question(self, db: Connection, name: str, question: str) -> None:
+        """Go on with what was received to this question; no other one is closed in its place."""
         found = self._going(db, name)
+        require(
+            found.open is not None and found.open.asked.id == question,
+            "this question is not open",
+            MessageRefusal,
+        )
         running.close(db, found, self.clock())
         self._go_on(db, found)
         self._ended(db, found)
@@ -282,6 +313,8 @@ class Desk:
         """
         known = None if secrets is None else _right(db, devices, secrets)
         found = self._campaigns_question(db, question)
+        if found is not None and found.open is not None and self.clock() >= found.open.closes_at:
+            self._go_on(db, found)
         if found is None or found.open is None or found.open.asked.id != question:
             codes = self._too_late(db, question, devices)
         else:
@@ -341,8 +374,7 @@ class Desk:
         if question.asked.keeps == COUNTED:
             # sorted, so that their order does not tell whose they are
             order = np.lexsort(reports.T[::-1])
-            mark = "?" if db.dialect.name == "sqlite" else "%s"
-            query = f"INSERT INTO pending (question, reports) VALUES ({mark}, {mark})"
+            query = f"INSERT INTO pending (question, reports) VALUES ({mark(db)}, {mark(db)})"
             run(db, query, question.number, reports[order].tobytes())
             question.waiting += len(devices)
         else:
@@ -357,15 +389,16 @@ class Desk:
         question.received += count
         self.taken += count
         self._touched = True
-        mark = "?" if db.dialect.name == "sqlite" else "%s"
+        one = mark(db)
         run(
             db,
-            f"UPDATE questions SET received = {mark}, expected = {mark} WHERE number = {mark}",
-            *(question.received, question.expected, question.number),
+            f"UPDATE questions SET received = received + {one}, expected = {one} "
+            f"WHERE number = {one}",
+            *(count, question.expected, question.number),
         )
         run(
             db,
-            f"UPDATE campaigns SET received = received + {mark} WHERE id = {mark}",
+            f"UPDATE campaigns SET received = received + {one} WHERE id = {one}",
             *(count, found.campaign.id),
         )
 

@@ -22,7 +22,8 @@ MOST_ROUNDS = 50  # that a document tells of, the latest
 def campaign_rows(db: Connection, caller: Caller) -> list[Any]:
     """The newest first; a device sees what still goes on."""
     table = tables.campaigns
-    query = select(table).order_by(table.c.number.desc())
+    told = [one for one in table.c if one.name not in ("course", "participants")]
+    query = select(*told).order_by(table.c.number.desc())
     if not caller.is_staff:
         query = query.where(table.c.state.in_((WAITING, RUNNING)))
     return list(db.execute(query.limit(500)))
@@ -120,5 +121,7 @@ def fleet_of(db: Connection) -> dict[str, int]:
     count = select(func.count()).select_from(devices)
     return {
         "enrolled": db.execute(count.where(there)).scalar_one(),
-        "waiting": db.execute(count.where(devices.c.secret.is_(None))).scalar_one(),
+        "waiting": db.execute(
+            count.where(devices.c.secret.is_(None), devices.c.withdrawn_at.is_(None))
+        ).scalar_one(),
     }

@@ -1,4 +1,4 @@
-"""Who is asked which question: a public draw that nobody chooses, and everybody can repeat."""
+"""Who is asked which question: a public draw that everybody can repeat."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ALL = 1 << 64
 def lots_of(campaign: str, numbers: npt.NDArray[np.int64]) -> Lots:
     """The lot of each device in a campaign, uniform from 0 to 2^64 - 1.
 
-    It follows from the id of the campaign and the number of the device, so a server cannot choose
-    whom to ask what, and each device finds its own.
+    It follows from the id of the campaign and the number of the device, so each device finds its
+    own. Whoever begins a campaign may try nonces until the draw suits them: no promise rests on it.
 
     >>> lots_of("0" * 32, np.array([1, 2]))
     array([4539576928906195236, 2261510932801575504], dtype=uint64)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from tempriv import mechanisms, spec
 from tempriv.errors import Refusal, require
-from tempriv.guarantees import Guarantee, NoGuarantee, Published, Pure
+from tempriv.guarantees import Concentrated, Guarantee, NoGuarantee, Published, Pure
 from tempriv.mechanisms.forms import Numbers
 from tempriv.mechanisms.protocol import Mechanism
 from tempriv.population.frequency import ORACLES, choose, name_of
@@ -22,7 +22,10 @@ from tempriv.units import Contribution, Event, Person, WholeSeries
 MOST_CATEGORIES = 4096
 MOST_READINGS = 1 << 14
 MOST_STEPS = 1 << 20
+MOST_DIVIDED = 1 << 21  # devices of a stream whose method draws some of them at each step
+LEAST_EVERY = 1.0  # seconds
 LONGEST_NAME = 200
+DELTA = 1e-6  # at which what has no epsilon of its own is told as one
 AUTOMATIC = "automatic"
 Oracle = Literal["automatic", "grr", "oue", "olh", "hadamard"]
 
@@ -31,9 +34,10 @@ def _names(categories: tuple[str, ...]) -> None:
     require(
         2 <= len(categories) <= MOST_CATEGORIES
         and all(isinstance(one, str) and 0 < len(one) <= LONGEST_NAME for one in categories)
+        and all(one.isprintable() for one in categories)
         and len(set(categories)) == len(categories),
         f"categories: must be 2 to {MOST_CATEGORIES:,} different names of at most {LONGEST_NAME} "
-        "characters",
+        "characters on one line",
     )
 
 
@@ -109,14 +113,18 @@ class WatchPlan:
         _names(self.categories)
         require(self.method in METHODS, f"method={self.method}: must be of {', '.join(METHODS)}")
         require(
-            isinstance(self.every, (int, float)) and 0 < self.every <= 366 * 86_400,
-            f"every={self.every}: must be > 0 seconds, at most a year",
+            isinstance(self.every, (int, float)) and LEAST_EVERY <= self.every <= 366 * 86_400,
+            f"every={self.every}: must be at least {LEAST_EVERY:g} seconds, and at most a year",
         )
         require(
             isinstance(self.steps, int) and 1 <= self.steps <= MOST_STEPS,
             f"steps={self.steps}: must be a whole number from 1 to {MOST_STEPS:,}",
         )
-        _ = self.stream
+        require(
+            not self.stream.divides_people or self.people <= MOST_DIVIDED,
+            f"people={self.people}: {self.method} keeps account of each device, for at most "
+            f"{MOST_DIVIDED:,}; take a method that asks everybody, or several campaigns",
+        )
 
     @property
     def stream(self) -> StreamPlan:
@@ -185,10 +193,13 @@ class UploadPlan:
             most >= self.readings,
             f"readings={self.readings}: the mechanism is for series of at most {most}",
         )
-        told = getattr(promise.loss, "epsilon", None)
+        loss = promise.loss
+        told = loss.epsilon_at(DELTA) if isinstance(loss, Concentrated) else loss.epsilon
         require(
-            told is None or math.isclose(told, self.epsilon, rel_tol=1e-12),
-            f"epsilon={self.epsilon:g}: the mechanism has {told}; they must be the same",
+            math.isclose(told, self.epsilon, rel_tol=1e-6),
+            f"epsilon={self.epsilon:g}: the mechanism has {told:.7g}"
+            + (f" at delta {DELTA:g}" if isinstance(loss, Concentrated) else "")
+            + "; they must be the same",
         )
 
     @property

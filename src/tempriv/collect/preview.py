@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tempriv.amplification import Shuffled
 from tempriv.collect.plans import CategoryPlan, UploadPlan, WatchPlan
 from tempriv.guarantees import Guarantee, Pure
 from tempriv.population.frequency import ORACLES
-from tempriv.population.shapes_course import least_people
+from tempriv.population.shapes_course import STAGES, Course, least_people
 from tempriv.population.shapes_plan import Plan as ShapesPlan
 
 if TYPE_CHECKING:
     from tempriv.collect.campaigns import Campaign
 
 DELTA = 1e-6
+MARGIN = 5.0  # standard deviations that a group drawn by lot may fall short of its size
 WEAK = 4.0
 
 
@@ -51,12 +53,17 @@ def _bet(campaign: Campaign) -> str:
 
 
 def _odds(epsilon: float) -> str:
-    return f"{math.exp(min(epsilon, 700.0)):.3g}"
+    """Rounded up, to three digits."""
+    exact = math.exp(min(epsilon, 700.0))
+    unit = 10.0 ** (math.floor(math.log10(exact)) - 2)
+    return f"{math.ceil(exact / unit - 1e-9) * unit:.3g}"
 
 
 def _of_shapes(plan: ShapesPlan) -> list[str]:
     sax = plan.sax
     asked = "which of some shapes its own is most like, how long it is, or two letters of it"
+    if plan.method in ("automatic", "one-shot"):
+        asked += ", or the whole word"
     label = f" and one of {len(plan.labels)} labels" if plan.labels else ""
     return [
         f"The device turns its series of at most {plan.readings:,} readings into a word: every "
@@ -65,7 +72,8 @@ def _of_shapes(plan: ShapesPlan) -> list[str]:
         f"It answers one question of the campaign and no other: {asked}{label}.",
         "It answers through noise of its own: it may name something else than it holds, and nobody "
         "can tell whether it did.",
-        "The series never leaves the device. Which question a device gets is drawn by lot.",
+        "The series never leaves the device. Which question a device gets is drawn by lot; the "
+        "promise is the same for each of them.",
     ]
 
 
@@ -124,11 +132,30 @@ def amplified(campaign: Campaign, people: int | None = None) -> Shuffled | None:
     if people is None:
         people = campaign.people
         if isinstance(campaign.plan, ShapesPlan):
-            # the smallest group that the plan is sure to ask
-            people = max(1, round(min(campaign.plan.shares) * people))
+            wanted = fewest_asked(campaign.plan)
+            people = math.floor(wanted - MARGIN * math.sqrt(wanted))
     if people < 2:
         return None
-    return Shuffled(epsilon0=promise.loss.epsilon, people=people, delta=DELTA)
+    return Shuffled(epsilon0=promise.loss.epsilon, people=people, delta=delta_for(people))
+
+
+def delta_for(people: int) -> float:
+    """Well below one in so many: a larger one would allow to give somebody away whole."""
+    return min(DELTA, 0.1 / people)
+
+
+def fewest_asked(plan: ShapesPlan) -> int:
+    """The smallest group that any course of the plan asks."""
+    first = Course(plan, "0" * 32)
+    methods = ("one-shot", "nearest") if plan.method == "automatic" else (plan.method,)
+    found = [first.wanted]
+    for method in methods:
+        for length in range(1, plan.sax.longest + 1):
+            for stage in STAGES[method]:
+                if stage != "done":
+                    at = replace(first, method=method, stage=stage, length=length)
+                    found.append(at.wanted)
+    return min(found)
 
 
 def amplified_facts(found: Shuffled | None) -> dict[str, Any] | None:
@@ -136,7 +163,7 @@ def amplified_facts(found: Shuffled | None) -> dict[str, Any] | None:
         return None
     return {
         "epsilon": found.epsilon, "delta": found.delta, "people": found.people,
-        "sentence": found.sentence, "source": found.source, "conditions": found.conditions,
+        "sentence": found.sentence, "source": found.source, "conditions": list(found.conditions),
     }  # fmt: skip
 
 

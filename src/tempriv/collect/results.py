@@ -32,7 +32,9 @@ def result_of(
     """Everything public of what a campaign found; of a stream also while it runs."""
     require(
         run.is_over or (isinstance(run, StreamRun) and bool(steps)),
-        "the campaign has no result yet",
+        "the campaign has no result yet"
+        if finished_at is None
+        else "the campaign ended before it began: not enough devices had come",
         MessageRefusal,
     )
     found: dict[str, Any] = {
@@ -46,7 +48,7 @@ def result_of(
         "published": spec.encode(campaign.published),
         "amplified": None,
         "randomness": RANDOMNESS,
-        "not_protected": list(NOT_PROTECTED_OF_CAMPAIGNS),
+        "not_protected": not_protected_of(campaign),
     }
     if isinstance(run, ShapesRun):
         facts = _of_shapes(run)
@@ -99,6 +101,10 @@ def _of_categories(campaign: Campaign, run: CategoryRun) -> dict[str, Any]:
 # as a release
 
 
+def not_protected_of(campaign: Campaign) -> list[str]:
+    return [*NOT_PROTECTED_OF_CAMPAIGNS, *(NOT_PROTECTED if campaign.kind == "upload" else ())]
+
+
 def release_of(result: dict[str, Any], uploads: list[tuple[int, bytes]]) -> Release:
     """The same as a table with everything that is needed to judge it."""
     campaign = Campaign.from_dict(result["spec"])
@@ -126,8 +132,7 @@ def release_of(result: dict[str, Any], uploads: list[tuple[int, bytes]]) -> Rele
         "times": {"clock": "index", "grid": "index", "step": 1, "first": 0, "last": 0, "filled": 0},
         "treatment": [],
         "ledger": None,
-        "not_protected": result["not_protected"]
-        + (list(NOT_PROTECTED) if campaign.kind == "upload" else []),
+        "not_protected": not_protected_of(campaign),
         "people": result["people"],
         "amplified": result["amplified"],
     }
@@ -166,7 +171,8 @@ def _table(
                 plan.categories, one["shares"], one["low"], one["high"], strict=True
             )
         ]  # fmt: skip
-        rows.sort(key=lambda row: (plan.categories.index(row["category"]), row["step"]))
+        place = {name: i for i, name in enumerate(plan.categories)}
+        rows.sort(key=lambda row: (place[row["category"]], row["step"]))
         return pa.Table.from_pylist(rows)
     found = result["shapes"] if campaign.kind == "shapes" else result["categories"]
     require(bool(found), "the campaign found nothing that could be written", MessageRefusal)

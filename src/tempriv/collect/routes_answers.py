@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import re
 from typing import Annotated, Any
 
 import msgspec
 import numpy as np
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 from pydantic import BaseModel, Field
 
 from tempriv.collect.access import SECRET_BYTES, Caller
-from tempriv.collect.asking import ADDRESS, DESK, DEVICE, REFUSALS, Problem, done
-from tempriv.collect.desk import MALFORMED, NO_QUESTION, REASONS, THERE, Desk
+from tempriv.collect.asking import ADDRESS, DESK, DEVICE, REFUSALS, Problem, count_failure, done
+from tempriv.collect.desk import MALFORMED, NO_QUESTION, REASONS, THERE, UNKNOWN, Desk
 from tempriv.collect.limits import Limits
 
 routes = APIRouter(responses=REFUSALS)
@@ -23,8 +24,11 @@ LONGEST_ID = 80
 NUMBER_BYTES = 8
 
 
+ID = re.compile(r"[0-9a-f]{32}(/[0-9a-z]{1,20}){1,2}")
+
+
 class OneAnswer(BaseModel):
-    question: Annotated[str, Field(max_length=LONGEST_ID)]
+    question: Annotated[str, Field(max_length=LONGEST_ID, pattern=f"^{ID.pattern}$")]
     answer: Annotated[str, Field(max_length=1 << 20)]
 
 
@@ -56,7 +60,10 @@ def _schema(kind: Any) -> dict[str, Any]:
 
 @routes.post("/v1/campaigns/{name}/answers")
 def answer(
-    name: str, given: OneAnswer, caller: Annotated[Caller, DEVICE], desk: Annotated[Desk, DESK]
+    name: Annotated[str, Path(pattern="^[0-9a-f]{32}$")],
+    given: OneAnswer,
+    caller: Annotated[Caller, DEVICE],
+    desk: Annotated[Desk, DESK],
 ) -> dict[str, str]:
     """The answer of a device; one that was there already is there still."""
     try:
@@ -111,17 +118,21 @@ async def answers(
     count = len(batch.devices) // NUMBER_BYTES
     if not (
         0 < count <= limits.batch
-        and len(batch.question) <= LONGEST_ID
+        and ID.fullmatch(batch.question) is not None
         and len(batch.devices) == NUMBER_BYTES * count
         and len(batch.secrets) == SECRET_BYTES * count
         and len(batch.answers) % count == 0
     ):
         raise Problem(
-            422, f"a batch: must have 1 to {limits.batch} devices, a secret and an answer of each"
+            422,
+            f"a batch: must have the id of a question, 1 to {limits.batch} devices, and a secret "
+            "and an answer of each",
         )
     devices = np.frombuffer(batch.devices, dtype=">u8").astype(np.int64)
     future = desk.store.do(
         lambda db: desk.take(db, batch.question, devices, batch.secrets, batch.answers)
     )
     codes = await asyncio.wrap_future(future)
+    if (codes == UNKNOWN).any():
+        count_failure(request, address)
     return Response(_TO[kind](Taken(codes.tobytes())), media_type=kind)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
+from fastapi import Path as NamePath
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
@@ -29,7 +30,7 @@ from tempriv.releases import sidecar_of
 routes = APIRouter(prefix="/v1/campaigns", responses=REFUSALS)
 LOOK = 0.25  # seconds between looks at what changed
 HEARTBEAT = 15.0
-Name = str
+Name = Annotated[str, NamePath(pattern="^[0-9a-f]{32}$")]
 
 
 class NewCampaign(BaseModel):
@@ -41,7 +42,7 @@ class NewCampaign(BaseModel):
     title: Annotated[str, Field(min_length=1, max_length=200)]
     asks: Annotated[str, Field(min_length=1, max_length=2000)]
     epsilon: Annotated[float, Field(gt=0, le=100)]
-    people: Annotated[int, Field(ge=1, le=1 << 32)]
+    people: Annotated[int, Field(ge=1, le=10**9)]
     plan: dict[str, Any]
     opens: str | None = None
     deadline: str | None = None
@@ -57,10 +58,11 @@ class NewCampaign(BaseModel):
         given["opens"] = self.opens or written(now)
         given["deadline"] = self.deadline or written(now + timedelta(days=DAYS))
         given["nonce"] = self.nonce or new_id()
-        return Campaign.from_dict(given)
+        made = Campaign.from_dict(given)
+        return Campaign.from_json(made.to_json())  # what is kept can be read again
 
 
-def _row(db: Any, name: str, caller: Caller | None = None) -> Any:
+def _row(db: Any, name: str) -> Any:
     row = documents.campaign_row(db, name)
     if row is None:
         raise Problem(404, "no such campaign")
@@ -123,13 +125,22 @@ def question(
         return {"question": documents.question_of(db, _row(db, name), caller)}
 
 
+class OpenQuestion(BaseModel):
+    """Which question is meant: another may be open by now."""
+
+    question: Annotated[str, Field(max_length=80)]
+
+
 @routes.post("/{name}/close-question")
 def close_question(
-    name: Name, caller: Annotated[Caller, STAFF], desk: Annotated[Desk, DESK]
+    name: Name,
+    given: OpenQuestion,
+    caller: Annotated[Caller, STAFF],
+    desk: Annotated[Desk, DESK],
 ) -> dict[str, Any]:
-    """Go on with what was received."""
+    """Go on with what was received to this question."""
     _document(desk, name)
-    done(desk.store.do(lambda db: desk.close_question(db, name)))
+    done(desk.store.do(lambda db: desk.close_question(db, name, given.question)))
     return _document(desk, name)
 
 
@@ -143,7 +154,7 @@ def cancel(
     return _document(desk, name)
 
 
-def _result(desk: Desk, name: str) -> tuple[dict[str, Any], list[tuple[int, bytes]]]:
+def _result(desk: Desk, name: str) -> dict[str, Any]:
     with desk.store.reading() as db:
         row = _row(db, name)
         if row.state == "cancelled":
@@ -151,8 +162,7 @@ def _result(desk: Desk, name: str) -> tuple[dict[str, Any], list[tuple[int, byte
         found = Campaign.from_json(row.spec)
         run = courses.from_text(found, row.course)
         steps = documents.steps_of(db, name) if found.kind == "stream" else []
-        uploads = documents.uploads_of(db, name) if found.kind == "upload" else []
-    return results.result_of(found, run, steps, row.finished_at), uploads
+    return results.result_of(found, run, steps, row.finished_at)
 
 
 @routes.get("/{name}/result")
@@ -160,7 +170,7 @@ def result(
     name: Name, caller: Annotated[Caller, STAFF], desk: Annotated[Desk, DESK]
 ) -> dict[str, Any]:
     """What the campaign found; of a stream also while it runs."""
-    return _result(desk, name)[0]
+    return _result(desk, name)
 
 
 @routes.get(
@@ -182,7 +192,9 @@ def release(
     form: Annotated[Literal["json", "csv", "zip"], Query()] = "zip",
 ) -> Response:
     """The release as files: the table, its description for ``tempriv verify``, or both."""
-    found, uploads = _result(desk, name)
+    found = _result(desk, name)
+    with desk.store.reading() as db:
+        uploads = documents.uploads_of(db, name) if found["kind"] == "upload" else []
     made = results.release_of(found, uploads)
     with tempfile.TemporaryDirectory() as folder:
         path = made.write(Path(folder) / f"campaign-{name[:8]}.csv")

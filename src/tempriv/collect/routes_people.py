@@ -28,7 +28,7 @@ Number = Annotated[int, Path(ge=1, le=(1 << 63) - 1)]
 
 class NewStaff(BaseModel):
     role: Literal["admin", "analyst"]
-    name: Annotated[str, Field(min_length=1, max_length=100)]
+    name: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
 
 class NewTokens(BaseModel):

@@ -19,6 +19,7 @@ from tempriv.collect.campaigns import Campaign
 from tempriv.collect.courses import COUNTED, Asked, Run, StreamRun
 from tempriv.collect.lots import lots_of, within
 from tempriv.collect.plans import WatchPlan
+from tempriv.collect.store import answered_of
 from tempriv.errors import require
 from tempriv.population.frequency_support import Flags, Integers
 from tempriv.population.messages import MessageRefusal
@@ -68,28 +69,29 @@ class Running:
     participants: Integers | None = None
     open: Open | None = None
     enrolled: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    withdrawn: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def is_complete(self) -> bool:
-        """Whether all that are asked have answered, and as many are there as were announced."""
+        """Whether all that are asked have answered, and as many have come as were announced."""
         return (
             self.open is not None
             and self.open.received >= self.open.expected
-            and len(self.enrolled) >= self.campaign.people
+            and len(self.enrolled) + len(self.withdrawn) >= self.campaign.people
         )
 
 
 # reading
 
 
-def load(db: Connection, row: Any, enrolled: Integers) -> Running:
+def load(db: Connection, row: Any, enrolled: Integers, withdrawn: Integers) -> Running:
     """A campaign from its rows."""
     campaign = Campaign.from_json(row.spec)
     run = courses.from_text(campaign, row.course)
     people = None
     if row.participants is not None:
         people = np.frombuffer(row.participants, dtype="<i8").astype(np.int64)
-    found = Running(campaign, run, row.state, people, None, enrolled)
+    found = Running(campaign, run, row.state, people, None, enrolled, withdrawn)
     questions = tables.questions
     open_row = db.execute(
         select(questions).where(questions.c.campaign == row.id, questions.c.closed_at.is_(None))
@@ -101,7 +103,7 @@ def load(db: Connection, row: Any, enrolled: Integers) -> Running:
             open_row.number, open_row.scope, asked, datetime.fromisoformat(open_row.closes_at),
             open_row.received, open_row.expected, _numbers(found, asked),
         )  # fmt: skip
-        found.open.expected = expected_of(found, found.open)
+        found.open.expected = expected_of(db, found, found.open)
         rows = select(func.count()).where(tables.pending.c.question == open_row.number)
         found.open.waiting = db.execute(rows).scalar_one()
     return found
@@ -114,11 +116,12 @@ def _numbers(found: Running, asked: Asked) -> Integers | None:
     return found.participants[asked.places[asked.places < len(found.participants)]]
 
 
-def expected_of(found: Running, question: Open) -> int:
-    """How many of the enrolled devices it is for."""
-    if question.numbers is not None:
-        return len(question.numbers)
-    return int(question.is_for(found.campaign.id, found.enrolled).sum())
+def expected_of(db: Connection, found: Running, question: Open) -> int:
+    """How many devices it is for: those enrolled, and those that answered and then withdrew."""
+    name = found.campaign.id
+    gone = found.withdrawn[question.is_for(name, found.withdrawn)]
+    answered = len(answered_of(db, question.scope, gone)) if len(gone) else 0
+    return int(question.is_for(name, found.enrolled).sum()) + answered
 
 
 # going on
@@ -131,7 +134,7 @@ def ask(db: Connection, found: Running, now: datetime) -> None:
         return
     closes = min(_closing(found, asked, now), found.campaign.closes_at)
     question = Open(0, 0, asked, closes, 0, 0, _numbers(found, asked))
-    question.expected = expected_of(found, question)
+    question.expected = expected_of(db, found, question)
     questions = tables.questions
     done = db.execute(
         insert(questions).values(
@@ -282,10 +285,15 @@ def _start(db: Connection, found: Running, now: datetime) -> bool:
     if isinstance(campaign.plan, WatchPlan):
         if len(found.enrolled) < campaign.people:
             return False  # a stream knows from its first step who takes part
+        first = max(0, step_at(campaign, now))
+        if first >= campaign.plan.steps:
+            found.state = FINISHED  # its time has passed while it waited
+            save(db, found, now)
+            return True
         lots = lots_of(campaign.id, found.enrolled)
         chosen = np.argsort(lots, kind="stable")[: campaign.people]
         found.participants = np.sort(found.enrolled[chosen])
-        found.run = StreamRun.beginning(campaign, max(0, step_at(campaign, now)))
+        found.run = StreamRun.beginning(campaign, first)
     found.state = RUNNING
     ask(db, found, now)
     save(db, found, now)
@@ -317,7 +325,10 @@ def _next_step(db: Connection, found: Running, now: datetime) -> None:
 
 def _end_early(db: Connection, found: Running, now: datetime) -> None:
     """The deadline is here: rounds that are left have no answers."""
-    while found.state in (WAITING, RUNNING):
+    if found.state == WAITING:
+        found.state = FINISHED
+        save(db, found, now)
+    while found.state == RUNNING:
         if found.open is None:
             if not found.run.is_over and found.run.asked is not None:
                 ask(db, found, now)

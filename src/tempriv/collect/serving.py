@@ -9,11 +9,14 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 
 from tempriv.collect.app import ADMIN_FILE, make_app
 from tempriv.collect.limits import Limits
+from tempriv.collect.logs import log
 from tempriv.collect.store import Store
 from tempriv.errors import UsageRefusal
 
@@ -32,7 +35,6 @@ def run(
     tell: Callable[[str, Path | None], None],
 ) -> None:
     """Serve until somebody stops it."""
-    log = logging.getLogger("tempriv.collect")
     log.setLevel(logging.WARNING if quiet else logging.INFO)
     if not log.handlers:
         shown = logging.StreamHandler(sys.stderr)
@@ -47,21 +49,25 @@ def run(
         proxy_headers=proxy is not None, forwarded_allow_ips=proxy or "",
         timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
-    server = _Told(settings, lambda: tell(*_where(listening, home)))
+    server = _Told(settings, app, lambda: tell(*_where(listening, home)))
     server.run(sockets=[listening])
 
 
 class _Told(uvicorn.Server):
     """Tells once it has started, and is content when it was stopped."""
 
-    def __init__(self, config: uvicorn.Config, tell: Callable[[], None]):
+    def __init__(self, config: uvicorn.Config, app: FastAPI, tell: Callable[[], None]):
         super().__init__(config)
-        self._tell = tell
+        self._app, self._tell = app, tell
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._tell()
+
+    def handle_exit(self, number: int, frame: Any) -> None:
+        self._app.state.stopping = True  # whoever watches is let go first
+        super().handle_exit(number, frame)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

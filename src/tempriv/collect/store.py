@@ -21,8 +21,9 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from tempriv.collect import tables
-from tempriv.errors import LedgerRefusal, Refusal, StateRefusal, require
+from tempriv.errors import LedgerRefusal, StateRefusal, require
 from tempriv.population.frequency_support import Integers
+from tempriv.population.messages import MessageRefusal
 
 Result = TypeVar("Result")
 Job = Callable[[Connection], Result]
@@ -30,7 +31,16 @@ Job = Callable[[Connection], Result]
 TOGETHER = 64  # jobs of one transaction at most, so that nobody waits long
 LOCK = 0x74656D70  # of PostgreSQL, by number
 TRIES, PAUSE = 50, 0.2  # for that lock, and seconds between
+HELD = text(
+    "SELECT 1 FROM pg_locks JOIN pg_database ON pg_database.oid = database "
+    "WHERE locktype = 'advisory' AND granted AND datname = current_database() "
+    f"AND classid = 0 AND objid = {LOCK} AND pid = :pid"
+)
 PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "busy_timeout = 10000")
+
+
+class StoreRefusal(StateRefusal):
+    """The store cannot be used at the moment."""
 
 
 class Store:
@@ -49,6 +59,7 @@ class Store:
         self._jobs: queue.SimpleQueue[tuple[Job[Any], Future[Any]] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._held: Any = None
+        self._holder = 0  # the process of the database that has the lock
         self.lost: Callable[[], None] = lambda: None
         """Called when a transaction was lost with all that its jobs had done."""
         self.kept: Callable[[], None] = lambda: None
@@ -92,7 +103,10 @@ class Store:
         if not self.is_sqlite:
             url = make_url(self.url).set(drivername="postgresql+psycopg")
             return create_engine(url, pool_pre_ping=True, hide_parameters=True)
-        require(bool(self.path), "--store: sqlite:///FILE needs the name of a file")
+        require(
+            self.path is not None and self.path.name not in ("", ":memory:"),
+            "--store: sqlite:///FILE needs the name of a file",
+        )
         assert self.path is not None
         require(self.path.parent.is_dir(), f"{self.path.parent}: no such directory")
         with contextlib.suppress(FileExistsError):
@@ -135,10 +149,20 @@ class Store:
         for _ in range(TRIES):
             if connection.execute(text(f"SELECT pg_try_advisory_lock({LOCK})")).scalar():
                 self._held = connection
+                self._holder = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
                 return
             time.sleep(PAUSE)
         connection.close()
         raise taken
+
+    def _keep_hold(self, db: Connection) -> None:
+        """A lock goes with its connection: write only while it is there, or after it is again."""
+        if self.is_sqlite or db.execute(HELD, {"pid": self._holder}).scalar():
+            return
+        with contextlib.suppress(SQLAlchemyError):
+            self._held.close()
+        self._hold()
+        self.lost()  # another server may have been here meanwhile
 
     def close(self) -> None:
         """Do what was asked for before, then stop."""
@@ -200,11 +224,12 @@ class Store:
         done: list[tuple[Future[Any], Any, BaseException | None]] = []
         try:
             with self._engine.begin() as db:
+                self._keep_hold(db)
                 for job, future in group:
                     try:
                         with db.begin_nested():
                             done.append((future, job(db), None))
-                    except Refusal as reason:  # before it changed anything
+                    except MessageRefusal as reason:  # before it changed anything
                         done.append((future, None, reason))
                     except OperationalError:
                         raise
@@ -215,7 +240,7 @@ class Store:
         except Exception as problem:
             self.lost()
             kind = type(getattr(problem, "orig", problem)).__name__
-            lost = StateRefusal(f"the store cannot be written ({kind}); nothing was taken")
+            lost = StoreRefusal(f"the store cannot be written now ({kind}); try again later")
             done = [(future, None, lost) for _, future in group]
         for future, result, failure in done:
             if failure is None:
@@ -233,6 +258,11 @@ def _all(db: Connection, numbers: Integers) -> tuple[str, Any]:
     if db.dialect.name == "sqlite":
         return "json_each(?)", str(numbers.tolist())
     return "unnest(%s::bigint[]) WITH ORDINALITY AS given(value, key)", numbers.tolist()
+
+
+def mark(db: Connection) -> str:
+    """What stands for a value in a statement."""
+    return "?" if db.dialect.name == "sqlite" else "%s"
 
 
 def run(db: Connection, query: str, *given: Any) -> Any:
@@ -274,8 +304,8 @@ def add_answered(db: Connection, scope: int, numbers: Integers) -> bool:
 
 
 def add_uploads(db: Connection, scope: int, numbers: Integers, rows: Sequence[bytes]) -> None:
-    mark = "?" if db.dialect.name == "sqlite" else "%s"
+    one = mark(db)
     db.exec_driver_sql(
-        f"INSERT INTO uploads VALUES ({mark}, {mark}, {mark})",
+        f"INSERT INTO uploads VALUES ({one}, {one}, {one})",
         [(scope, number, row) for number, row in zip(numbers.tolist(), rows, strict=True)],
     )

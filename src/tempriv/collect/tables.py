@@ -19,7 +19,6 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.schema import CreateTable
 
 from tempriv.errors import StateRefusal, require
 
@@ -144,8 +143,3 @@ def migrate(db: Connection, upto: int = VERSION) -> int:
     elif before < upto:
         db.execute(update(about).where(about.c.name == "version").values(value=str(upto)))
     return before
-
-
-def written(table: Table) -> str:
-    """A table as SQL, for the docs."""
-    return str(CreateTable(table)).strip()

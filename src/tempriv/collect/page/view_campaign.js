@@ -166,11 +166,11 @@ function actionButtons(id, alert, show, shown) {
   const cancel = el("button", { type: "button", class: "button danger-quiet" }, "Cancel the campaign");
   const node = el("p", { class: "actions" }, goOn, cancel);
 
-  async function act(button, path) {
+  async function act(button, path, body) {
     button.disabled = true;
     alert.clear();
     try {
-      show(await post(`v1/campaigns/${id}/${path}`));
+      show(await post(`v1/campaigns/${id}/${path}`, body));
     } catch (problem) {
       alert.say(problem.message);
     } finally {
@@ -187,7 +187,8 @@ function actionButtons(id, alert, show, shown) {
         : "Answers that come later are refused.",
       action: "Close it and go on", keep: "Wait for more answers", look: "primary",
     });
-    if (meant) await act(goOn, "close-question");
+    // the one that was looked at: another may be open by now
+    if (meant && question) await act(goOn, "close-question", { question: question.id });
   });
   cancel.addEventListener("click", async () => {
     const meant = await confirmed({

@@ -1,0 +1,23 @@
+"""The log of a server: lines of JSON that hold nothing of what was sent."""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from pathlib import Path
+from typing import Any
+
+log = logging.getLogger("tempriv.collect")
+
+
+def log_line(**facts: Any) -> None:
+    log.info(json.dumps(facts))
+
+
+def log_problem(event: str, problem: BaseException, **facts: Any) -> None:
+    """Its kind and where it came from: a message could quote what was sent."""
+    last = traceback.extract_tb(problem.__traceback__)[-1:]
+    where = [f"{Path(one.filename).name}:{one.lineno}" for one in last]
+    told = {"event": event, "problem": type(problem).__name__, "at": where, **facts}
+    log.error(json.dumps(told))
