@@ -6,6 +6,7 @@ Most tests talk to a server of a few lines; the last ones to the real one.
 from __future__ import annotations
 
 import contextlib
+import gzip
 import hashlib
 import json
 import pickle
@@ -383,6 +384,37 @@ def test_nobody_is_followed_elsewhere(tmp_path):
     assert len(server.requests) == 2
     with new_http() as http:
         assert not http.follow_redirects
+
+
+def test_whatever_connections_are_given_nobody_is_followed(tmp_path):
+    hosts = []
+
+    def reply(request):
+        hosts.append(request.url.host)
+        return httpx.Response(307, headers={"location": "http://evil.example.org/v1/devices"})
+
+    http = httpx.Client(transport=httpx.MockTransport(reply), follow_redirects=True)
+    with http, Client(URL, tmp_path, enrolment=ENROLMENT, http=http) as client:
+        assert not client.run_once().reached
+    assert hosts == ["127.0.0.1"]
+
+
+def test_a_packed_reply_is_not_unpacked(tmp_path):
+    read = []
+
+    class Packed(httpx.SyncByteStream):
+        def __iter__(self):
+            read.append(True)
+            yield gzip.compress(b'{"campaigns": []}')
+
+    def reply(request):
+        assert request.headers["accept-encoding"] == "identity"
+        return httpx.Response(200, headers={"content-encoding": "gzip, gzip"}, stream=Packed())
+
+    http = httpx.Client(transport=httpx.MockTransport(reply))
+    with http, pytest.raises(Unreachable, match="packed"):
+        Wire(URL, http).ask("GET", "/v1/campaigns")
+    assert not read
 
 
 def test_a_reply_without_end_is_not_read(tmp_path, monkeypatch):
