@@ -14,6 +14,7 @@ from tempriv.collect import Client
 from tempriv.collect import client as client_module
 from tempriv.collect.campaigns import Campaign
 from tempriv.collect.courses import beginning
+from tempriv.collect.device_answers import Answers, Held
 from tempriv.collect.device_checks import asked_of, campaign_of
 from tempriv.collect.device_limits import Limits
 from tempriv.collect.lots import lots_of
@@ -22,6 +23,7 @@ from tempriv.errors import BudgetRefusal, StateRefusal, UsageRefusal
 from tempriv.guarantees import Concentrated
 from tempriv.population.messages import MessageRefusal
 from tempriv.population.sax import Sax
+from tempriv.randomness import fresh_series_key
 from tempriv.units import Event, WholeSeries
 from tests.collecting import Clock
 from tests.devices import (
@@ -486,6 +488,29 @@ def test_nothing_that_a_server_sees_but_reports_depends_on_what_is_held(tmp_path
             visit = client.run_once()
         seen.append(([(m, p, len(b)) for m, p, b in server.requests], visit))
     assert seen[0] == seen[1] == seen[2]
+
+
+@pytest.mark.parametrize("make", [shapes_campaign, upload_campaign])
+def test_readings_beyond_those_of_the_plan_are_never_touched(tmp_path, make):
+    """Else the time between question and answer would tell how long a series is."""
+    campaign, link = make(), fresh_series_key()
+    size = beginning(campaign).asked.report_bytes
+    asked = asked_of(campaign, honest(campaign), NUMBER, BEGUN)
+
+    class Short(np.ndarray):
+        """Only slices of it may be used."""
+
+        def tobytes(self, *given):
+            assert self.size <= 24
+            return super().tobytes(*given)
+
+    reports = set()
+    for count in (24, 25, 100_000):
+        held = Held(series=np.arange(float(count)).view(Short), label="a")
+        (tmp_path / str(count)).mkdir()
+        answers = Answers(tmp_path / str(count), Limits(kinds=("shapes", "upload")), 0)
+        reports.add(answers.draw(campaign, asked, held, link, 0)[-size:])
+    assert len(reports) == 1, "the same readings, and so the same noise"
 
 
 def test_budget_refusals_are_budget_refusals():

@@ -30,6 +30,7 @@ from tempriv.population import shapes, shapes_messages, streams, streams_message
 from tempriv.population.device_ledgers import DeviceLedger, WindowLedger
 from tempriv.population.messages import MessageRefusal, new_token, strict_json
 from tempriv.population.sax import numbers_of
+from tempriv.population.shapes_plan import Plan as ShapesPlan
 from tempriv.population.states import damage_is_refused, members, whole_number
 from tempriv.randomness import Key, SeriesKey
 
@@ -70,11 +71,17 @@ class Held:
             return set(self.categories) <= set(plan.categories)
         return True
 
-    def digest(self, kind: str) -> str:
-        """Of whatever an answer of this kind depends on."""
+    def readings(self, most: int) -> Floats:
+        """The beginning of the series, as far as a campaign goes: the rest takes no time."""
+        assert self.series is not None
+        return self.series[:most]
+
+    def digest(self, campaign: Campaign) -> str:
+        """Of whatever an answer to a campaign depends on."""
+        kind, plan = campaign.kind, campaign.plan
         state = hashlib.blake2b(digest_size=32)
-        if kind in ("shapes", "upload") and self.series is not None:
-            state.update(self.series.tobytes())
+        if isinstance(plan, (ShapesPlan, UploadPlan)):
+            state.update(self.readings(plan.readings).tobytes())
         own = {"shapes": self.label, "frequency": self.category, "stream": self.observed}
         state.update(json.dumps(own.get(kind)).encode())
         return state.hexdigest()
@@ -152,7 +159,7 @@ class Answers:
         self, campaign: Campaign, asked: Asked, held: Held, link: SeriesKey, second: int
     ) -> bytes:
         """The answer as it goes over the wire; it is paid for when this returns."""
-        mark = f"answer {asked.text} {held.digest(campaign.kind)}"
+        mark = f"answer {asked.text} {held.digest(campaign)}"
         chain = SeriesKey(link.cipher_key(mark), 0)
         drawing: dict[str, Callable[..., bytes]] = {
             "shapes": self._shape, "frequency": self._category, "upload": self._upload,
@@ -163,7 +170,8 @@ class Answers:
 
     def _shape(self, campaign: Campaign, asked: Asked, held: Held, chain: SeriesKey) -> bytes:
         assert isinstance(asked.question, shapes_messages.Question)
-        device = shapes.Device(held.series, held.label, self.once, self.limits.most_epsilon)
+        series = held.readings(asked.question.readings)
+        device = shapes.Device(series, held.label, self.once, self.limits.most_epsilon)
         return device.answer(asked.question, chain).to_bytes()
 
     def _category(self, campaign: Campaign, asked: Asked, held: Held, chain: SeriesKey) -> bytes:
@@ -192,7 +200,7 @@ class Answers:
 
     def _upload(self, campaign: Campaign, asked: Asked, held: Held, chain: SeriesKey) -> bytes:
         plan = campaign.plan
-        assert isinstance(plan, UploadPlan) and held.series is not None
+        assert isinstance(plan, UploadPlan)
         low, high = plan.mechanism.form.bounds[0]  # type: ignore[index]
         blank = np.full(plan.readings, (low + high) / 2)
         # with nothing of the owner in it: what a mechanism refuses, it refuses to everyone
@@ -206,8 +214,8 @@ class Answers:
             MessageRefusal,
         )
         self.once.spend(campaign.id, self.limits.cost(campaign))
-        count = min(plan.readings, len(held.series))
-        blank[:count] = np.clip(held.series[:count], low, high)
+        own = held.readings(plan.readings)
+        blank[: len(own)] = np.clip(own, low, high)
         key = Key(chain.cipher_key("upload"), campaign.id)
         sent = release(blank, plan.mechanism, key=key).values.astype("<f8")
         return upload_head(campaign.id) + new_token() + sent.tobytes()
