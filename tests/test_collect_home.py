@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
+import shutil
 import stat
 import threading
 
@@ -200,6 +202,34 @@ def test_closing_waits_for_a_visit_and_ends_the_run(tmp_path):
         closer.join(10)
     assert not problems and len(server.answers) == 1
     Home(tmp_path).close()
+
+
+def test_a_copy_of_a_home_is_refused_and_a_moved_one_is_not(tmp_path):
+    server = Server(frequency_campaign())
+    with device(server, tmp_path / "home") as client:
+        client._enrol()
+    shutil.copytree(tmp_path / "home", tmp_path / "copy")
+    before = {path: path.read_bytes() for path in (tmp_path / "copy").glob("*.json")}
+    with pytest.raises(StateRefusal, match="Go on with the folder that it was copied from"):
+        Client(URL, tmp_path / "copy", enrolment=ENROLMENT)
+    assert all(path.read_bytes() == data for path, data in before.items())
+    (tmp_path / "home").rename(tmp_path / "moved")
+    with device(server, tmp_path / "moved") as client:
+        assert client.run_once().taken == 1
+    shutil.copytree(tmp_path / "copy", tmp_path / "moved", dirs_exist_ok=True)
+    (tmp_path / "moved" / "lock").unlink()
+    with pytest.raises(StateRefusal, match="put back"):
+        Client(URL, tmp_path / "moved")
+
+
+def test_a_home_of_an_earlier_version_is_taken_as_it_is(tmp_path):
+    with device(Server(), tmp_path) as client:
+        client.run_once()
+    place = tmp_path / "identity.json"
+    kept = json.loads(place.read_text())
+    place.write_text(json.dumps({k: v for k, v in kept.items() if k not in ("over", "place")}))
+    with device(Server(), tmp_path) as client:
+        assert client.number == NUMBER and client._home.identity.enrolled
 
 
 def test_a_key_chain_never_goes_back(tmp_path):

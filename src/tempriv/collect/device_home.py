@@ -1,7 +1,8 @@
 """What a device keeps between two starts: who it is, and the key that its noise comes from.
 
 What it holds of its owner is never written here. The folder is for its owner alone, and one process
-at a time uses it.
+at a time uses it. It must never be copied, nor put back from a copy: both would answer, each with
+the same key and the whole of the owner's limits. It may be moved within its file system.
 """
 
 from __future__ import annotations
@@ -19,11 +20,17 @@ from tempriv.files import write_durably
 from tempriv.population.messages import strict_json
 from tempriv.population.states import DAMAGE, members, sound, truth, whole_number
 from tempriv.randomness import SeriesKey, fresh_series_key
+from tempriv.streaming.store import file_of
 
 IDENTITY, NOISE, LOCK = "identity.json", "noise.json", "lock"
-KEPT = ("server", "number", "secret", "enrolled", "enrolment", "over")
+KEPT = ("server", "number", "secret", "enrolled", "enrolment", "over", "place")
+A_COPY = (
+    "was copied, or put back from a copy: two devices with one key would give away twice what the "
+    "owner agreed to. Go on with the folder that it was copied from; if that is gone, enrol a new "
+    "device in a new folder, with limits that leave out what this one has given away"
+)
 CLOSED = "this device is closed, and another process may be it; open its folder again"
-LATER: dict[str, Any] = {"over": ""}  # what homes of before do not have
+LATER: dict[str, Any] = {"over": "", "place": None}  # what homes of before do not have
 OVER = ("", "leaving", "left")
 
 
@@ -39,6 +46,8 @@ class Identity:
     """The one-time token, until the server has taken it."""
     over: str = ""
     """Of a device whose owner takes part no more: whether the server has been told."""
+    place: list[int] | None = None
+    """Which file the lock of its folder is; a copy has another."""
 
     @property
     def token(self) -> str:
@@ -57,12 +66,12 @@ class Identity:
     def from_bytes(cls, data: bytes) -> Identity:
         found = members(LATER | strict_json(data), KEPT)
         sound(isinstance(found["server"], str) and isinstance(found["enrolment"], str))
-        sound(found["over"] in OVER)
+        sound(found["over"] in OVER and isinstance(found["place"], list | None))
         secret = bytes.fromhex(found["secret"])
         sound(len(secret) == SECRET_BYTES)
         return cls(
             found["server"], whole_number(found["number"]), secret, truth(found["enrolled"]),
-            found["enrolment"], found["over"],
+            found["enrolment"], found["over"], found["place"],
         )  # fmt: skip
 
 
@@ -71,6 +80,7 @@ class Home:
 
     Guarantees:
         - nobody but its owner can read it, and a second process is refused;
+        - a copy of it is refused, where files have numbers that a copy does not share;
         - noise of a link of the key chain cannot be made again once ``advance`` has returned, so a
           stolen folder undoes nothing that was sent.
     """
@@ -92,6 +102,9 @@ class Home:
             for left in self.folder.glob(".*.partial"):
                 left.unlink(missing_ok=True)
             self._identity: Identity | None = self._read(IDENTITY, Identity.from_bytes)
+            self._place = file_of(self.folder / LOCK)
+            kept = self._identity and self._identity.place
+            require(kept in (None, self._place), f"{self.folder}: {A_COPY}", StateRefusal)
             self._link = self._read(NOISE, _link_of) or self._keep_link(fresh_series_key())
         except BaseException:
             self.close()
@@ -156,6 +169,7 @@ class Home:
 
     def _keep_identity(self, identity: Identity) -> None:
         self._require_open()
+        identity = replace(identity, place=self._place)
         write_durably(self.folder / IDENTITY, identity.to_bytes())
         self._identity = identity
 
