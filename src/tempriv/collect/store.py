@@ -36,6 +36,7 @@ HELD = text(
     "WHERE locktype = 'advisory' AND granted AND datname = current_database() "
     f"AND classid = 0 AND objid = {LOCK} AND pid = :pid"
 )
+POOL: dict[str, Any] = {"pool_size": 24, "max_overflow": 24}  # as many as requests have threads
 PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "busy_timeout = 10000")
 
 
@@ -102,7 +103,7 @@ class Store:
     def _connected(self) -> Engine:
         if not self.is_sqlite:
             url = make_url(self.url).set(drivername="postgresql+psycopg")
-            return create_engine(url, pool_pre_ping=True, hide_parameters=True)
+            return create_engine(url, pool_pre_ping=True, hide_parameters=True, **POOL)
         require(
             self.path is not None and self.path.name not in ("", ":memory:"),
             "--store: sqlite:///FILE needs the name of a file",
@@ -112,8 +113,9 @@ class Store:
         with contextlib.suppress(FileExistsError):
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         engine = create_engine(
-            make_url(self.url), hide_parameters=True, connect_args={"check_same_thread": False}
-        )
+            make_url(self.url), hide_parameters=True,
+            connect_args={"check_same_thread": False}, **POOL,
+        )  # fmt: skip
 
         @event.listens_for(engine, "connect")
         def prepare(connection: Any, record: Any) -> None:
@@ -194,6 +196,7 @@ class Store:
 
     def do(self, job: Job[Result]) -> Future[Result]:
         """Have it done; on disk when the future is done."""
+        require(self._thread is not None, "the store is closed", StoreRefusal)
         future: Future[Result] = Future()
         self._jobs.put((job, future))
         return future
