@@ -111,7 +111,9 @@ class Server:
                 "refused" if not same else "there already" if self.asked_before else "enrolled"
             )
             self.asked_before = True
-            return httpx.Response(200, json={"devices": [{"number": NUMBER, "outcome": outcome}]})
+            return httpx.Response(
+                200, json={"devices": [{"number": self.number, "outcome": outcome}]}
+            )
         token = parse(request.headers["authorization"].removeprefix("Bearer "))
         if hashlib.sha256(token.secret).hexdigest() not in self.enrolled.values():
             return httpx.Response(401, json={"reason": "a valid token is needed"})
@@ -127,6 +129,7 @@ class Server:
         return httpx.Response(200, json={"outcome": "there already" if there else "taken"})
 
     asked_before = False
+    number = NUMBER  # of whoever enrols
 
     def paths(self):
         return [path for _, path, _ in self.requests]

@@ -240,6 +240,56 @@ def test_who_withdraws_while_the_server_is_away_tells_it_later_and_answers_nothi
     assert len(server.requests) == 3 and not server.answers
 
 
+OTHER = Token("enrol", 18, bytes(32)).text
+
+
+@pytest.mark.parametrize("how", ["refused", "forgotten", "withdrawn"])
+def test_a_device_begins_again_in_its_home_with_what_is_left_of_its_limits(tmp_path, how):
+    server, first = Server(frequency_campaign()), []
+    with device(server, tmp_path) as client:
+        if how == "refused":
+            server.enrolled[ENROLMENT] = "of another device"
+            with pytest.raises(AccessRefusal, match="same folder"):
+                client.run_once()
+        else:
+            server.before = lambda request: (
+                httpx.Response(503) if "answers" in request.url.path else None
+            )
+            client.run_once()
+            first = [client._home.identity.token, client._home.link.epoch]
+            server.before = lambda request: httpx.Response(401, json={"reason": "not known"})
+        if how == "forgotten":
+            with pytest.raises(AccessRefusal):
+                client.run_once()
+        if how == "withdrawn":
+            client.withdraw()
+    server.before = lambda request: None
+    server.requests.clear()
+    server.number = 18
+    with device(server, tmp_path, enrolment=OTHER) as client:
+        assert client.number == 18 and client.spent() == (1.0 if first else 0.0)
+        visit = client.run_once()
+        assert visit.reached and visit.taken == (0 if first else 1), "a campaign has one answer"
+        assert client._home.identity.token != (first or [""])[0]
+        assert client._home.link.epoch == 1
+        assert client.spent() == 1.0
+    with device(server, tmp_path, enrolment=OTHER) as client:
+        assert client.number == 18
+    with pytest.raises(UsageRefusal, match="this is device 18"):
+        Client(URL, tmp_path, enrolment=ENROLMENT)
+
+
+def test_who_withdraws_begins_again_only_when_the_server_has_heard(tmp_path):
+    server = Server()
+    with device(server, tmp_path) as client:
+        client.run_once()
+        server.before = lambda request: httpx.Response(503)
+        with pytest.raises(Unreachable):
+            client.withdraw()
+    with pytest.raises(UsageRefusal, match="has heard that it withdraws"):
+        Client(URL, tmp_path, enrolment=OTHER)
+
+
 # on the way
 
 

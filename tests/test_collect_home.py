@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
 import os
 import shutil
 import stat
 import threading
+from pathlib import Path
 
 import httpx
 import numpy as np
@@ -166,7 +168,7 @@ def test_after_it_is_closed_a_device_does_nothing(tmp_path):
         client.run_once, client.run, client.offers, client.withdraw, client.spent,
         lambda: client.observe("in"), lambda: client.hold(category="gas"),
         lambda: client.consent(campaign), lambda: client._home.advance(5),
-        lambda: client._home.leaves("leaving"),
+        lambda: client._home.is_over("leaving"),
     ):  # fmt: skip
         with pytest.raises(StateRefusal, match="is closed"):
             call()
@@ -230,6 +232,45 @@ def test_a_home_of_an_earlier_version_is_taken_as_it_is(tmp_path):
     place.write_text(json.dumps({k: v for k, v in kept.items() if k not in ("over", "place")}))
     with device(Server(), tmp_path) as client:
         assert client.number == NUMBER and client._home.identity.enrolled
+
+
+def test_a_folder_with_other_things_in_it_is_left_as_it_is(tmp_path):
+    home = tmp_path / "papers"
+    home.mkdir(mode=0o755)
+    home.chmod(0o755)
+    for name in (".draft.partial", "letter.txt"):
+        (home / name).write_text("mine")
+    with pytest.raises(StateRefusal, match="is no home of a device, and not empty"):
+        Client(URL, home, enrolment=ENROLMENT)
+    assert stat.S_IMODE(home.stat().st_mode) == 0o755
+    assert sorted(one.name for one in home.iterdir()) == [".draft.partial", "letter.txt"]
+    with pytest.raises(StateRefusal, match="must be a folder"):
+        Client(URL, home / "letter.txt", enrolment=ENROLMENT)
+    with device(Server(frequency_campaign()), tmp_path / "home") as client:
+        client.run_once()
+    (tmp_path / "home" / "identity.json").unlink()
+    with pytest.raises(StateRefusal, match="not empty"):  # and not a new device on its ledgers
+        Client(URL, tmp_path / "home", enrolment=ENROLMENT)
+
+
+def test_a_letter_that_cannot_be_read_now_is_not_lost(tmp_path, monkeypatch):
+    server = Server(frequency_campaign())
+    server.before = lambda request: httpx.Response(503) if "answers" in request.url.path else None
+    with device(server, tmp_path) as client:
+        assert client.run_once().waiting == 1
+        server.before = lambda request: None
+        real = Path.read_bytes
+
+        def failing(path):
+            if path.suffix == ".letter":
+                raise OSError(errno.EMFILE, "too many open files")
+            return real(path)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "read_bytes", failing)
+            assert client.run_once().waiting == 1
+        assert client.run_once().taken == 1
+    assert len(server.answers) == 1
 
 
 def test_a_key_chain_never_goes_back(tmp_path):

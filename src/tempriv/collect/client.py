@@ -15,7 +15,6 @@ import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
@@ -28,6 +27,7 @@ from tempriv.collect.device_answers import Answers, Held, own_series, own_text
 from tempriv.collect.device_checks import Asked, asked_of, campaign_of
 from tempriv.collect.device_home import CLOSED, Home
 from tempriv.collect.device_limits import USUAL, Limits
+from tempriv.collect.device_visits import Offer, Visit
 from tempriv.collect.outbox import Letter, Outbox
 from tempriv.collect.plans import WatchPlan
 from tempriv.collect.wire import (
@@ -52,32 +52,6 @@ MOST_CAMPAIGNS = 1000
 _AS_BEFORE: Any = object()
 
 
-@dataclass(frozen=True)
-class Offer:
-    """A campaign as this device sees it: what it means here, and why it is not answered, if so."""
-
-    campaign: Campaign
-    sentences: tuple[str, ...]
-    refusal: str | None
-
-
-@dataclass(frozen=True)
-class Visit:
-    """What came of looking in at the server: nothing here depends on what the device holds.
-
-    ``waiting`` answers are still to be sent. ``refused`` is why the server took none for good,
-    and ``declined`` why the device gave none, by campaign.
-    """
-
-    reached: bool = True
-    taken: int = 0
-    there_already: int = 0
-    waiting: int = 0
-    refused: tuple[str, ...] = ()
-    declined: dict[str, str] = field(default_factory=dict)
-    problem: str | None = None
-
-
 class Client:
     """One person's device.
 
@@ -85,8 +59,14 @@ class Client:
     once; ``stream_limit`` for streams, within any ``stream_seconds``. ``kinds`` are those that the
     owner agreed to, and ``agree`` is asked about each campaign that is within all this.
 
+    All limits are those of ``home``, a folder for one server: a second folder has limits of its
+    own, and what the owner gives away is what all folders give away together. A home must never be
+    copied or put back from a copy. Once the server has refused the device, or has heard that it
+    withdraws, a new ``enrolment`` begins again in the same home, with what is left of its limits.
+
     Guarantees:
-        - over its whole life, whatever any server says, it gives away no more than these limits;
+        - over the whole life of its home, whatever any server says, it gives away no more than
+          these limits;
         - every answer is on disk before it is sent, and is sent again with the same bytes;
         - a kill at any moment loses at most an answer and what was paid for it;
         - whether it answers does not depend on what it holds, only on whether it holds something;
@@ -133,8 +113,7 @@ class Client:
             identity = self._home.begin(self.url, enrolment)
             self._answers = Answers(self._home.folder, self.limits, self._second())
             self._outbox = Outbox(self._home.folder / "outbox")
-            for letter in self._outbox:  # a kill may have come between keeping it and this
-                self._home.advance(letter.link)
+            self._leave_links_behind()
         except BaseException:
             self._home.close()
             raise
@@ -176,7 +155,12 @@ class Client:
         """One thread at a time, and none after ``close``."""
         with self._turn:
             self._require_open()
-            yield
+            try:
+                yield
+            except AccessRefusal:
+                if not self._home.identity.over:
+                    self._home.is_over("refused")  # from now on another token may be given
+                raise
 
     def _require_open(self) -> None:
         require(not self._closed, CLOSED, StateRefusal)
@@ -247,7 +231,9 @@ class Client:
     def offers(self) -> list[Offer]:
         """What the server asks for now, and what this device makes of it; nothing is answered."""
         with self._open():
-            require(not self._home.identity.over, "this device has withdrawn", StateRefusal)
+            require(
+                not self._home.identity.has_withdrawn, "this device has withdrawn", StateRefusal
+            )
             self._enrol()
             campaigns, _ = self._campaigns()
             return [self._offer(one) for one in campaigns]
@@ -298,7 +284,7 @@ class Client:
         problem = None
         self._pause = PAUSE
         try:
-            if self._home.identity.over:
+            if self._home.identity.has_withdrawn:
                 self._leave()
             else:
                 self._take_part(counts, refused, declined)
@@ -365,13 +351,12 @@ class Client:
         """
         self.stop()
         with self._open():
-            if not self._home.identity.over:
-                self._home.leaves("leaving")
+            if not self._home.identity.has_withdrawn:
+                self._home.is_over("leaving")
             self._leave()
 
     def _leave(self) -> None:
-        for letter in self._outbox:
-            self._outbox.remove(letter)
+        self._outbox.clear()
         if self._home.identity.over == "left":
             return
         status, found = self._wire.ask("DELETE", f"/v1/devices/{self.number}")
@@ -380,7 +365,7 @@ class Client:
             f"the server refuses to withdraw this device: {reason_of(found)}",
             Refusal,
         )
-        self._home.leaves("left")
+        self._home.is_over("left")
 
     def _wait(self, seconds: float) -> None:
         self._stopped.wait(seconds)
@@ -392,6 +377,19 @@ class Client:
 
     def _second(self) -> int:
         return int(self._clock().timestamp())
+
+    def _leave_links_behind(self) -> None:
+        """A kill may have come between keeping a letter and this."""
+        letters = list(self._outbox)
+        require(
+            len(letters) == len(self._outbox),
+            f"{self._outbox.folder}: a letter cannot be read now",
+            StateRefusal,
+        )
+        for letter in letters:
+            self._home.advance(letter.link)
+        if not self._home.identity.enrolled:  # so they are of another number, for its questions
+            self._outbox.clear()
 
     def _enrol(self) -> None:
         """Once; sent again it is the same request, and the server says that it is there already."""
@@ -409,7 +407,7 @@ class Client:
         require(
             outcome in ("enrolled", THERE) and number == identity.number,
             "the server refuses to enrol this device: the one-time token is not valid, or another "
-            "device has used it; ask for a new one",
+            "device has used it; ask for a new one, and give it to a Client of the same folder",
             AccessRefusal,
         )
         self._home.is_enrolled()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ A_COPY = (
 )
 CLOSED = "this device is closed, and another process may be it; open its folder again"
 LATER: dict[str, Any] = {"over": "", "place": None}  # what homes of before do not have
-OVER = ("", "leaving", "left")
+OVER = ("", "refused", "leaving", "left")
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,14 @@ class Identity:
     enrolment: str = field(default="", repr=False)
     """The one-time token, until the server has taken it."""
     over: str = ""
-    """Of a device whose owner takes part no more: whether the server has been told."""
+    """Whether the server refused the device, or its owner takes part no more and the server is
+    still to be told, or has been."""
     place: list[int] | None = None
     """Which file the lock of its folder is; a copy has another."""
+
+    @property
+    def has_withdrawn(self) -> bool:
+        return self.over in ("leaving", "left")
 
     @property
     def token(self) -> str:
@@ -87,6 +93,7 @@ class Home:
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
+        _refuse_other(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder.chmod(0o700)
         lock = os.open(self.folder / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
@@ -131,40 +138,44 @@ class Home:
         return self._identity
 
     def begin(self, server: str, enrolment: str | None) -> Identity:
-        """The identity at a server; made now, and kept before anyone hears of it, if it is new."""
+        """The identity at a server; made now, and kept before anyone hears of it, if it is new.
+
+        Once the server has refused or forgotten the device, a token for another number makes
+        another identity. Ledgers and key chain stay: nobody needs a new folder, and so new limits.
+        """
         token = None if enrolment is None else parse(enrolment)
         require(
             enrolment is None or (token is not None and token.role == "enrol"),
             "enrolment: must be a one-time token, such as enrol-17 with its secret",
         )
-        if self._identity is None:
-            require(
-                token is not None,
-                "this device is not enrolled: give enrolment, a one-time token of the server",
-            )
-            assert token is not None
-            made = Identity(server, token.number, new_secret(), enrolment=token.text)
-            self._keep_identity(made)
-            return made
+        known = self._identity
         require(
-            self.identity.server == server,
-            f"{self.folder}: belongs to the server {self.identity.server}; take another folder "
+            known is not None or token is not None,
+            "this device is not enrolled: give enrolment, a one-time token of the server",
+        )
+        require(
+            known is None or known.server == server,
+            f"{self.folder}: belongs to the server {known and known.server}; take another folder "
             "for another server",
             StateRefusal,
         )
+        if token is None or (known is not None and token.number == known.number):
+            return self.identity
         require(
-            token is None or token.number == self.identity.number,
-            f"enrolment: is for device {token and token.number}, and this is device "
-            f"{self.identity.number}",
+            known is None or known.over in ("refused", "left"),
+            f"enrolment: is for device {token.number}, and this is device "
+            f"{known and known.number}; it may be another one once the server has refused it, or "
+            "has heard that it withdraws",
         )
+        self._keep_identity(Identity(server, token.number, new_secret(), enrolment=token.text))
         return self.identity
 
     def is_enrolled(self) -> None:
         """The server has taken the one-time token, which is of no more use."""
         self._keep_identity(replace(self.identity, enrolled=True, enrolment=""))
 
-    def leaves(self, over: str) -> None:
-        """The owner takes part no more, whatever happens from now on."""
+    def is_over(self, over: str) -> None:
+        """The server refuses the device, or its owner takes part no more."""
         self._keep_identity(replace(self.identity, over=over))
 
     def _keep_identity(self, identity: Identity) -> None:
@@ -206,6 +217,21 @@ class Home:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def _refuse_other(folder: Path) -> None:
+    """A folder with other things in it is left as it is; what a kill leaves behind may be there."""
+    require(folder.is_dir() or not folder.exists(), f"{folder}: must be a folder", StateRefusal)
+    if not folder.exists() or (folder / IDENTITY).exists():
+        return
+    own = re.compile(rf"{LOCK}|{NOISE}|\.({IDENTITY}|{NOISE})\.\d+\.partial")
+    others = sorted(one.name for one in folder.iterdir() if not own.fullmatch(one.name))
+    require(
+        not others,
+        f"{folder}: is no home of a device, and not empty ({(*others, '')[0]!r:.100}); name "
+        "another folder",
+        StateRefusal,
+    )
 
 
 def _link_of(data: bytes) -> SeriesKey:

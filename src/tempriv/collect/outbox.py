@@ -89,11 +89,19 @@ class Outbox:
         self._place(letter.question).unlink(missing_ok=True)
         sync_directory(self.folder)
 
+    def clear(self) -> None:
+        for path in self.folder.glob(f"*{ENDING}"):
+            path.unlink(missing_ok=True)
+        sync_directory(self.folder)
+
     def __iter__(self) -> Iterator[Letter]:
+        """Those that can be read now."""
         for path in sorted(self.folder.glob(f"*{ENDING}")):
             try:
                 yield Letter.from_bytes(path.read_bytes())
-            except (*DAMAGE, OSError):
+            except OSError:
+                continue  # not now; it stays where it is
+            except DAMAGE:
                 path.unlink(missing_ok=True)  # what a disk has spoilt is lost, and costs no privacy
 
     def __len__(self) -> int:
