@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -67,7 +68,12 @@ def simulate(
     duplicate: Annotated[float, typer.Option(help="Part of requests that arrive twice.")] = 0,
     gone: Annotated[float, typer.Option(help="Part of devices that never answer.")] = 0,
     reorder: Annotated[bool, typer.Option("--reorder", help="Requests overtake others.")] = False,
-    delay: Annotated[bool, typer.Option("--delay", help="Some requests come much later.")] = False,
+    delay: Annotated[
+        bool,
+        typer.Option(
+            "--delay", help="One request in ten leaves after up to 128 others, in good time."
+        ),
+    ] = False,
     seed: Annotated[
         int | None,
         typer.Option(metavar="N", min=0, help="The same devices, noise and faults each time."),
@@ -98,6 +104,10 @@ def simulate(
     from tempriv.collect.traffic import Traffic
     from tempriv.collect.wire import origin_of
 
+    require(
+        campaign is None or bool(re.fullmatch("[0-9a-f]{32}", campaign)),
+        f"--campaign {campaign!r:.100}: must be an id, 32 of 0-9 and a-f",
+    )
     server = origin_of(url, plain=True)
     faults = Faults(
         seed=0 if seed is None else seed, loss=loss, duplicate=duplicate, gone=gone,
@@ -124,7 +134,7 @@ def simulate(
 def _token(given: Path | None) -> str:
     """As named, or from the environment, or beside the server."""
     if given is None and os.environ.get(TOKEN):
-        return os.environ[TOKEN].strip()
+        return _token_in(TOKEN, os.environ[TOKEN].encode(errors="surrogateescape"))
     path = given or TOKEN_FILE
     require(
         path.is_file(),
@@ -132,7 +142,17 @@ def _token(given: Path | None) -> str:
         f"{TOKEN}",
         DataRefusal,
     )
-    return path.read_text().strip()
+    return _token_in(str(path), path.read_bytes())
+
+
+def _token_in(where: str, data: bytes) -> str:
+    text = data.strip()
+    require(
+        text.isascii() and text.decode("ascii", "replace").isprintable() and len(text.split()) == 1,
+        f"{where}: holds no token, which is one word such as admin-1 with its secret",
+        DataRefusal,
+    )
+    return text.decode()
 
 
 def _sign_in(traffic: Traffic, devices: int, fleet: Path) -> None:
@@ -156,6 +176,12 @@ def _sign_in(traffic: Traffic, devices: int, fleet: Path) -> None:
         "another one: remove the file, or name another with --fleet",
         Refusal,
     )
+    if enrolled > known:
+        print(
+            f"the server has {enrolled - known:,} devices that {fleet} does not tell of: they do "
+            "not answer here, and questions may wait for them; --close-questions goes on without",
+            file=sys.stderr,
+        )
 
 
 @contextmanager

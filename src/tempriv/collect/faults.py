@@ -35,7 +35,8 @@ class Faults:
 
     ``loss`` is the part of batches that get lost, and the part of replies; ``duplicate`` the part
     that arrive twice; ``gone`` the part of devices that never answer. With ``reorder`` batches
-    overtake each other, with ``delay`` some come much later.
+    overtake each other. With ``delay`` some leave after up to FAR batches of the same question that
+    were drawn later; none waits until the question is closed, so none comes late by this.
 
     >>> Faults(seed=1, loss=0.5).fate("q", batch=0, attempt=0)
     Fate(lost_there=True, lost_back=True, copies=1)
@@ -81,7 +82,7 @@ class Faults:
         return np.asarray(lots_of(name, numbers) < np.uint64(int(self.gone * 2.0**64)))
 
     def in_order(self, question: str, parcels: Iterable[Parcel]) -> Iterator[Parcel]:
-        """As they leave: some overtake others, and some come much later; few wait at a time."""
+        """As they leave: some after others, and some after many others; few wait at a time."""
         waiting: list[tuple[float, int, Parcel]] = []
         for place, parcel in enumerate(parcels):
             heapq.heappush(waiting, (place + self._late(question, place), place, parcel))

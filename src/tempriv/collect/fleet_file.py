@@ -29,6 +29,7 @@ def open_fleet(path: Path, server: str, seed: int | None) -> Fleet:
     >>> len(open_fleet(place, "http://127.0.0.1:8000", seed=None))
     1000
     """
+    require(seed is None or 0 <= seed <= MOST_SEED, "seed: must be from 0 to 2**128")
     if not path.exists():
         return Fleet.from_seed(int.from_bytes(tokens(1), "big") if seed is None else seed)
     try:

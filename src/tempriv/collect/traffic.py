@@ -74,11 +74,34 @@ class Summary:
     tallies: tuple[Tally, ...] = ()
     requests: int = 0
     waits: int = 0
-    """How often the server was not there."""
+    """How often the server was not there, however often it was asked meanwhile."""
     seconds: float = 0.0
 
     def total(self, name: str) -> int:
         return sum(getattr(one, name) for one in self.tallies)
+
+
+class Outages:
+    """How often a server goes away, as requests find it that overlap each other.
+
+    >>> seen = Outages()
+    >>> for asked, there in ((0.0, True), (1.0, False), (1.1, False), (2.0, True), (3.0, False)):
+    ...     seen.note(asked, there, now=asked + 0.5)
+    >>> seen.count
+    2
+    """
+
+    def __init__(self) -> None:
+        self.count, self._there, self._since = 0, True, float("-inf")
+        self._turn = threading.Lock()
+
+    def note(self, asked: float, there: bool, now: float | None = None) -> None:
+        """A request that began before the latest change says nothing new."""
+        with self._turn:
+            if there == self._there or asked < self._since:
+                return
+            self._there, self._since = there, time.monotonic() if now is None else now
+            self.count += not there
 
 
 @dataclass(frozen=True)
@@ -120,7 +143,7 @@ class Traffic:
         self._http, where = client, origin_of(url, plain=True)
         self._staff, self._devices = Wire(where, client, token), Wire(where, client)
         self._turn = threading.Lock()
-        self._requests = self._waits = 0
+        self._requests, self._outages = 0, Outages()
         self._tallies: list[Tally] = []
         self._began = time.monotonic()
 
@@ -135,7 +158,7 @@ class Traffic:
     @property
     def summary(self) -> Summary:
         spent = time.monotonic() - self._began
-        return Summary(tuple(self._tallies), self._requests, self._waits, spent)
+        return Summary(tuple(self._tallies), self._requests, self._outages.count, spent)
 
     def role(self) -> str:
         """Of the token; refused with a reason if the server is not there or does not know it."""
@@ -150,19 +173,21 @@ class Traffic:
     # being there
 
     def enrol(self, count: int, keep: Callable[[Fleet], None] = lambda fleet: None) -> None:
-        """So many more devices; the fleet is handed to ``keep`` whenever some are there."""
+        """So many more devices; the fleet is handed to ``keep`` before, and when some are there."""
         done = 0
+        keep(self.fleet)  # a seed that was drawn is not drawn again
         while done < count:
             many = min(TOKENS, count - done)
             tokens = self._new_tokens(many)
             for low in range(0, many, DEVICES):
-                self._enrol_some(tokens[low : low + DEVICES])
-                self._watch("enrolling", done + min(many, low + DEVICES), count)
-            first = parse(tokens[0])
-            assert first is not None
-            self.fleet.add(first.number, many)
-            keep(self.fleet)
-            done += many
+                some = tokens[low : low + DEVICES]
+                self._enrol_some(some)
+                first = parse(some[0])
+                assert first is not None
+                self.fleet.add(first.number, len(some))
+                keep(self.fleet)
+                done += len(some)
+                self._watch("enrolling", done, count)
 
     def _new_tokens(self, many: int) -> list[str]:
         given = {"count": many}
@@ -351,14 +376,17 @@ class Traffic:
         """Again and again while the server is away, as when it is restarted."""
         backoff, began = Backoff(first=0.1, most=5.0), time.monotonic()
         while True:
+            asked = time.monotonic()
             try:
-                return call()
+                found = call()
             except Unreachable as reason:
+                self._outages.note(asked, there=False)
                 if self._stopped.is_set() or time.monotonic() - began > PATIENCE:
                     raise
-                with self._turn:
-                    self._waits += 1
                 self._wait(backoff.next(reason.after))
+            else:
+                self._outages.note(asked, there=True)
+                return found
 
 
 def _ahead(
