@@ -178,8 +178,9 @@ def _sign_in(traffic: Traffic, devices: int, fleet: Path) -> None:
     )
     if enrolled > known:
         print(
-            f"the server has {enrolled - known:,} devices that {fleet} does not tell of: they do "
-            "not answer here, and questions may wait for them; --close-questions goes on without",
+            f"tempriv: the server has {enrolled - known:,} devices that {fleet} does not tell "
+            "of: they do not answer here, and questions may wait for them; --close-questions goes "
+            "on without",
             file=sys.stderr,
         )
 
