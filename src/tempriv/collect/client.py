@@ -188,6 +188,7 @@ class Client:
             told["series"] = own_series(series)
         if label is not _AS_BEFORE:
             told["label"] = own_text("label", label)
+        require(not isinstance(categories, str), "categories: must be names, not one text")
         if categories is not _AS_BEFORE:
             told["categories"] = None if categories is None else tuple(map(str, categories))
         if category is not _AS_BEFORE:
