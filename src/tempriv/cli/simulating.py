@@ -76,7 +76,11 @@ def simulate(
     ] = False,
     seed: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="The same devices, and for a campaign the same noise and faults."),
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="The same devices, and for a campaign the same noise and faults.",
+        ),
     ] = None,
     batch: Annotated[
         int, typer.Option(metavar="N", min=1, max=4096, help="Answers in a request.")
