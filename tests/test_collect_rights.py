@@ -205,6 +205,12 @@ def test_after_many_wrong_tokens_an_address_has_to_wait(tmp_path):
         assert service.http.get("/v1/me", headers=service.admin).status_code == 200
 
 
+def test_an_address_that_asks_too_often_without_a_token_has_to_wait(tmp_path):
+    with serving(tmp_path, limits=Limits(address_rate=0.5, burst=4.0)) as service:
+        found = [service.http.get("/v1/me").status_code for _ in range(4)]
+        assert found == [401, 401, 429, 429]
+
+
 def test_a_caller_who_asks_too_often_has_to_wait(tmp_path):
     with serving(tmp_path, limits=Limits(device_rate=0.5, burst=4.0)) as service:
         service.enrol(1)

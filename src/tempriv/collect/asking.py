@@ -82,6 +82,7 @@ def caller_of(request: Request) -> Caller:
     token = parse(given[len(BEARER) :].strip()) if given.lower().startswith(BEARER) else None
     found = None if token is None or token.role == "enrol" else _known(request, token)
     if found is None:
+        _allow(rates, "address", address, limits.address_rate, limits)
         if given:
             count_failure(request, address)
         raise Problem(401, "a valid token is needed: Authorization: Bearer TOKEN")
