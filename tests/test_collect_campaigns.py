@@ -82,7 +82,7 @@ def test_a_question_ends_when_all_have_answered_and_as_many_are_there_as_announc
     service.tick(10)
     assert service.get(f"/v1/campaigns/{campaign}")["state"] == "running"
     (late,) = service.enrol(1)
-    assert service.question(campaign)["expected"] in (4, 5)
+    assert service.question(campaign)["expected"] == 5
     assert service.batch(question["id"], {late: about_value(question, 1)}) == ["taken"]
     assert service.get(f"/v1/campaigns/{campaign}")["state"] == "finished"
 
@@ -244,7 +244,7 @@ def test_a_shapes_campaign_ends_as_it_does_in_one_process(service):
         run = run.after(asked.support(rows[:, -asked.report_bytes :]), len(mine))
     told = service.get(f"/v1/campaigns/{campaign.id}/result")
     assert json.loads(json.dumps(result_of(campaign, run, [], told["finished_at"]))) == told
-    assert {one["shape"] for one in told["shapes"]} == {"acba", "cabc"} or len(told["shapes"]) == 2
+    assert len(told["shapes"]) == 2
     assert told["people"] == 3000 and told["amplified"]["epsilon"] <= 4
 
 

@@ -111,6 +111,7 @@ class Desk:
             found.enrolled = numbers
             if found.open is not None and found.open.numbers is None:
                 found.open.expected += int(found.open.is_for(found.campaign.id, fresh).sum())
+                running.note_expected(db, found.open)
         self._touched = True
 
     def _drop_enrolled(self, db: Connection, number: int) -> None:
@@ -120,6 +121,7 @@ class Desk:
             found.enrolled, found.withdrawn = self._enrolled, gone
             if found.open is not None:
                 found.open.expected = running.expected_of(db, found, found.open)
+                running.note_expected(db, found.open)
         self._touched = True
 
     def make_tokens(self, db: Connection, count: int) -> list[str]:

@@ -124,6 +124,12 @@ def expected_of(db: Connection, found: Running, question: Open) -> int:
     return int(question.is_for(name, found.enrolled).sum()) + answered
 
 
+def note_expected(db: Connection, question: Open) -> None:
+    """For those who watch: devices have come or gone."""
+    where = tables.questions.c.number == question.number
+    db.execute(update(tables.questions).where(where).values(expected=question.expected))
+
+
 # going on
 
 
