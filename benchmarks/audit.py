@@ -7,9 +7,10 @@ import random
 from collections import Counter
 
 from benchmarks.measure import Row, best_of
-from tempriv.audit import bounds, statistical
-from tempriv.guarantees import Pure
-from tempriv.mechanisms import Gaussian, Laplace
+from tempriv.audit import confidence, statistical
+from tempriv.mechanisms.value.gaussian import Gaussian
+from tempriv.mechanisms.value.laplace import Laplace
+from tempriv.privacy.guarantees import Pure
 
 RUNS = 1_000_000
 PLAIN_RUNS = 50_000
@@ -34,14 +35,14 @@ def plain(epsilon: float, runs: int) -> float:
     tried = counted(edges, 0.0, each), counted(edges, 1.0, each)
     tails = [(sum(tried[0][:i]), sum(tried[1][:i])) for i in range(1, 129)]
     found = [
-        float(bounds.epsilon_at_least(hits, misses, (each, each), 0.0, 1e-10))
+        float(confidence.epsilon_at_least(hits, misses, (each, each), 0.0, 1e-10))
         for hits, misses in tails
     ]
     last = max(range(128), key=found.__getitem__) + 1
     ones = sum(source.random() < 0.5 for _ in range(runs - 4 * each))
     hits = sum(counted(edges, 0.0, ones)[:last])
     misses = sum(counted(edges, 1.0, runs - 4 * each - ones)[:last])
-    return float(bounds.epsilon_at_least(hits, misses, (runs, runs), 0.0, 0.001))
+    return float(confidence.epsilon_at_least(hits, misses, (runs, runs), 0.0, 0.001))
 
 
 def rows() -> list[Row]:

@@ -7,10 +7,12 @@ from unittest import mock
 import numpy as np
 
 from benchmarks.measure import Row, best_of
-from tempriv.kernels_budgets import publish_or_repeat
-from tempriv.mechanisms import BudgetAbsorption, BudgetDistribution, budgets
-from tempriv.randomness import Key
-from tempriv.units import Contribution, Window
+from tempriv.mechanisms.w_event import base
+from tempriv.mechanisms.w_event._kernels import publish_or_repeat
+from tempriv.mechanisms.w_event.absorption import BudgetAbsorption
+from tempriv.mechanisms.w_event.distribution import BudgetDistribution
+from tempriv.privacy.units import Contribution, Window
+from tempriv.sampling.keys import Key
 
 STEPS = 2_000_000
 PLAIN_STEPS = 20_000
@@ -35,7 +37,7 @@ def rows() -> list[Row]:
                 mechanism.start(Key.from_seed(1)).push(counts)
 
             def plain(mechanism: BudgetDistribution = mechanism) -> None:
-                with mock.patch.object(budgets, "publish_or_repeat", publish_or_repeat.py_func):
+                with mock.patch.object(base, "publish_or_repeat", publish_or_repeat.py_func):
                     mechanism.start(Key.from_seed(1)).push(counts[:PLAIN_STEPS])
 
             fast, slow = best_of([compiled, plain], rounds=3)

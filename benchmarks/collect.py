@@ -57,13 +57,13 @@ def rows() -> list[Row]:
 
 
 def _whole_campaign() -> Row:
-    """A fleet that enrols and answers all rounds of a shapes campaign, and the server's memory."""
+    """A fleet that enrolls and answers all rounds of a shapes campaign, and the server's memory."""
     import httpx
 
-    from tempriv.collect.fleet import Fleet
-    from tempriv.collect.traffic import Traffic
-    from tempriv.population.sax import Sax
-    from tempriv.population.shapes_plan import Plan
+    from tempriv.collect.simulation.fleet import Fleet
+    from tempriv.collect.simulation.traffic import Traffic
+    from tempriv.local.shapes.plan import ShapesPlan
+    from tempriv.local.shapes.sax import Sax
 
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -76,11 +76,15 @@ def _whole_campaign() -> Row:
             traffic.enrol(FLEET)
             enrolled, before = time.perf_counter() - began, _megabytes(process)
             sax = Sax(symbols=4, segment=10, longest=10)
-            plan = Plan(epsilon=2.0, shapes=3, people=FLEET, sax=sax, method="published")
+            plan = ShapesPlan(epsilon=2.0, shapes=3, people=FLEET, sax=sax, method="published")
             given = {
-                "kind": "shapes", "title": "Mornings", "asks": "What is a morning like?",
-                "epsilon": 2.0, "people": FLEET, "plan": plan.to_dict(),
-            }  # fmt: skip
+                "kind": "shapes",
+                "title": "Mornings",
+                "asks": "What is a morning like?",
+                "epsilon": 2.0,
+                "people": FLEET,
+                "plan": plan.to_dict(),
+            }
             headers = {"authorization": f"Bearer {token}"}
             began = time.perf_counter()
             httpx.post(f"{url}/v1/campaigns", json=given, headers=headers).raise_for_status()
@@ -88,7 +92,7 @@ def _whole_campaign() -> Row:
             took, after = time.perf_counter() - began, _megabytes(process)
     return Row(
         f"a shapes campaign (PrivShape) over {FLEET // 10**6} million devices, end to end",
-        f"{took:.1f} s, and {enrolled:.1f} s to enrol; server {before:.0f} MB before it, "
+        f"{took:.1f} s, and {enrolled:.1f} s to enroll; server {before:.0f} MB before it, "
         f"{after:.0f} MB at its peak",
         "",
         None,
@@ -106,15 +110,15 @@ def _megabytes(process: subprocess.Popen[bytes]) -> float:
 
 def _prepared(url: str) -> tuple[Any, list[Any]]:
     """A store with devices and a campaign for each round, none of which ends by itself."""
-    from tempriv.collect.access import digest_of, parse
-    from tempriv.collect.campaigns import Campaign
-    from tempriv.collect.desk import Desk
-    from tempriv.collect.plans import CategoryPlan
-    from tempriv.collect.store import Store
+    from tempriv.collect.protocol.campaign import Campaign
+    from tempriv.collect.protocol.kinds.plans import FrequencyCampaignPlan
+    from tempriv.collect.server.database import Database
+    from tempriv.collect.server.service import CollectionService
+    from tempriv.collect.server.tokens import digest_of, parse
 
-    store = Store(url)
+    store = Database(url)
     store.open()
-    desk = Desk(store)
+    desk = CollectionService(store)
     secrets = os.urandom(32 * DEVICES)
     for low in range(0, DEVICES, 10_000):
         made = store.do(lambda db: desk.make_tokens(db, 10_000)).result()
@@ -123,7 +127,7 @@ def _prepared(url: str) -> tuple[Any, list[Any]]:
             for i, text in enumerate(made)
         ]
         store.do(lambda db, given=given: desk.enrol(db, given)).result()  # type: ignore[misc]
-    plan = CategoryPlan(epsilon=1.0, people=DEVICES + 1, categories=tuple("abcdefgh"))
+    plan = FrequencyCampaignPlan(epsilon=1.0, people=DEVICES + 1, categories=tuple("abcdefgh"))
     found = []
     for number in range(ROUNDS):
         campaign = Campaign.begin(
@@ -138,8 +142,8 @@ def _prepared(url: str) -> tuple[Any, list[Any]]:
 def _batches(campaign: Any, secrets: bytes) -> list[bytes]:
     import msgspec
 
-    from tempriv.collect.courses import beginning
-    from tempriv.collect.routes_answers import Batch
+    from tempriv.collect.protocol.kinds.runs import beginning
+    from tempriv.collect.server.routes.answers import AnswerBatch
 
     asked = beginning(campaign).asked
     assert asked is not None
@@ -151,7 +155,7 @@ def _batches(campaign: Any, secrets: bytes) -> list[bytes]:
     flat = answers.tobytes()
     return [
         msgspec.msgpack.encode(
-            Batch(
+            AnswerBatch(
                 asked.id,
                 numbers[8 * low : 8 * (low + BATCH)],
                 secrets[32 * low : 32 * (low + BATCH)],

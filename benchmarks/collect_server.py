@@ -12,10 +12,10 @@ import uvicorn
 from fastapi import Request, Response
 from sqlalchemy import Connection
 
-from tempriv.collect.app import make_app
-from tempriv.collect.limits import Limits
-from tempriv.collect.routes_answers import Batch, Taken
-from tempriv.collect.store import Store
+from tempriv.collect.server.app import make_app
+from tempriv.collect.server.database import Database
+from tempriv.collect.server.rate_limits import RateLimits
+from tempriv.collect.server.routes.answers import AnswerBatch, Taken
 
 BARE = """CREATE TABLE IF NOT EXISTS bare (
     question TEXT, device BIGINT, answer BLOB, PRIMARY KEY (question, device)
@@ -23,15 +23,15 @@ BARE = """CREATE TABLE IF NOT EXISTS bare (
 
 
 def main(url: str, port: int) -> None:
-    store = Store(url)
+    store = Database(url)
     store.open()
     store.do(lambda db: db.exec_driver_sql(BARE)).result()
-    app = make_app(store, home=Path(store.path or "x").parent, limits=Limits(address_rate=1e9))
-    decoder = msgspec.msgpack.Decoder(Batch)
+    app = make_app(store, home=Path(store.path or "x").parent, limits=RateLimits(address_rate=1e9))
+    decoder = msgspec.msgpack.Decoder(AnswerBatch)
 
     @app.post("/bare")
     async def bare(request: Request) -> Response:
-        """Validate and insert: nobody is recognised, nothing is counted."""
+        """Validate and insert: nobody is recognized, nothing is counted."""
         batch = decoder.decode(await request.body())
         devices = np.frombuffer(batch.devices, dtype=">u8").astype(np.int64).tolist()
         size = len(batch.answers) // len(devices)

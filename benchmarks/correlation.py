@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import Row, best_of
-from tempriv.correlation import Chain, landmark_loss, loss
-from tempriv.correlation_growth import backward_growth, forward_growth
+from tempriv.correlation.chain import Chain
+from tempriv.correlation.growth import backward_growth, forward_growth
+from tempriv.correlation.landmarks import landmark_loss
+from tempriv.correlation.loss import loss
 
 STEPS, STATES, MOST_SECONDS = 1_000_000, 50, 5.0
 PLAIN_STEPS = 5

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import Row, best_of
-from tempriv.mechanisms import RunningCount
-from tempriv.mechanisms.counting_factors import square_root
-from tempriv.randomness import Key
-from tempriv.units import Contribution
+from tempriv.mechanisms.counting.matrix_factorization import square_root
+from tempriv.mechanisms.counting.running_count import RunningCount
+from tempriv.privacy.units import Contribution
+from tempriv.sampling.keys import Key
 
 STEPS = 1_000_000
 SHORT = 20_000

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import Row, best_of
-from tempriv.keyed_words import Run, Words
-from tempriv.population.frequency import GRR, OLH, OUE, Hadamard
-from tempriv.randomness import Key, simulation
+from tempriv.local.frequency.hashed import OLH, Hadamard
+from tempriv.local.frequency.oracles import GRR, OUE
+from tempriv.sampling.keys import Key, simulation
+from tempriv.sampling.keystream import Keystream, StepRange
 
 PEOPLE = 100_000
 SIZE = 1000
@@ -19,12 +20,12 @@ ALONE = 1000
 LOOPED = 200
 
 
-def words(count: int) -> Words:
-    return Words([Run(Key.from_seed(1).series("bench", "people"), 0, count)], "report")
+def words(count: int) -> Keystream:
+    return Keystream([StepRange(Key.from_seed(1).series("bench", "people"), 0, count)], "report")
 
 
 def one_by_one(values: Any) -> list[int]:
-    """Randomised response as one would write it for a device, in floating point."""
+    """Randomized response as one would write it for a device, in floating point."""
     keep = math.e / (math.e + SIZE - 1)
     sent = []
     for value in values:
@@ -62,10 +63,13 @@ def rows() -> list[Row]:
     grr, _, olh, _ = oracles
     listed, many = values.tolist(), words(PEOPLE)
     *device, loop, bits = best_of(
-        [*(lambda one=one: one.reports(values, many) for one in oracles),
-         lambda: one_by_one(listed), lambda: bits_by_numpy(values[: PEOPLE // 10])],
+        [
+            *(lambda one=one: one.reports(values, many) for one in oracles),
+            lambda: one_by_one(listed),
+            lambda: bits_by_numpy(values[: PEOPLE // 10]),
+        ],
         rounds=3,
-    )  # fmt: skip
+    )
     names = ["a Python loop of floating-point GRR"] * 4
     names[1] = "numpy, a floating-point number for every bit"
     beside = [loop, 10 * bits, loop, loop]
@@ -85,11 +89,15 @@ def rows() -> list[Row]:
     sent = [one.reports(values, many) for one in oracles]
     few = sent[2][:LOOPED]
     *server, plain = best_of(
-        [*(lambda one=one, all_=all_: one.support(all_) for one, all_ in zip(oracles, sent,
-                                                                            strict=True)),
-         lambda: hashed_by_numpy(olh, few)],
+        [
+            *(
+                lambda one=one, all_=all_: one.support(all_)
+                for one, all_ in zip(oracles, sent, strict=True)
+            ),
+            lambda: hashed_by_numpy(olh, few),
+        ],
         rounds=3,
-    )  # fmt: skip
+    )
     plain *= PEOPLE / LOOPED
     for one, seconds in zip(oracles, server, strict=True):
         is_olh = one is olh
@@ -104,7 +112,7 @@ def rows() -> list[Row]:
             )
         )
     series = Key.from_seed(2).series("bench", "alone")
-    ones = [Words([Run(series, i, 1)], "report") for i in range(ALONE)]
+    ones = [Keystream([StepRange(series, i, 1)], "report") for i in range(ALONE)]
     smaller = [one(epsilon=1.0, size=50) for one in (GRR, OUE, OLH, Hadamard)]
     alone = best_of(
         [lambda one=one: [one.report(7, own) for own in ones] for one in smaller], rounds=3
@@ -112,9 +120,15 @@ def rows() -> list[Row]:
     for one, seconds in zip(smaller, alone, strict=True):
         micro = seconds / ALONE * 1e6
         found.append(
-            Row(f"one {type(one).__name__} report by itself, {one.size} values",
-                f"{micro:.0f} microseconds", "", None, "tens of microseconds", micro < 100)
-        )  # fmt: skip
+            Row(
+                f"one {type(one).__name__} report by itself, {one.size} values",
+                f"{micro:.0f} microseconds",
+                "",
+                None,
+                "tens of microseconds",
+                micro < 100,
+            )
+        )
     counts = np.bincount(values, minlength=SIZE)
     generator = simulation(Key.from_seed(3), "bench")
     simulated = best_of(
@@ -122,7 +136,13 @@ def rows() -> list[Row]:
     )
     for one, seconds in zip(oracles, simulated, strict=True):
         found.append(
-            Row(f"{type(one).__name__} simulated, {PEOPLE:,} people, {SIZE:,} values",
-                f"{seconds * 1000:.2f} ms", "", None, "", None)
-        )  # fmt: skip
+            Row(
+                f"{type(one).__name__} simulated, {PEOPLE:,} people, {SIZE:,} values",
+                f"{seconds * 1000:.2f} ms",
+                "",
+                None,
+                "",
+                None,
+            )
+        )
     return found

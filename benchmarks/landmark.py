@@ -7,21 +7,19 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import Row, best_of
-from tempriv.keyed_words import Run
-from tempriv.mechanisms import (
-    AdaptiveLandmarks,
-    CountBoundLandmarks,
-    Laplace,
-    PlanarLaplace,
-    RandomizedResponse,
-    SkipLandmarks,
-    SplitLandmarks,
-    UniformLandmarks,
-)
-from tempriv.mechanisms.protocol import perturb_block
-from tempriv.randomness import Key
-from tempriv.series import Block
-from tempriv.units import Near
+from tempriv.data.series import Block
+from tempriv.mechanisms.landmarks.adaptive import AdaptiveLandmarks
+from tempriv.mechanisms.landmarks.count_bound import CountBoundLandmarks
+from tempriv.mechanisms.landmarks.skip import SkipLandmarks
+from tempriv.mechanisms.landmarks.split import SplitLandmarks
+from tempriv.mechanisms.landmarks.uniform import UniformLandmarks
+from tempriv.mechanisms.perturb import perturb_block
+from tempriv.mechanisms.value.laplace import Laplace
+from tempriv.mechanisms.value.planar_laplace import PlanarLaplace
+from tempriv.mechanisms.value.randomized_response import RandomizedResponse
+from tempriv.privacy.units import WithinDistance
+from tempriv.sampling.keys import Key
+from tempriv.sampling.keystream import StepRange
 
 SERIES, LENGTH = 1_000, 1_000
 SHARE = 0.2  # of landmarks
@@ -41,7 +39,7 @@ def blocks() -> dict[str, tuple[Any, np.ndarray]]:
             np.column_stack([numbers > 2, marks]).astype(float),
         ),
         "places": (
-            PlanarLaplace(epsilon=1.0, unit=Near(200), origin=(39.9, 116.4)),
+            PlanarLaplace(epsilon=1.0, unit=WithinDistance(200), origin=(39.9, 116.4)),
             np.column_stack([39.9 + numbers / 100, 116.4 + numbers / 200, marks]),
         ),
     }
@@ -57,7 +55,9 @@ def passed(mechanism: Any, rows: np.ndarray) -> None:
         counts=np.full(SERIES, LENGTH),
         starts=np.zeros(SERIES, dtype=np.int64),
     )
-    perturb_block(mechanism, block, [Run(key.again("bench", name), 0, LENGTH) for name in names])
+    perturb_block(
+        mechanism, block, [StepRange(key.again("bench", name), 0, LENGTH) for name in names]
+    )
 
 
 def plainly(rows: np.ndarray, count: int) -> list[float]:

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.measure import Row
-from tempriv.guarantees import Guarantee, Pure
-from tempriv.ledger import Ledger, Scope
-from tempriv.units import Event, Unit, WholeSeries, Window
+from tempriv.ledger.ledger import Ledger
+from tempriv.ledger.scope import Scope
+from tempriv.privacy.guarantees import Guarantee, Pure
+from tempriv.privacy.units import Event, Unit, WholeSeries, Window
 
 MANY, FEW = 10_000, 100
 EACH = Pure(1e-4)

@@ -7,35 +7,39 @@ from fractions import Fraction
 import numpy as np
 
 from benchmarks.measure import Row, best_of
-from tempriv import noise
-from tempriv.keyed_words import Run, Words
-from tempriv.randomness import Key
+from tempriv.sampling import distributions
+from tempriv.sampling.keys import Key
+from tempriv.sampling.keystream import Keystream, StepRange
 
 DRAWS = 1 << 22
-PART = noise.PART
+PART = distributions.PART
 
 
 def rows() -> list[Row]:
     key = Key.from_seed(1).series("bench", "series")
-    run = [Run(key, 0, DRAWS)]
+    run = [StepRange(key, 0, DRAWS)]
     unsafe = np.random.default_rng(1)
     scales = np.random.default_rng(2).uniform(10, 1e6, PART)
     laws = {
-        "discrete Laplace, fixed scale 2^20 grid steps": noise.DiscreteLaplace(Fraction(1 << 20)),
-        "discrete Laplace, fixed scale 1,280 (a default grid)": noise.DiscreteLaplace(
+        "discrete Laplace, fixed scale 2^20 grid steps": distributions.DiscreteLaplace(
+            Fraction(1 << 20)
+        ),
+        "discrete Laplace, fixed scale 1,280 (a default grid)": distributions.DiscreteLaplace(
             Fraction(1280)
         ),
-        "discrete Gaussian, deviation 1,000": noise.DiscreteGaussian(Fraction(10**6)),
-        "randomised response, 5 categories": noise.RandomisedResponse(Fraction(1), 5),
-        "planar Laplace on a lattice": noise.PlanarLattice(Fraction(1, 500)),
+        "discrete Gaussian, deviation 1,000": distributions.DiscreteGaussian(Fraction(10**6)),
+        "randomized response, 5 categories": distributions.CategoryFlip(Fraction(1), 5),
+        "planar Laplace on a lattice": distributions.PlanarLattice(Fraction(1, 500)),
     }
 
     def varying() -> None:
         for start in range(0, DRAWS, PART):
-            noise.discrete_laplace_varying(scales, Words([Run(key, start, PART)], "varying"))
+            distributions.discrete_laplace_varying(
+                scales, Keystream([StepRange(key, start, PART)], "varying")
+            )
 
     calls = [lambda: unsafe.laplace(size=DRAWS), varying]
-    calls += [lambda law=law: noise.draw(law, run, "bench") for law in laws.values()]
+    calls += [lambda law=law: distributions.draw(law, run, "bench") for law in laws.values()]
     yardstick, varied, *others = best_of(calls)
     against = f"numpy laplace, {DRAWS / yardstick / 1e6:.0f} million/s"
     found = []

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import Row, best_of
-from tempriv.keyed_words import Run
-from tempriv.mechanisms import Backward, DualThreshold, Forward, Threshold, order_theory
-from tempriv.mechanisms.protocol import perturb_block
-from tempriv.randomness import Key
-from tempriv.series import Block
+from tempriv.data.series import Block
+from tempriv.mechanisms.perturb import perturb_block
+from tempriv.mechanisms.reorder import analysis
+from tempriv.mechanisms.reorder.backward_forward import Backward, Forward
+from tempriv.mechanisms.reorder.threshold import DualThreshold, Threshold
+from tempriv.sampling.keys import Key
+from tempriv.sampling.keystream import StepRange
 
 READINGS = 5_000_000
 SHORT = 100_000
@@ -24,7 +26,7 @@ WANTED = 150
 def passed(mechanism: Any, block: Block) -> None:
     """As a release passes a block: keyed randomness, deciding and carrying."""
     key = Key.from_seed(1).again("bench", "series")
-    perturb_block(mechanism, block, [Run(key, 0, len(block))])
+    perturb_block(mechanism, block, [StepRange(key, 0, len(block))])
 
 
 def plainly(readings: Any, window: int, threshold: int) -> Any:
@@ -75,9 +77,9 @@ def rows() -> list[Row]:
             ratio = speeds[name, SMALL] / speed
             yardstick = f"window {SMALL}: {speeds[name, SMALL] / 1e6:.0f} million/s"
             found.append(Row(work, ours, yardstick, ratio, "at most 3 times slower", ratio <= 3))
-    order_theory.dispatch.cache_clear()
+    analysis.dispatch.cache_clear()
     begun = time.perf_counter()
-    order_theory.dispatch(1000, 200)
+    analysis.dispatch(1000, 200)
     seconds = time.perf_counter() - begun
     found.append(
         Row(

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import Row, best_of
-from tempriv.keyed_words import Run
-from tempriv.mechanisms import PeGaSus
-from tempriv.mechanisms.protocol import perturb_block
-from tempriv.randomness import Key
-from tempriv.series import Block
-from tempriv.units import Contribution, Window
+from tempriv.data.series import Block
+from tempriv.mechanisms.adaptive.pegasus import PeGaSus
+from tempriv.mechanisms.perturb import perturb_block
+from tempriv.privacy.units import Contribution, Window
+from tempriv.sampling.keys import Key
+from tempriv.sampling.keystream import StepRange
 
 READINGS = 2_000_000
 SHORT = 10_000
@@ -22,7 +22,7 @@ WANTED = 10e6
 def passed(mechanism: Any, block: Block) -> None:
     """As a release passes a block: keyed randomness, noise, groups and smoothing."""
     key = Key.from_seed(1).again("bench", "series")
-    perturb_block(mechanism, block, [Run(key, 0, len(block))])
+    perturb_block(mechanism, block, [StepRange(key, 0, len(block))])
 
 
 def plainly(readings: Any, epsilon: float, theta: float) -> list[float]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from benchmarks.measure import Row, best_of
 from benchmarks.order import passed
-from tempriv.mechanisms import SamplingPeriod
-from tempriv.series import Block
+from tempriv.data.series import Block
+from tempriv.mechanisms.retime.sampling_period import SamplingPeriod
 
 READINGS = 4_000_000
 SHORT = 100_000

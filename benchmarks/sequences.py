@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.measure import Row, best_of
-from tempriv.population.distance import distances
-from tempriv.population.sax import Sax, breakpoints
-from tempriv.population.sequences import Sequences
+from tempriv.local.shapes.distance import distances
+from tempriv.local.shapes.sax import Sax, breakpoints
+from tempriv.local.shapes.sequences import Sequences
 
 PEOPLE, LENGTH = 40_000, 300
 FEW = 400

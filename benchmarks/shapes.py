@@ -13,11 +13,11 @@ import numpy as np
 
 from benchmarks.measure import Row, best_of
 from benchmarks.sequences import one_pair, one_series
-from tempriv.population.sax import Sax
-from tempriv.population.shapes import Server, answers_of
-from tempriv.population.shapes_course import Method, Plan
-from tempriv.population.shapes_grouped import try_out
-from tempriv.randomness import Key
+from tempriv.local.shapes.plan import Method, ShapesPlan
+from tempriv.local.shapes.roles import ShapesServer, answers_of
+from tempriv.local.shapes.sax import Sax
+from tempriv.local.shapes.simulate_grouped import simulate_grouped
+from tempriv.sampling.keys import Key
 
 PEOPLE, LENGTH = 40_000, 300
 WANTED_SECONDS = 0.08
@@ -36,11 +36,11 @@ def waves(people: int) -> np.ndarray:
     return shapes[generator.integers(3, size=people)] + generator.normal(size=(people, LENGTH)) / 5
 
 
-def plan_of(method: Method, people: int) -> Plan:
+def plan_of(method: Method, people: int) -> ShapesPlan:
     sax = Sax(symbols=4, segment=10, longest=10)
-    return Plan(
+    return ShapesPlan(
         epsilon=EPSILON, shapes=3, people=people, sax=sax, distance="dtw", method=method
-    )  # fmt: skip
+    )
 
 
 def rows() -> list[Row]:
@@ -61,7 +61,7 @@ def at_once(method: Method, series: np.ndarray, each: float, yardstick: str) -> 
 
     def shapes() -> object:
         different, counts = plan.sax.sequences(series).distinct()
-        return try_out(plan, different.texts(), counts, Key.from_seed(1)).shapes
+        return simulate_grouped(plan, different.texts(), counts, Key.from_seed(1)).shapes
 
     (ours,) = best_of([shapes])
     return Row(
@@ -89,7 +89,7 @@ def by_messages(method: Method, series: np.ndarray, each: float, yardstick: str)
 
 def campaign(method: Method, series: np.ndarray) -> float:
     """Devices a second, both roles together."""
-    server, begin = Server(plan_of(method, len(series))), 0
+    server, begin = ShapesServer(plan_of(method, len(series))), 0
     began = time.perf_counter()
     while not server.is_over:
         now = series[begin : begin + server.wanted]
@@ -103,27 +103,25 @@ def campaign(method: Method, series: np.ndarray) -> float:
 # by the book, a person at a time
 
 
-def randomised(value: int, size: int, draw: random.Random) -> int:
+def randomized(value: int, size: int, noise: random.Random) -> int:
     keep = math.exp(EPSILON) / (math.exp(EPSILON) + size - 1)
-    other = draw.randrange(size - 1)
-    return value if draw.random() < keep else other + (other >= value)
+    other = noise.randrange(size - 1)
+    return value if noise.random() < keep else other + (other >= value)
 
 
-def chosen(text: Sequence[int], candidates: Sequence[Sequence[int]], draw: random.Random) -> int:
+def chosen(text: Sequence[int], candidates: Sequence[Sequence[int]], noise: random.Random) -> int:
     """The exponential mechanism over distances of the beginning."""
     raw = [1 / (one_pair(text[: len(other)], other) + 0.1) for other in candidates]
     low, high = min(raw), max(raw)
     scores = [1.0 if high == low else (one - low) / (high - low) for one in raw]
-    return draw.choices(
-        range(len(raw)), [math.exp(EPSILON * one / 2) for one in scores]
-    )[0]  # fmt: skip
+    return noise.choices(range(len(raw)), [math.exp(EPSILON * one / 2) for one in scores])[0]
 
 
 def one_by_one(people: Sequence[Sequence[float]]) -> list[tuple[int, ...]]:
     """The published way, without its pairs: a tree over the most frequent beginnings."""
     draw, longest, kept = random.Random(1), 10, 9
     texts = [["abcd".index(letter) for letter in one_series(one)] for one in people]
-    lengths = Counter(randomised(min(len(one), longest) - 1, longest, draw) for one in texts[:20])
+    lengths = Counter(randomized(min(len(one), longest) - 1, longest, draw) for one in texts[:20])
     length = lengths.most_common(1)[0][0] + 1
     candidates: list[tuple[int, ...]] = [(symbol,) for symbol in range(4)]
     rest = texts[20:]

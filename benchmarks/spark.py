@@ -17,9 +17,10 @@ def rows() -> list[Row]:
     """Nothing where Spark is not installed: it is an extra."""
     if find_spec("pyspark") is None:
         return []
-    from tempriv import spark as tempriv_spark
-    from tempriv.adapters.spark_start import started
-    from tempriv.mechanisms import Laplace, Threshold
+    from tempriv.integrations import spark as tempriv_spark
+    from tempriv.integrations.spark.session import started
+    from tempriv.mechanisms.reorder.threshold import Threshold
+    from tempriv.mechanisms.value.laplace import Laplace
 
     found = []
     settings = {"spark.driver.memory": "2g", "spark.sql.shuffle.partitions": "4"}

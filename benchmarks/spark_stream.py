@@ -22,9 +22,10 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from benchmarks.measure import Row
-from tempriv.adapters import spark_stream
-from tempriv.adapters.spark_start import started
-from tempriv.mechanisms import Laplace, Threshold
+from tempriv.integrations.spark import stream
+from tempriv.integrations.spark.session import started
+from tempriv.mechanisms.reorder.threshold import Threshold
+from tempriv.mechanisms.value.laplace import Laplace
 
 LAPLACE = Laplace(epsilon=1.0, bounds=(0, 5))
 THRESHOLD = Threshold(epsilon=1.0, window=20)
@@ -89,11 +90,16 @@ def measure(
             out = one_by_one(frame, kind == "pandas")
         else:
             mechanism = {"laplace": LAPLACE, "threshold": THRESHOLD}[kind]
-            out = spark_stream.stream(
-                frame, mechanism, series="who", time="t", values="v",
-                key_file=Path(home, "key"), groups=groups,
-            )  # fmt: skip
-        query = spark_stream.write(out, Path(home, "out"), Path(home, "check"), availableNow=True)
+            out = stream.stream(
+                frame,
+                mechanism,
+                series="who",
+                time="t",
+                values="v",
+                key_file=Path(home, "key"),
+                groups=groups,
+            )
+        query = stream.write(out, Path(home, "out"), Path(home, "check"), availableNow=True)
         query.awaitTermination()
         progress = list(query.recentProgress)[WARM:]
     took = sum(one["durationMs"]["triggerExecution"] for one in progress)
@@ -129,7 +135,7 @@ def rows(short: bool = True) -> list[Row]:
 
 
 def session() -> Any:
-    return started("local[2]", {**spark_stream.SETTINGS, "spark.log.level": "OFF"})
+    return started("local[2]", {**stream.SETTINGS, "spark.log.level": "OFF"})
 
 
 def main() -> None:

@@ -15,11 +15,11 @@ import pyarrow.csv
 
 from benchmarks.measure import Row
 from tempriv import Laplace, Threshold
-from tempriv.lines import Lines
-from tempriv.streaming import inputs
-from tempriv.streaming.flow import Flow
-from tempriv.streaming.outputs import Descriptor
-from tempriv.streaming.store import Store
+from tempriv.streaming import sources
+from tempriv.streaming.pipeline import StreamPipeline
+from tempriv.streaming.records import RecordFormat
+from tempriv.streaming.sinks import DescriptorSink
+from tempriv.streaming.state_file import StateFile
 
 KEYS = 10_000
 LINES = 5_000_000
@@ -45,11 +45,11 @@ def release(mechanism: Threshold | Laplace, path: Path, folder: Path) -> int:
     for old in folder.glob("state*"):
         old.unlink()
     out = os.open(folder / "out.csv", os.O_CREAT | os.O_RDWR | os.O_TRUNC | os.O_APPEND)
-    lines = Lines("csv", ["v"], "t", "who", None, mechanism.has_status)
-    flow = Flow(mechanism, lines, Descriptor(out), Store(folder / "state"))
+    lines = RecordFormat("csv", ["v"], "t", "who", None, mechanism.has_status)
+    flow = StreamPipeline(mechanism, lines, DescriptorSink(out), StateFile(folder / "state"))
     with flow.locked():
         flow.deliver_pending()
-        for batch, position in inputs.GrowingFile(path, lines).blocks(lambda: False):
+        for batch, position in sources.GrowingFileSource(path, lines).blocks(lambda: False):
             flow.push(batch, position)
         flow.finish()
     os.close(out)
@@ -81,7 +81,7 @@ def rows() -> list[Row]:
         folder = Path(home)
         path = folder / "in.csv"
         write(path)
-        before, inputs.CHUNK = inputs.CHUNK, path.stat().st_size * BLOCK // LINES
+        before, sources.CHUNK = sources.CHUNK, path.stat().st_size * BLOCK // LINES
         try:
             found = [
                 _measured(mechanism, path, folder)
@@ -91,7 +91,7 @@ def rows() -> list[Row]:
                 )
             ]
         finally:
-            inputs.CHUNK = before
+            sources.CHUNK = before
     return found
 
 

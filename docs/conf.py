@@ -1,6 +1,6 @@
 """The site: Markdown pages, no resource from the network, no warnings."""
 
-from tempriv.version import VERSION
+from tempriv._version import VERSION
 
 project = "tempriv"
 author = "the tempriv authors"

@@ -22,9 +22,9 @@ with socket.socket() as free:
 URL = f"http://127.0.0.1:{port}"
 
 
-def device(home: Path, enrolment: str) -> None:
+def device(home: Path, enrollment: str) -> None:
     """All of a device: it keeps its own account, in a folder that only its owner can read."""
-    with Client(URL, home, enrolment=enrolment, most_epsilon=1.0, limit=4.0) as client:
+    with Client(URL, home, enrollment=enrollment, most_epsilon=1.0, limit=4.0) as client:
         client.hold(category="gas")
 
         for offer in client.offers():
@@ -63,11 +63,16 @@ with tempfile.TemporaryDirectory() as name:
         while not is_up() and server.poll() is None:
             time.sleep(0.1)
         organisation(
-            here, "/v1/campaigns", kind="frequency", title="Heating", epsilon=1.0, people=1,
+            here,
+            "/v1/campaigns",
+            kind="frequency",
+            title="Heating",
+            epsilon=1.0,
+            people=1,
             asks="How is the home heated?",
             plan={"categories": ["gas", "oil", "wood"], "oracle": "automatic"},
-        )  # fmt: skip
-        device(here / "device", organisation(here, "/v1/enrolments", count=1)["tokens"][0])
+        )
+        device(here / "device", organisation(here, "/v1/enrollments", count=1)["tokens"][0])
     finally:
         server.terminate()
         server.wait()

@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tempriv.sample import METERS
+from tempriv.datasets import METERS
 
 keep = tempfile.TemporaryDirectory()
 folder = Path(keep.name)
@@ -19,9 +19,20 @@ meters, private = folder / "meters.csv", folder / "private.csv"
 home = {**os.environ, "XDG_DATA_HOME": keep.name}  # a ledger of its own
 tempriv = [sys.executable, "-m", "tempriv", "stream"]
 options = [
-    "--mechanism", "laplace", "--epsilon", "1", "--bounds", "0", "5",
-    "--time", "time", "--value", "energy_kWh", "--series", "home",
-]  # fmt: skip
+    "--mechanism",
+    "laplace",
+    "--epsilon",
+    "1",
+    "--bounds",
+    "0",
+    "5",
+    "--time",
+    "time",
+    "--value",
+    "energy_kWh",
+    "--series",
+    "home",
+]
 lines = METERS.read_text().splitlines(keepends=True)
 
 

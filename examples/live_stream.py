@@ -8,7 +8,7 @@ import csv
 import numpy as np
 
 import tempriv as tp
-from tempriv.sample import METERS
+from tempriv.datasets import METERS
 
 with METERS.open(newline="") as file:
     readings = [float(row["energy_kWh"]) for row in csv.DictReader(file) if row["home"] == "home-1"]
@@ -38,8 +38,10 @@ print("the same bits when sent again:", bool(np.array_equal(again, released[10:]
 # a key makes the noise of a series once
 try:
     mechanism.start(key, series="home-1")
-except tp.Refusal as refusal:
+except tp.TemprivError as refusal:
     print("refused:", refusal)
 
-print(f"mean of the readings {np.mean(readings):.3f} kWh, of what was released "
-      f"{np.mean(released):.3f} kWh")  # fmt: skip
+print(
+    f"mean of the readings {np.mean(readings):.3f} kWh, of what was released "
+    f"{np.mean(released):.3f} kWh"
+)

@@ -1,4 +1,4 @@
-"""Releases the bundled table from Python: a promise, a ledger, files and a picture.
+"""Releases the bundled table from Python: a guarantee, a ledger, files and a picture.
 
 Run it with ``python examples/release_csv.py``; it writes to tempriv-demo/ in the current folder.
 """
@@ -6,7 +6,7 @@ Run it with ``python examples/release_csv.py``; it writes to tempriv-demo/ in th
 from pathlib import Path
 
 import tempriv as tp
-from tempriv.sample import METERS
+from tempriv.datasets import METERS
 
 folder = Path("tempriv-demo")
 folder.mkdir(exist_ok=True)
@@ -20,10 +20,16 @@ with tp.Ledger.create(folder / "ledger.sqlite") as ledger:
         ledger.create_dataset("meters", unit=tp.Event(), epsilon=3.0)
     try:
         release = tp.release(
-            METERS, hourly, values="energy_kWh", time="time", series="home", clip=True,
-            ledger=ledger, dataset="meters",
-        )  # fmt: skip
-    except tp.BudgetRefusal as refusal:
+            METERS,
+            hourly,
+            values="energy_kWh",
+            time="time",
+            series="home",
+            clip=True,
+            ledger=ledger,
+            dataset="meters",
+        )
+    except tp.BudgetError as refusal:
         raise SystemExit(f"refused: {refusal}") from None
 
 print(release.guarantee.sentence)

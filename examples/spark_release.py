@@ -6,10 +6,10 @@ Run it with ``python examples/spark_release.py``, after ``pip install 'tempriv[s
 import tempfile
 from pathlib import Path
 
-import tempriv.spark
+import tempriv
 from tempriv import Key, Laplace, Ledger
-from tempriv.adapters.spark_start import started
-from tempriv.sample import METERS
+from tempriv.datasets import METERS
+from tempriv.integrations.spark.session import started
 
 mechanism = Laplace(epsilon=1.0, bounds=(0, 5))
 
@@ -18,9 +18,14 @@ with tempfile.TemporaryDirectory() as folder, started("local[2]") as spark:
     with Ledger.create(Path(folder) / "ledger.sqlite") as ledger:
         ledger.create_dataset("meters", epsilon=2.0)
         private = tempriv.spark.release(
-            meters, mechanism, series="home", time="time", values="energy_kWh",
-            ledger=ledger, dataset="meters",
-        )  # fmt: skip
+            meters,
+            mechanism,
+            series="home",
+            time="time",
+            values="energy_kWh",
+            ledger=ledger,
+            dataset="meters",
+        )
         private.orderBy("home", "time").show(5)
         print("spent so far:", ledger.show("meters").totals[0].spent)
 

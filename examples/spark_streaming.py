@@ -13,9 +13,9 @@ import pyarrow.csv
 import pyarrow.parquet
 
 import tempriv as tp
-from tempriv.adapters.spark_start import started
-from tempriv.sample import METERS
-from tempriv.spark import SETTINGS, stream, write
+from tempriv.datasets import METERS
+from tempriv.integrations.spark.session import started
+from tempriv.integrations.spark.stream import SETTINGS, stream, write
 
 folder = Path(tempfile.mkdtemp())
 (folder / "arriving").mkdir()

@@ -1,3 +1,3 @@
 import pytest
 
-pytest.register_assert_rewrite("tests.statistics")
+pytest.register_assert_rewrite("tests.support.statistics")

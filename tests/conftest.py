@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import typer
 
-from tempriv.cli import app, main
-from tempriv.ledger import Ledger
+from tempriv.cli.app import app, main
+from tempriv.ledger.ledger import Ledger
 
 NOT_RUN = pytest.StashKey[Counter[str]]()
 

@@ -1,198 +1,79 @@
-"""Hand out time series about people, with a privacy promise that can be checked.
+"""Publish time series about people with a privacy guarantee that can be checked.
 
-The public names. Each is loaded when first used, so that the command line starts fast.
+The public names of the package. Each is loaded when first used, so that the command line starts
+fast. ``__init__.pyi`` holds the same names for type checkers; ``make generate`` writes it.
 """
 
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tempriv import version as _version
-
-if TYPE_CHECKING:
-    from tempriv.errors import BudgetRefusal, DataRefusal, Refusal
-    from tempriv.events import Counted, aggregate
-    from tempriv.guarantees import (
-        Approximate,
-        Concentrated,
-        Guarantee,
-        NoGuarantee,
-        Published,
-        Pure,
-    )
-    from tempriv.ledger import Ledger, Receipt, Scope
-    from tempriv.mechanisms.budgets import (
-        BudgetAbsorption,
-        BudgetDistribution,
-        SampleOnce,
-        UniformBudget,
-    )
-    from tempriv.mechanisms.counting import RunningCount, window_sum
-    from tempriv.mechanisms.fast import Fast
-    from tempriv.mechanisms.fourier import FourierPerturbation
-    from tempriv.mechanisms.landmark import SkipLandmarks, SplitLandmarks, UniformLandmarks
-    from tempriv.mechanisms.landmark_adaptive import AdaptiveLandmarks
-    from tempriv.mechanisms.landmark_bound import CountBoundLandmarks
-    from tempriv.mechanisms.memoized import MemoizedResponse
-    from tempriv.mechanisms.order import Backward, Forward
-    from tempriv.mechanisms.order_swap import BlockShuffle, NoisyOrder
-    from tempriv.mechanisms.order_threshold import DualThreshold, Threshold
-    from tempriv.mechanisms.pattern import PatternLDP, PatternSampling
-    from tempriv.mechanisms.pegasus import PeGaSus
-    from tempriv.mechanisms.period import SamplingPeriod
-    from tempriv.mechanisms.period_values import NoisyCurve, NoisyTimes
-    from tempriv.mechanisms.run import release
-    from tempriv.mechanisms.sparse import SparseVector
-    from tempriv.mechanisms.stream import Stream, resume
-    from tempriv.mechanisms.value import Gaussian, Laplace, PlanarLaplace, RandomizedResponse
-    from tempriv.randomness import Key
-    from tempriv.releases import Release, read
-    from tempriv.sensitivities import sensitivity
-    from tempriv.series import Series
-    from tempriv.units import (
-        Answers,
-        BlockSwap,
-        Contribution,
-        Event,
-        Landmarks,
-        Near,
-        Pace,
-        Person,
-        Readings,
-        SlotOrigin,
-        Swap,
-        Timestamps,
-        WholeSeries,
-        Window,
-    )
+from tempriv import _version
 
 __version__ = _version.VERSION
 
-_ROOMS = {
-    "errors": ("BudgetRefusal", "DataRefusal", "Refusal"),
-    "events": ("Counted", "aggregate"),
-    "guarantees": (
-        "Approximate",
-        "Concentrated",
-        "Guarantee",
-        "NoGuarantee",
-        "Published",
-        "Pure",
-    ),
-    "ledger": ("Ledger", "Receipt", "Scope"),
-    "mechanisms.stream": ("Stream", "resume"),
-    "mechanisms.budgets": (
-        "BudgetAbsorption",
-        "BudgetDistribution",
-        "SampleOnce",
-        "UniformBudget",
-    ),
-    "mechanisms.counting": ("RunningCount", "window_sum"),
-    "mechanisms.fast": ("Fast",),
+_PUBLIC = {
+    "data.aggregate": ("CountTable", "aggregate"),
+    "data.series": ("SeriesTable",),
+    "errors": ("BudgetError", "DataError", "TemprivError"),
+    "ledger.ledger": ("Ledger", "Receipt"),
+    "ledger.scope": ("Scope",),
+    "mechanisms.adaptive.fast": ("Fast",),
+    "mechanisms.adaptive.pattern": ("PatternLDP", "PatternSampling"),
+    "mechanisms.adaptive.pegasus": ("PeGaSus",),
+    "mechanisms.counting.running_count": ("RunningCount", "window_sum"),
     "mechanisms.fourier": ("FourierPerturbation",),
-    "mechanisms.landmark": ("SkipLandmarks", "SplitLandmarks", "UniformLandmarks"),
-    "mechanisms.landmark_adaptive": ("AdaptiveLandmarks",),
-    "mechanisms.landmark_bound": ("CountBoundLandmarks",),
-    "mechanisms.memoized": ("MemoizedResponse",),
-    "mechanisms.order": ("Backward", "Forward"),
-    "mechanisms.order_swap": ("BlockShuffle", "NoisyOrder"),
-    "mechanisms.order_threshold": ("DualThreshold", "Threshold"),
-    "mechanisms.pattern": ("PatternLDP", "PatternSampling"),
-    "mechanisms.pegasus": ("PeGaSus",),
-    "mechanisms.period": ("SamplingPeriod",),
-    "mechanisms.period_values": ("NoisyCurve", "NoisyTimes"),
-    "mechanisms.run": ("release",),
-    "mechanisms.sparse": ("SparseVector",),
-    "mechanisms.value": ("Gaussian", "Laplace", "PlanarLaplace", "RandomizedResponse"),
-    "randomness": ("Key",),
-    "releases": ("Release", "read"),
-    "sensitivities": ("sensitivity",),
-    "series": ("Series",),
-    "units": (
-        *("Answers", "BlockSwap", "Contribution", "Event", "Landmarks", "Near", "Pace", "Person"),
-        *("Readings", "SlotOrigin", "Swap", "Timestamps", "WholeSeries", "Window"),
+    "mechanisms.landmarks.adaptive": ("AdaptiveLandmarks",),
+    "mechanisms.landmarks.count_bound": ("CountBoundLandmarks",),
+    "mechanisms.landmarks.skip": ("SkipLandmarks",),
+    "mechanisms.landmarks.split": ("SplitLandmarks",),
+    "mechanisms.landmarks.uniform": ("UniformLandmarks",),
+    "mechanisms.reorder.backward_forward": ("Backward", "Forward"),
+    "mechanisms.reorder.noisy_order": ("NoisyOrder",),
+    "mechanisms.reorder.shuffle": ("BlockShuffle",),
+    "mechanisms.reorder.threshold": ("DualThreshold", "Threshold"),
+    "mechanisms.retime.noisy_curve": ("NoisyCurve",),
+    "mechanisms.retime.noisy_times": ("NoisyTimes",),
+    "mechanisms.retime.sampling_period": ("SamplingPeriod",),
+    "mechanisms.sparse_vector": ("SparseVector",),
+    "mechanisms.stream": ("Stream", "resume"),
+    "mechanisms.value.gaussian": ("Gaussian",),
+    "mechanisms.value.laplace": ("Laplace",),
+    "mechanisms.value.memoized_response": ("MemoizedResponse",),
+    "mechanisms.value.planar_laplace": ("PlanarLaplace",),
+    "mechanisms.value.randomized_response": ("RandomizedResponse",),
+    "mechanisms.w_event.absorption": ("BudgetAbsorption",),
+    "mechanisms.w_event.distribution": ("BudgetDistribution",),
+    "mechanisms.w_event.sample": ("SampleOnce",),
+    "mechanisms.w_event.uniform": ("UniformBudget",),
+    "privacy.guarantees": (
+        *("Approximate", "Concentrated", "Guarantee", "NoGuarantee", "Published", "Pure"),
     ),
+    "privacy.sensitivity": ("sensitivity",),
+    "privacy.units": (
+        *("Answers", "BlockSwap", "Contribution", "Event", "Landmarks", "Pace", "Person"),
+        *("Readings", "SlotOrigin", "Swap", "Timestamps", "WholeSeries", "Window"),
+        "WithinDistance",
+    ),
+    "releases.release": ("Release", "read"),
+    "releases.run": ("release",),
+    "sampling.keys": ("Key",),
 }
-_HOME = {name: room for room, names in _ROOMS.items() for name in names}
+# modules under a shorter name
+_SHORT = {"spark": "integrations.spark"}
+_MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
 
-__all__ = [
-    "AdaptiveLandmarks",
-    "Answers",
-    "Approximate",
-    "Backward",
-    "BlockShuffle",
-    "BlockSwap",
-    "BudgetAbsorption",
-    "BudgetDistribution",
-    "BudgetRefusal",
-    "Concentrated",
-    "Contribution",
-    "CountBoundLandmarks",
-    "Counted",
-    "DataRefusal",
-    "DualThreshold",
-    "Event",
-    "Fast",
-    "Forward",
-    "FourierPerturbation",
-    "Gaussian",
-    "Guarantee",
-    "Key",
-    "Landmarks",
-    "Laplace",
-    "Ledger",
-    "MemoizedResponse",
-    "Near",
-    "NoGuarantee",
-    "NoisyCurve",
-    "NoisyOrder",
-    "NoisyTimes",
-    "Pace",
-    "PatternLDP",
-    "PatternSampling",
-    "PeGaSus",
-    "Person",
-    "PlanarLaplace",
-    "Published",
-    "Pure",
-    "RandomizedResponse",
-    "Readings",
-    "Receipt",
-    "Refusal",
-    "Release",
-    "RunningCount",
-    "SampleOnce",
-    "SamplingPeriod",
-    "Scope",
-    "Series",
-    "SkipLandmarks",
-    "SlotOrigin",
-    "SparseVector",
-    "SplitLandmarks",
-    "Stream",
-    "Swap",
-    "Threshold",
-    "Timestamps",
-    "UniformBudget",
-    "UniformLandmarks",
-    "WholeSeries",
-    "Window",
-    "__version__",
-    "aggregate",
-    "read",
-    "release",
-    "resume",
-    "sensitivity",
-    "window_sum",
-]
+__all__ = sorted(["__version__", *_MODULES])
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = getattr(_import_module(f"tempriv.{_HOME[name]}"), name)
+    if name in _MODULES:
+        value = getattr(_import_module(f"tempriv.{_MODULES[name]}"), name)
         globals()[name] = value
         return value
+    if name in _SHORT:
+        return _import_module(f"tempriv.{_SHORT[name]}")
     raise AttributeError(f"module 'tempriv' has no attribute {name!r}")

@@ -25,9 +25,11 @@ def stationary(matrix: Floats) -> Floats:
 def reversed_matrix(matrix: Floats, shares: Floats) -> Floats:
     after = shares @ matrix
     return np.array(
-        [[shares[x] * matrix[x, y] / after[y] for x in range(len(matrix))]
-         for y in range(len(matrix))]
-    )  # fmt: skip
+        [
+            [shares[x] * matrix[x, y] / after[y] for x in range(len(matrix))]
+            for y in range(len(matrix))
+        ]
+    )
 
 
 def grown(rows: Floats, a: float) -> float:
@@ -55,9 +57,12 @@ def totals(forward: Floats, backward: Sequence[Floats], budgets: Sequence[float]
 
 
 def definition5(
-    forward: Floats, backward: Floats, budgets: Sequence[float], protected: Sequence[int],
+    forward: Floats,
+    backward: Floats,
+    budgets: Sequence[float],
+    protected: Sequence[int],
     closed: bool,
-) -> float:  # fmt: skip
+) -> float:
     """The sum of Equation 3 over the protected steps, in order."""
     found = 0.0
     for place, i in enumerate(protected):
@@ -83,8 +88,10 @@ def bridge(
 ) -> float:
     """Positive matrices: the two bounds of each gap, and the budgets in it if they are less."""
     n = len(forward)
-    ends = [(backward, list(range(protected[0]))),
-            (forward, list(range(len(budgets) - 1, protected[-1], -1)))]  # fmt: skip
+    ends = [
+        (backward, list(range(protected[0]))),
+        (forward, list(range(len(budgets) - 1, protected[-1], -1))),
+    ]
     found = sum(budgets[i] for i in protected)
     for rows, steps in ends:
         a = 0.0
@@ -97,11 +104,19 @@ def bridge(
             ahead = back = 0.0
             for r in range(2, last - first + 1):
                 near, far = (np.linalg.matrix_power(forward, k) for k in (r - 1, r))
-                law = np.array([[forward[x, m] * near[m, fixed] / far[x, fixed] for m in range(n)]
-                                for x in range(n)])  # fmt: skip
+                law = np.array(
+                    [
+                        [forward[x, m] * near[m, fixed] / far[x, fixed] for m in range(n)]
+                        for x in range(n)
+                    ]
+                )
                 ahead = grown(law, ahead + budgets[last - r + 1])
-                law = np.array([[near[fixed, m] * forward[m, y] / far[fixed, y] for m in range(n)]
-                                for y in range(n)])  # fmt: skip
+                law = np.array(
+                    [
+                        [near[fixed, m] * forward[m, y] / far[fixed, y] for m in range(n)]
+                        for y in range(n)
+                    ]
+                )
                 back = grown(law, back + budgets[first + r - 1])
             sides = [max(sides[0], ahead), max(sides[1], back)]
         found += min(sum(sides), sum(budgets[first + 1 : last]))
@@ -126,9 +141,7 @@ def joint(
     found = 0.0
     raised = list(itertools.product((0, 1), repeat=n))
     for outputs in itertools.product(raised, repeat=length):
-        logs = sum(
-            budgets[t] * np.array(outputs[t])[paths[:, t]] for t in range(length)
-        )  # fmt: skip
+        logs = sum(budgets[t] * np.array(outputs[t])[paths[:, t]] for t in range(length))
         sums = np.bincount(places, weights * np.exp(logs), n ** len(protected))
         ratios = np.log(sums[possible] / chances[possible])
         found = max(found, float(ratios.max() - ratios.min()))

@@ -17,21 +17,21 @@ Law = dict[frozenset[int], float]
 
 
 def great_circle(one: tuple[float, float], other: tuple[float, float]) -> float:
-    """Metres between two (latitude, longitude), by the haversine formula."""
+    """Meters between two (latitude, longitude), by the haversine formula."""
     (a, b), (c, d) = (map(math.radians, place) for place in (one, other))
     half = math.sin((c - a) / 2) ** 2 + math.cos(a) * math.cos(c) * math.sin((d - b) / 2) ** 2
     return 2 * RADIUS * math.asin(min(1.0, math.sqrt(half)))
 
 
 def stays(
-    places: Sequence[tuple[float, float]], seconds: Sequence[float], metres: float, minutes: float
+    places: Sequence[tuple[float, float]], seconds: Sequence[float], meters: float, minutes: float
 ) -> list[bool]:
     """Li et al. 2008: a stretch within reach of its first place that lasts; then on behind it."""
     marks, first = [False] * len(places), 0
     while first < len(places):
         stretch = [first]
         for i in range(first + 1, len(places)):
-            if great_circle(places[first], places[i]) > metres:
+            if great_circle(places[first], places[i]) > meters:
                 break
             stretch.append(i)
         lasts = seconds[stretch[-1]] - seconds[first] >= 60 * minutes

@@ -27,8 +27,9 @@ def root_above(square: Fraction | int) -> int:
     return root if root * root >= square else root + 1
 
 
-def norms(length: int, count: int, bits: int, window: int, by: Fraction, total: Fraction,
-          columns: int) -> tuple[Fraction, Fraction]:  # fmt: skip
+def norms(
+    length: int, count: int, bits: int, window: int, by: Fraction, total: Fraction, columns: int
+) -> tuple[Fraction, Fraction]:
     """Bounds on the L1 norm, and the square of the L2 norm, of how coefficients change.
 
     ``window`` readings in a row change, each by at most ``by``, together by at most ``total``.
@@ -52,8 +53,16 @@ def norms(length: int, count: int, bits: int, window: int, by: Fraction, total: 
     return l1, l2
 
 
-def smoothed(values: Sequence[float], bounds: Pair, grid: float, middle: int, count: int, bits: int,
-             step: float, noise: Sequence[int]) -> list[float]:  # fmt: skip
+def smoothed(
+    values: Sequence[float],
+    bounds: Pair,
+    grid: float,
+    middle: int,
+    count: int,
+    bits: int,
+    step: float,
+    noise: Sequence[int],
+) -> list[float]:
     """Exact coefficients of grid numbers, noise on each, and the inverse on its own grid."""
     x = [snapped(value, bounds, grid) - middle for value in values]
     n = len(x)

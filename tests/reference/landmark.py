@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tests.reference.budgets import Row, laplace, nothing_yet, on_grid
-from tests.reference.value import lattice, metres_per_degree
+from tests.reference.value import lattice, meters_per_degree
 
 Floats = npt.NDArray[np.float64]
 Parts = list[Fraction]
@@ -87,7 +87,7 @@ def bound_of(marks: Sequence[bool], drawn: int, epsilon: float, miss: float) -> 
 
 
 def most_spent(marks: Sequence[bool], parts: Parts) -> Fraction:
-    """By all landmarks and the other reading that has most: what the promise is about."""
+    """By all landmarks and the other reading that has most: what the guarantee is about."""
     landmarks = sum((p for p, mark in zip(parts, marks, strict=True) if mark), Fraction(0))
     others = [p for p, mark in zip(parts, marks, strict=True) if not mark]
     return landmarks + max(others, default=Fraction(0))
@@ -141,7 +141,7 @@ Draws = dict[int, tuple[Any, Fraction]]
 
 @dataclass
 class Answers:
-    """Randomised response with epsilon share part: categories by number, moved on by a shift."""
+    """Randomized response with epsilon share part: categories by number, moved on by a shift."""
 
     sizes: Sequence[int]
     share: Fraction
@@ -211,7 +211,7 @@ class Places:
         return self.rate * float(part) * math.dist(new, last)
 
     def values(self, rows: list[Row]) -> Floats:
-        scale = np.array(metres_per_degree(self.start))
+        scale = np.array(meters_per_degree(self.start))
         return np.round(np.array(self.start) + np.array(rows) * self.grid / scale, 7)
 
 

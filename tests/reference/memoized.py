@@ -1,4 +1,4 @@
-"""Memoised answers from their definition. Nothing here uses the package."""
+"""Memoized answers from their definition. Nothing here uses the package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The laws of ``tempriv.noise`` from their definitions, and exact arithmetic to judge samplers by.
+"""Distributions from their definitions, and exact arithmetic to judge samplers by.
 
 Nothing here uses the package, nor floating point where a decision is exact: e^-x is enclosed by its
 series over integers, so that a wrong digit of another library would show too.
@@ -114,7 +114,7 @@ def _fraction(value: Fraction) -> Decimal:
     return Decimal(value.numerator) / Decimal(value.denominator)
 
 
-def _normalised(
+def _normalized(
     weight: Callable[[int], Decimal], points: Iterable[int], reach: int
 ) -> dict[int, Decimal]:
     """Weights of integers over their sum, which is taken out to the reach on both sides."""
@@ -131,7 +131,7 @@ def discrete_laplace(scale: Fraction, points: Iterable[int]) -> dict[int, Decima
             return (-_fraction(abs(k) / scale)).exp()
 
         if reach < 10_000:
-            return _normalised(weight, points, reach)
+            return _normalized(weight, points, reach)
         ratio = weight(1)
         mass = 1 + 2 * ratio / (1 - ratio)
         return {k: weight(k) / mass for k in points}
@@ -141,7 +141,7 @@ def discrete_gaussian(variance: Fraction, points: Iterable[int]) -> dict[int, De
     """e^(-k^2 / (2 variance)) over its sum, always added up."""
     with localcontext(prec=PRECISION):
         reach = math.ceil(math.sqrt(variance) * 12) + 1
-        return _normalised(lambda k: (-_fraction(k * k / (2 * variance))).exp(), points, reach)
+        return _normalized(lambda k: (-_fraction(k * k / (2 * variance))).exp(), points, reach)
 
 
 def staircase(
@@ -154,10 +154,10 @@ def staircase(
         return (-_fraction(epsilon) * drops).exp()
 
     with localcontext(prec=PRECISION):
-        return _normalised(weight, points, math.ceil(50 / epsilon) * width)
+        return _normalized(weight, points, math.ceil(50 / epsilon) * width)
 
 
-def randomised_response(epsilon: Fraction, choices: int) -> list[Decimal]:
+def randomized_response(epsilon: Fraction, choices: int) -> list[Decimal]:
     """e^epsilon for the truth, 1 for each other answer, over their sum."""
     with localcontext(prec=PRECISION):
         truth = _fraction(epsilon).exp()

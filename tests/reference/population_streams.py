@@ -1,6 +1,6 @@
 """Streams over a population from their definitions (Ren et al. 2022), with every outcome.
 
-Nothing here uses the package. Values are 0 or 1 and reports go through randomised response. Budgets
+Nothing here uses the package. Values are 0 or 1 and reports go through randomized response. Budgets
 are exact fractions, releases are found for every way in which the reports can come out.
 """
 
@@ -42,14 +42,14 @@ def variance(people: int, epsilon: float) -> float:
 
 
 def law(
-    method: str, rows: Sequence[Sequence[int]], epsilon: float, window: int, draw: Draw
+    method: str, rows: Sequence[Sequence[int]], epsilon: float, window: int, noise: Draw
 ) -> dict[Supports, float]:
     """How likely each list of supports of value 1 is, one for each question that is asked.
 
     ``rows[t][i]`` is the value of person i at step t.
     """
     found: dict[Supports, float] = {}
-    for supports, chance in _goes_on(method, rows, epsilon, window, draw, (), [], [], None):
+    for supports, chance in _goes_on(method, rows, epsilon, window, noise, (), [], [], None):
         found[supports] = found.get(supports, 0.0) + chance
     return found
 
@@ -59,7 +59,7 @@ def _goes_on(
     rows: Sequence[Sequence[int]],
     epsilon: float,
     window: int,
-    draw: Draw,
+    noise: Draw,
     supports: Supports,
     taken: list[Fraction],
     groups: list[list[int]],
@@ -82,7 +82,7 @@ def _goes_on(
             return everyone, float(amount)
         resting = {i for group in groups[max(0, step - window + 1) :] for i in group}
         free = [i for i in everyone if i not in resting and i not in before]
-        return draw(step, part, free, int(amount)), epsilon
+        return noise(step, part, free, int(amount)), epsilon
 
     def publish(
         amount: Fraction, before: list[int], supports: Supports
@@ -90,16 +90,30 @@ def _goes_on(
         group, each = ask(amount, "publish", before)
         for count, chance in enumerate(ones([rows[step][i] for i in group], each)):
             for rest, further in _goes_on(
-                method, rows, epsilon, window, draw, (*supports, count), [*taken, amount],
-                [*groups, before + group], share(count, len(group), each),
-            ):  # fmt: skip
+                method,
+                rows,
+                epsilon,
+                window,
+                noise,
+                (*supports, count),
+                [*taken, amount],
+                [*groups, before + group],
+                share(count, len(group), each),
+            ):
                 yield rest, chance * further
 
     def repeat(before: list[int], supports: Supports) -> Iterator[tuple[Supports, float]]:
         return _goes_on(
-            method, rows, epsilon, window, draw, supports, [*taken, Fraction(0)],
-            [*groups, before], release,
-        )  # fmt: skip
+            method,
+            rows,
+            epsilon,
+            window,
+            noise,
+            supports,
+            [*taken, Fraction(0)],
+            [*groups, before],
+            release,
+        )
 
     if method in ("LBU", "LPU"):
         each = whole / window

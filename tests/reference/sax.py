@@ -46,9 +46,14 @@ def reaches(off: Fraction, edge: Fraction, variance: Fraction) -> bool:
 
 
 def symbols(
-    series: Sequence[float], edges: Sequence[float], segment: int, *, keep: bool = True,
-    compressed: bool = True, longest: int = 10**9,
-) -> list[int]:  # fmt: skip
+    series: Sequence[float],
+    edges: Sequence[float],
+    segment: int,
+    *,
+    keep: bool = True,
+    compressed: bool = True,
+    longest: int = 10**9,
+) -> list[int]:
     """The number of edges that the z-scored mean of each segment reaches."""
     exact = [Fraction(float(value)) for value in series]
     mean = sum(exact, Fraction(0)) / len(exact)

@@ -1,4 +1,4 @@
-"""The mechanisms of ``tempriv.mechanisms.value`` from their definitions.
+"""The mechanisms of ``tempriv.mechanisms.value._shared`` from their definitions.
 
 Nothing here uses the package. Readings go in as they come, noise as the whole numbers that were
 drawn; out comes what must be released. Numbers are rounded as exact fractions, so that no floating
@@ -84,20 +84,20 @@ def answers(values: Floats, sizes: Sequence[int], noise: list[Integers]) -> Floa
     return out
 
 
-def metres_per_degree(origin: tuple[float, float]) -> tuple[float, float]:
+def meters_per_degree(origin: tuple[float, float]) -> tuple[float, float]:
     """North and east, on a sphere, true at the origin's latitude."""
     north = math.pi * EARTH_RADIUS / 180
     return north, north * math.cos(math.pi * origin[0] / 180)
 
 
-def planar_rate(epsilon: float, metres: float, grid: float) -> float:
+def planar_rate(epsilon: float, meters: float, grid: float) -> float:
     """The largest that is safe: epsilon over the distance in steps and what rounding adds."""
-    return epsilon / (metres / grid + math.sqrt(2))
+    return epsilon / (meters / grid + math.sqrt(2))
 
 
 def lattice(values: Floats, origin: tuple[float, float], grid: float) -> list[tuple[int, int]]:
     """Steps north and east of the origin, the short way round the globe."""
-    north, east = metres_per_degree(origin)
+    north, east = meters_per_degree(origin)
     found = []
     for latitude, longitude in values.tolist():
         up = min(max(latitude, -90.0), 90.0) - origin[0]
@@ -114,7 +114,7 @@ def places(
     values: Floats, origin: tuple[float, float], grid: float, noise: list[Integers]
 ) -> Floats:
     """Moved on the lattice and given in degrees to the centimetre."""
-    north, east = metres_per_degree(origin)
+    north, east = meters_per_degree(origin)
     (moves,) = noise
     out = np.empty(values.shape)
     for row, (up, across) in enumerate(lattice(values, origin, grid)):

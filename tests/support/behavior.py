@@ -40,23 +40,28 @@ from unittest import mock
 import numpy as np
 
 INTERNALS = {
-    "encode": "tempriv.spec:encode",
-    "digest": "tempriv.spec:digest",
-    "make_app": "tempriv.collect.app:make_app",
-    "ServerLimits": "tempriv.collect.limits:Limits",
-    "Fleet": "tempriv.collect.fleet:Fleet",
-    "Traffic": "tempriv.collect.traffic:Traffic",
-    "Faults": "tempriv.collect.faults:Faults",
+    "encode": "tempriv.privacy.serialization:encode",
+    "digest": "tempriv.privacy.serialization:digest",
+    "make_app": "tempriv.collect.server.app:make_app",
+    "ServerLimits": "tempriv.collect.server.rate_limits:RateLimits",
+    "Fleet": "tempriv.collect.simulation.fleet:Fleet",
+    "Traffic": "tempriv.collect.simulation.traffic:Traffic",
+    "Faults": "tempriv.collect.simulation.faults:Faults",
     "Client": "tempriv.collect:Client",
-    "StreamPlan": "tempriv.population.streams_course:Plan",
-    "try_stream": "tempriv.population.streams_grouped:try_out",
-    "ShapeClusterer": "tempriv.population.estimators:ShapeClusterer",
-    "ShapeClassifier": "tempriv.population.estimators:ShapeClassifier",
-    "file_of": "tempriv.streaming.store:file_of",
+    "StreamPlan": "tempriv.local.streams.protocol:StreamPlan",
+    "try_stream": "tempriv.local.streams.simulate:simulate_grouped",
+    "ShapeClusterer": "tempriv.local.shapes.estimators:ShapeClusterer",
+    "ShapeClassifier": "tempriv.local.shapes.estimators:ShapeClassifier",
+    "file_of": "tempriv.streaming.state_file:file_of",
 }
 """Where internal names live; the only place to change when they move."""
 
-PUBLIC: dict[str, str] = {}
+PUBLIC: dict[str, str] = {
+    "Near": "WithinDistance",
+    "Series": "SeriesTable",
+    "Counted": "CountTable",
+    "Refusal": "TemprivError",
+}
 """Public names as they were in 0.8.0 to what they are called now, where that differs."""
 
 KEYS: dict[str, str] = {}
@@ -1430,7 +1435,7 @@ def network_fault() -> Exception:
 @contextlib.contextmanager
 def device(service: Service, home: Path, enrolment: str | None = None) -> Iterator[Any]:
     client = internal("Client")(
-        "http://testserver", home, enrolment=enrolment, most_epsilon=8.0, limit=40.0,
+        "http://testserver", home, enrollment=enrolment, most_epsilon=8.0, limit=40.0,
         kinds=("frequency", "shapes", "stream", "upload"), clock=service.clock,
         http=service.http, plain=True,
     )  # fmt: skip

@@ -1,1 +1,1 @@
-"""Checks that a promise holds: exact by enumeration, statistical by many runs."""
+"""Checks of guarantees: exact enumeration, statistical audits, attacks."""

@@ -1,4 +1,4 @@
-"""Inputs that audits run on: extreme readings, the neighbouring pairs they make, small copies."""
+"""Inputs that audits run on: extreme readings, the neighboring pairs they make, small copies."""
 
 from __future__ import annotations
 
@@ -14,29 +14,25 @@ from typing import Any
 
 from tempriv.audit import exact
 from tempriv.audit.cases_marked import marked_pairs, marked_rows, over_of
-from tempriv.errors import DataRefusal, Refusal, require
-from tempriv.guarantees import Guarantee
-from tempriv.mechanisms.forms import Integers, Rows, power_of_two_below
-from tempriv.mechanisms.forms_curves import Smoothed, Timed
-from tempriv.mechanisms.forms_marked import Marked
-from tempriv.mechanisms.protocol import Mechanism, limit_of
-from tempriv.noise import DiscreteGaussian, DiscreteLaplace, Law, PlanarLattice, Staircase
-from tempriv.noise_varying import Varying
-from tempriv.order_laws import FreeSlots, Ties, Within
-from tempriv.units import (
-    TIME,
-    Answers,
-    BlockSwap,
-    Contribution,
-    Example,
-    Landmarks,
-    Near,
-    Pace,
-    Person,
-    SlotOrigin,
-    Swap,
-    Timestamps,
-    Unit,
+from tempriv.errors import DataError, TemprivError, require
+from tempriv.mechanisms.base import Mechanism
+from tempriv.mechanisms.domains import Integers, OpaqueRows, power_of_two_below
+from tempriv.mechanisms.landmarks.domain import WithLandmarks
+from tempriv.mechanisms.perturb import limit_of
+from tempriv.mechanisms.reorder.distributions import FreeSlots, TieDistribution, WindowDistribution
+from tempriv.mechanisms.retime.domains import Smoothed, Timed
+from tempriv.privacy.guarantees import Guarantee
+from tempriv.privacy.units import Answers, Contribution, Person, Unit, WithinDistance
+from tempriv.privacy.units.landmarks import Landmarks
+from tempriv.privacy.units.order import BlockSwap, Example, SlotOrigin, Swap
+from tempriv.privacy.units.time import TIME, Pace, Timestamps
+from tempriv.sampling.distributions import (
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Distribution,
+    PlanarLattice,
+    Staircase,
+    Varying,
 )
 
 Pair = tuple[Example, Example]
@@ -55,13 +51,13 @@ TAILS = (1e-12, 1e-9, 1e-6)
 
 def unit_of(mechanism: Mechanism) -> Unit:
     promise = mechanism.guarantee
-    require(isinstance(promise, Guarantee), "nothing is promised, so there is nothing to audit")
+    require(isinstance(promise, Guarantee), "nothing is guaranteed, so there is nothing to audit")
     assert isinstance(promise, Guarantee)
     return promise.unit
 
 
 def promised_unit(mechanism: Mechanism) -> Unit:
-    """The unit of the promise, or the mechanism's own where nothing is promised."""
+    """The unit of the guarantee, or the mechanism's own where nothing is guaranteed."""
     promise = mechanism.guarantee
     return promise.unit if isinstance(promise, Guarantee) else mechanism.unit
 
@@ -69,7 +65,7 @@ def promised_unit(mechanism: Mechanism) -> Unit:
 def length_of(mechanism: Mechanism) -> int:
     """How long a series to audit: what the unit covers, and more where readings are remembered."""
     unit = unit_of(mechanism)
-    if isinstance(mechanism.form, Rows):
+    if isinstance(mechanism.domain, OpaqueRows):
         return order_lengths(unit)[-1]
     if isinstance(unit, Pace):
         return min(unit.window + 2, MOST_READINGS)  # the readings that a window is made of
@@ -88,20 +84,20 @@ def _changed(unit: Unit, length: int) -> int:
 
 def remembers(mechanism: Mechanism) -> bool:
     """Whether an output depends on more than the reading of its own step."""
-    return mechanism.slots > 0 or mechanism.takes_whole
+    return mechanism.memory_size > 0 or mechanism.takes_whole
 
 
 def alphabet_of(mechanism: Mechanism) -> tuple[Hashable, ...]:
     """Readings at the edges of what can come in, and at a threshold if there is one."""
-    unit, form = unit_of(mechanism), mechanism.form
-    if isinstance(form, Rows):
+    unit, form = unit_of(mechanism), mechanism.domain
+    if isinstance(form, OpaqueRows):
         return (0,)  # what is in a row does not matter, but that rows differ
-    if isinstance(form, Marked):
+    if isinstance(form, WithLandmarks):
         return marked_rows(alphabet_of(over_of(mechanism)))
     if isinstance(unit, TIME):
         return _times_of(mechanism, unit)
-    if isinstance(unit, Near):
-        reach = unit.metres
+    if isinstance(unit, WithinDistance):
+        reach = unit.meters
         half = reach * math.sqrt(0.5) * (1 - 1e-12)
         return ((0.0, 0.0), (reach, 0.0), (0.0, reach), (half, half))
     if form.categories is not None:
@@ -167,19 +163,19 @@ def _points(mechanism: Mechanism, unit: Unit, low: float, high: float) -> tuple[
 def worst_pairs(
     mechanism: Mechanism, length: int | None = None, most: int = MOST_PAIRS
 ) -> list[Pair]:
-    """A few neighbouring inputs that are far apart: what differs most is told apart best.
+    """A few neighboring inputs that are far apart: what differs most is told apart best.
 
-    >>> from tempriv.mechanisms import Laplace
+    >>> from tempriv.mechanisms.value.laplace import Laplace
     >>> worst_pairs(Laplace(epsilon=1.0, bounds=(0, 5)))
     [((0.0,), (5.0,))]
     """
     unit, alphabet = unit_of(mechanism), alphabet_of(mechanism)
     length = length_of(mechanism) if length is None else length
-    if isinstance(mechanism.form, Rows):
+    if isinstance(mechanism.domain, OpaqueRows):
         return _swapped_pairs(unit, length)[:most]
     if isinstance(unit, TIME):
         return _retimed_pairs(unit, alphabet, length)[:most]
-    if isinstance(mechanism.form, Marked):
+    if isinstance(mechanism.domain, WithLandmarks):
         return marked_pairs(mechanism, alphabet, length)[:most]
     patterns = list(dict.fromkeys(_patterns(alphabet, length, unit)))
     if isinstance(unit, Person):
@@ -187,8 +183,8 @@ def worst_pairs(
     found: dict[frozenset[Example], Pair] = {}
     few = len(alphabet) ** _changed(unit, length) <= MOST_LISTED
     for one in patterns:
-        listed = unit.neighbours(one, alphabet) if few else iter(())
-        chosen = (other for other in patterns if unit.are_neighbours(one, other))
+        listed = unit.neighbors(one, alphabet) if few else iter(())
+        chosen = (other for other in patterns if unit.are_neighbors(one, other))
         for other in itertools.chain(chosen, listed):
             if other != one:
                 found.setdefault(frozenset((one, other)), (one, other))
@@ -233,7 +229,7 @@ def _swapped_pairs(unit: Unit, length: int) -> list[Pair]:
             other = list(one)
             other[i], other[j] = one[j], one[i]
             found.setdefault((i, j), (tuple(one), tuple(other)))
-    pairs = [pair for pair in found.values() if unit.are_neighbours(*pair)]
+    pairs = [pair for pair in found.values() if unit.are_neighbors(*pair)]
     require(bool(pairs), f"{length} readings: too few for two of them to trade places")
     return pairs
 
@@ -275,27 +271,27 @@ class Small:
 def small_case(mechanism: Mechanism, length: int | None = None) -> Small | None:
     """The mechanism as it is, or the same spec on a coarse grid; None if that is still too large.
 
-    >>> from tempriv.mechanisms import Laplace
+    >>> from tempriv.mechanisms.value.laplace import Laplace
     >>> case = small_case(Laplace(epsilon=1.0, bounds=(0, 5)))
     >>> case.mechanism.epsilon, case.grid, case.alphabet
     (1.0, (4.0,), (0.0, 5.0))
     """
-    if isinstance(mechanism.form, Smoothed):
+    if isinstance(mechanism.domain, Smoothed):
         return None  # many noises lead to one curve, of which the tails left out are no small part
     made: Any = mechanism
-    if isinstance(mechanism.form, Timed) and getattr(made, "clamp", None) is not None:
-        # the clamp only joins outcomes, and is no part of the promise
+    if isinstance(mechanism.domain, Timed) and getattr(made, "clamp", None) is not None:
+        # the clamp only joins outcomes, and is no part of the guarantee
         mechanism = dataclasses.replace(made, clamp=None)
     full, alphabet = length_of(mechanism), alphabet_of(mechanism)
     lengths = [full] if length is None else [length]
-    if isinstance(mechanism.form, Rows):
+    if isinstance(mechanism.domain, OpaqueRows):
         lengths = list(order_lengths(unit_of(mechanism)))[::-1] if length is None else [length]
         _swapped_pairs(unit_of(mechanism), lengths[0])  # or refuse
     elif length is None and remembers(mechanism):
-        shortest = 2 if isinstance(mechanism.form, Marked) else 3
+        shortest = 2 if isinstance(mechanism.domain, WithLandmarks) else 3
         lengths = list(range(min(full, MOST_ENUMERATED), min(full, shortest) - 1, -1))
     most, fewer = MOST_PATHS, alphabet[:2]
-    if isinstance(mechanism.form, Marked):
+    if isinstance(mechanism.domain, WithLandmarks):
         most, fewer = 2 * MOST_PATHS, alphabet  # without marks there is nothing to see
     copies = (mechanism, most / 4), (_coarse(mechanism), most)
     for steps, letters in itertools.product(lengths, dict.fromkeys((alphabet, fewer))):
@@ -309,7 +305,7 @@ def small_case(mechanism: Mechanism, length: int | None = None) -> Small | None:
 def _coarse(mechanism: Any) -> Any:
     """The same spec on about the coarsest grid that tells the edges apart."""
     unit = mechanism.unit
-    if isinstance(mechanism.form, Marked):
+    if isinstance(mechanism.domain, WithLandmarks):
         over = _coarse(mechanism.over)
         return None if over is None else dataclasses.replace(mechanism, over=over)
     if not hasattr(mechanism, "grid") or isinstance(unit, Contribution):
@@ -318,13 +314,13 @@ def _coarse(mechanism: Any) -> Any:
         return dataclasses.replace(mechanism, grid=power_of_two_below(unit.tau))
     for finer in (1, 2):
         grid: Any = tuple(
-            power_of_two_below(high - low) / finer for low, high in mechanism.form.bounds or ()
+            power_of_two_below(high - low) / finer for low, high in mechanism.domain.bounds or ()
         )
-        if isinstance(unit, Near):
-            grid = min(power_of_two_below(unit.metres), 512.0)
+        if isinstance(unit, WithinDistance):
+            grid = min(power_of_two_below(unit.meters), 512.0)
         try:
             return dataclasses.replace(mechanism, grid=grid)
-        except Refusal:
+        except TemprivError:
             continue  # both edges round to one number
     return None
 
@@ -339,20 +335,20 @@ def _paths(mechanism: Mechanism, alphabet: Sequence[Hashable], length: int, tail
     most = 0.0
     try:
         patterns = dict.fromkeys(_patterns(alphabet, length, unit))
-        if isinstance(mechanism.form, Rows):
+        if isinstance(mechanism.domain, OpaqueRows):
             patterns = {tuple(range(length)): None}  # rows that differ are all there is
         for one in patterns:
             probes = [Probe(number, tail) for number in range(PROBES)]
             for probe in probes:
-                with contextlib.suppress(DataRefusal):  # too many landmarks
+                with contextlib.suppress(DataError):  # too many landmarks
                     exact._run_series(mechanism, one, probe)
             most = max(most, sum(math.prod(map(float, probe.sizes)) for probe in probes) / PROBES)
-    except TooMany:
+    except TooManyOutcomesError:
         return math.inf
     return inputs * most**series
 
 
-class TooMany(Exception):
+class TooManyOutcomesError(Exception):
     """A single draw has more outcomes than all paths may be."""
 
 
@@ -364,16 +360,18 @@ class Probe(exact.Outcomes):
         super().__init__([], tail)
         self._number = number
 
-    def draw(self, law: Law | Varying, purpose: str, rows: Integers | None = None) -> Integers:
+    def draw(
+        self, law: Distribution | Varying, purpose: str, rows: Integers | None = None
+    ) -> Integers:
         for one in law.laws if isinstance(law, Varying) else (law,):
             _require_few(one, self._tail)
-        if rows is not None and isinstance(law, Ties) and len(rows) > MOST_TOLD_APART:
-            raise TooMany  # orders of them
+        if rows is not None and isinstance(law, TieDistribution) and len(rows) > MOST_TOLD_APART:
+            raise TooManyOutcomesError  # orders of them
         return super().draw(law, purpose, rows)
 
     __call__ = draw
 
-    def each(self, law: Law, purpose: str) -> exact.RowByRow:
+    def each(self, law: Distribution, purpose: str) -> exact.RowByRow:
         return self._once(purpose, ProbeRows(self, self._tail, law))
 
     def scalable(self, purpose: str) -> exact.RowByRow:
@@ -399,7 +397,7 @@ class ProbeRows(exact.RowByRow):
         return super().laplace(row, scale)
 
 
-def _require_few(law: Law, tail: float) -> None:
+def _require_few(law: Distribution, tail: float) -> None:
     reach = 0.0
     if isinstance(law, DiscreteLaplace):
         reach = 2 * float(law.scale) * -math.log(tail)
@@ -409,9 +407,9 @@ def _require_few(law: Law, tail: float) -> None:
         reach = math.pi * (math.log(tail) / float(law.rate)) ** 2
     elif isinstance(law, Staircase):
         reach = 2 * law.width * -math.log(tail) / float(law.epsilon)
-    elif isinstance(law, Within):
+    elif isinstance(law, WindowDistribution):
         reach = 2 * law.reach
     elif isinstance(law, FreeSlots):
         reach = math.comb(law.window - 1, law.free - 1)
     if reach > MOST_PATHS:
-        raise TooMany
+        raise TooManyOutcomesError

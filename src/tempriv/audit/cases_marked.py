@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from tempriv.mechanisms.landmark_budgets import most_landmarks
-from tempriv.mechanisms.protocol import Mechanism
-from tempriv.units import Example, Landmarks
+from tempriv.mechanisms.base import Mechanism
+from tempriv.mechanisms.landmarks.budget import most_landmarks
+from tempriv.privacy.units.landmarks import Landmarks
+from tempriv.privacy.units.order import Example
 
 
 def over_of(mechanism: Any) -> Any:

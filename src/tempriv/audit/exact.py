@@ -18,18 +18,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.errors import DataRefusal, require
-from tempriv.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, rho_for
-from tempriv.mechanisms.forms import Places, Rows
-from tempriv.mechanisms.forms_marked import told
-from tempriv.mechanisms.protocol import Mechanism, Track
-from tempriv.noise import DiscreteGaussian, DiscreteLaplace, Law, UniformChoice
-from tempriv.noise_varying import Varying
-from tempriv.order_laws import Ties
-from tempriv.series import EMPTY
-from tempriv.units import Example, Person, SlotOrigin, Unit
+from tempriv.data.series import EMPTY
+from tempriv.errors import DataError, require
+from tempriv.mechanisms.base import Mechanism, SeriesState
+from tempriv.mechanisms.domains import Locations, OpaqueRows
+from tempriv.mechanisms.landmarks.domain import without_landmarks
+from tempriv.mechanisms.reorder.distributions import TieDistribution
+from tempriv.privacy.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, rho_for
+from tempriv.privacy.units import Person, Unit
+from tempriv.privacy.units.order import Example, SlotOrigin
+from tempriv.sampling.distributions import DiscreteGaussian, DiscreteLaplace, UniformChoice, Varying
+from tempriv.sampling.distributions import Distribution as Law
 
-Distribution = dict[Hashable, float]
+OutcomeProbabilities = dict[Hashable, float]
 
 TAIL = 1e-12
 """The mass of each law that may be left out of the enumeration."""
@@ -90,7 +91,7 @@ class Outcomes:
         asked = self._some.setdefault(purpose, set())
         assert asked.isdisjoint(rows.tolist()), f"{purpose!r}: drawn again from the same words"
         asked.update(rows.tolist())
-        if isinstance(law, Ties):
+        if isinstance(law, TieDistribution):
             # every order of these rows, by the place of each
             orders = list(itertools.permutations(range(len(rows))))
             return np.array(self.pick([(one, 1 / len(orders)) for one in orders]), dtype=np.int64)
@@ -213,14 +214,14 @@ def _paths(run: Any, tail: float) -> Iterator[tuple[Hashable, float]]:
 
 def distribution(
     mechanism: Mechanism, example: Example, tail: float = TAIL, unit: Unit | None = None
-) -> Distribution:
+) -> OutcomeProbabilities:
     """The law of the output for one input: readings as they come in, out of bounds included.
 
     The example is one of the unit's, the mechanism's own unless another is given.
     """
 
-    if isinstance(mechanism.form, Rows):
-        moved: Distribution = defaultdict(float)
+    if isinstance(mechanism.domain, OpaqueRows):
+        moved: OutcomeProbabilities = defaultdict(float)
         mover: Any = mechanism  # frozen, so hashable
         for slots, probability in slot_law(mover, len(example), tail).items():
             moved[_moved(example, *slots)] += probability
@@ -230,38 +231,38 @@ def distribution(
         many = example if isinstance(unit or mechanism.unit, Person) else (example,)
         return tuple(_run_series(mechanism, one, source) for one in many)
 
-    found: Distribution = defaultdict(float)
+    found: OutcomeProbabilities = defaultdict(float)
     for output, probability in _paths(run, tail):
         found[output] += probability
     return dict(found)
 
 
 def _run_series(mechanism: Mechanism, readings: Example, source: Outcomes) -> Hashable:
-    if isinstance(mechanism.form, Rows):
+    if isinstance(mechanism.domain, OpaqueRows):
         return _moved(readings, *_slots(mechanism, len(readings), source))
-    latency = mechanism.form.latency
+    latency = mechanism.domain.latency
     source.begin(len(readings) + latency)
-    taken, track = to_the_end(mechanism, readings, 1)
-    outputs = mechanism.perturb(taken, source, track)[latency:]
+    taken, state = to_the_end(mechanism, readings, 1)
+    outputs = mechanism.perturb(taken, source, state)[latency:]
     rows = tuple(map(tuple, np.asarray(outputs).tolist()))
-    return (rows, tuple(track.status[latency:].tolist())) if mechanism.has_status else rows
+    return (rows, tuple(state.status[latency:].tolist())) if mechanism.has_status else rows
 
 
 def to_the_end(
     mechanism: Mechanism, example: Example, series: int
-) -> tuple[npt.NDArray[np.int64], Track]:
+) -> tuple[npt.NDArray[np.int64], SeriesState]:
     """So many series that all hold the example, until nothing is left to come out."""
-    length, latency, columns = len(example), mechanism.form.latency, mechanism.form.columns
+    length, latency, columns = len(example), mechanism.domain.latency, mechanism.domain.columns
     assert columns is not None
     values = np.array(example, dtype=np.float64).reshape(length, columns)
-    places = told(mechanism.form)
-    if isinstance(places, Places):
+    places = without_landmarks(mechanism.domain)
+    if isinstance(places, Locations):
         values[:, :2] = places.degrees(values[:, :2])
     taken = np.zeros((length + latency, columns), dtype=np.int64)
-    taken[:length] = mechanism.form.to_grid(values)
-    track = Track.fresh(mechanism, series, length + latency, latency)
-    track.missing.reshape(series, length + latency, -1)[:, length:] = True
-    return np.tile(taken, (series, 1)), track
+    taken[:length] = mechanism.domain.to_grid(values)
+    state = SeriesState.fresh(mechanism, series, length + latency, latency)
+    state.missing.reshape(series, length + latency, -1)[:, length:] = True
+    return np.tile(taken, (series, 1)), state
 
 
 Slots = tuple[tuple[int, ...], tuple[int, ...]]
@@ -270,15 +271,15 @@ Slots = tuple[tuple[int, ...], tuple[int, ...]]
 
 def _slots(mechanism: Mechanism, length: int, source: Outcomes) -> Slots:
     """Where the rows of a series go, to its very end; what is in them does not matter."""
-    form = mechanism.form
-    assert isinstance(form, Rows)
+    form = mechanism.domain
+    assert isinstance(form, OpaqueRows)
     total = length + form.latency
     source.begin(total)
-    track = Track.fresh(mechanism, 1, total)
-    track.missing[length:] = True
-    ages = mechanism.perturb(np.zeros((total, 0), dtype=np.int64), source, track)[:, 0]
+    state = SeriesState.fresh(mechanism, 1, total)
+    state.missing[length:] = True
+    ages = mechanism.perturb(np.zeros((total, 0), dtype=np.int64), source, state)[:, 0]
     newest = np.full(total, total - 1) if mechanism.takes_whole else np.arange(total)
-    sources, status = newest - ages, track.status
+    sources, status = newest - ages, state.status
     sources[ages < 0], status[ages < 0] = -1, EMPTY
     return tuple(sources[form.latency :].tolist()), tuple(status[form.latency :].tolist())
 
@@ -307,7 +308,7 @@ class Comparison:
     unseen: float
 
     @classmethod
-    def of(cls, one: Distribution, other: Distribution) -> Comparison:
+    def of(cls, one: OutcomeProbabilities, other: OutcomeProbabilities) -> Comparison:
         both = [(p, other[o]) for o, p in one.items() if o in other]
         alone = math.fsum(p for o, p in one.items() if o not in other)
         return cls(both, alone, max(0.0, 1.0 - math.fsum(other.values())))
@@ -357,16 +358,18 @@ class Comparison:
         return worst
 
 
-def _glimpses(one: Distribution, other: Distribution, slots: Sequence[int]) -> Comparison:
+def _glimpses(
+    one: OutcomeProbabilities, other: OutcomeProbabilities, slots: Sequence[int]
+) -> Comparison:
     """Two laws as someone sees them who looks at the values in a single slot, the worst one.
 
-    The promise is about values: of Backward, a status that says "repeated" tells more.
+    The guarantee is about values: of Backward, a status that says "repeated" tells more.
     """
     both = []
     for slot in slots:
-        seen: list[Distribution] = []
+        seen: list[OutcomeProbabilities] = []
         for law in (one, other):
-            glimpse: Distribution = defaultdict(float)
+            glimpse: OutcomeProbabilities = defaultdict(float)
             for output, probability in law.items():
                 rows: Any = output
                 glimpse[rows[0][slot]] += probability
@@ -379,8 +382,8 @@ def _glimpses(one: Distribution, other: Distribution, slots: Sequence[int]) -> C
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What enumeration found: the worst loss over all neighbours, beside the promise."""
+class ExactVerdict:
+    """What enumeration found: the worst loss over all neighbors, beside the guarantee."""
 
     claimed: float
     found: float
@@ -394,7 +397,7 @@ class Verdict:
     def sentence(self) -> str:
         return (
             f"claimed {self.measure} = {self.claimed:.6g}, exact worst case {self.found:.6g} over "
-            f"{self.pairs} neighbouring pairs: {'holds' if self.holds else 'DOES NOT HOLD'}"
+            f"{self.pairs} neighboring pairs: {'holds' if self.holds else 'DOES NOT HOLD'}"
         )
 
 
@@ -404,32 +407,32 @@ def audit(
     length: int,
     tail: float = TAIL,
     guarantee: Guarantee | NoGuarantee | None = None,
-) -> Verdict:
-    """The worst exact loss over every input of that length and each of its neighbours.
+) -> ExactVerdict:
+    """The worst exact loss over every input of that length and each of its neighbors.
 
-    ``alphabet`` holds readings as they come in (tuples where there are several columns, metres
+    ``alphabet`` holds readings as they come in (tuples where there are several columns, meters
     north and east of the origin for places). A person has ``length`` readings in each series.
 
-    >>> from tempriv.mechanisms import RandomizedResponse
+    >>> from tempriv.mechanisms.value.randomized_response import RandomizedResponse
     >>> verdict = audit(RandomizedResponse(epsilon=1.0, categories=("a", "b", "c")), (0, 1, 2), 2)
     >>> verdict.holds, round(verdict.found, 9)
     (True, 1.0)
     """
     promise = mechanism.guarantee if guarantee is None else guarantee
-    assert isinstance(promise, Guarantee), "nothing is promised, so there is nothing to audit"
+    assert isinstance(promise, Guarantee), "nothing is guaranteed, so there is nothing to audit"
     unit = promise.unit
     examples: Sequence[Example] = list(itertools.product(alphabet, repeat=length))
     if isinstance(unit, Person):
         examples = list(itertools.product(examples, repeat=unit.max_series))
-    if isinstance(mechanism.form, Rows):
+    if isinstance(mechanism.domain, OpaqueRows):
         # readings that all differ show the most: any others are made of them by renaming
         examples = [tuple(range(length))]
 
     @functools.cache
-    def law(example: Example) -> Distribution:
+    def law(example: Example) -> OutcomeProbabilities:
         try:
             return distribution(mechanism, example, tail, unit)
-        except DataRefusal:
+        except DataError:
             return {REFUSED: 1.0}  # which shows
 
     concentrated = isinstance(promise.loss, Concentrated)
@@ -438,7 +441,7 @@ def audit(
     worst, pairs, delta = 0.0, 0, 0.0
     where: tuple[Example, Example] | None = None
     for example in examples:
-        for other in unit.neighbours(example, alphabet):
+        for other in unit.neighbors(example, alphabet):
             one_law, other_law = law(example), law(other)
             if REFUSED in one_law and REFUSED in other_law:
                 continue
@@ -453,8 +456,10 @@ def audit(
                 worst, where = found, (example, other)
             if not concentrated:
                 delta = max(delta, compared.hockey_stick(claimed))
-    require(pairs > 0, "no two of these inputs are neighbours, so there is nothing to audit")
+    require(pairs > 0, "no two of these inputs are neighbors, so there is nothing to audit")
     within = worst <= claimed * (1 + 1e-9) + ROUNDING
-    # an approximate promise lets single outputs exceed epsilon, within its delta
+    # an approximate guarantee lets single outputs exceed epsilon, within its delta
     holds = delta <= allowed + ROUNDING and (within or allowed > 0)
-    return Verdict(claimed, worst, "rho" if concentrated else "epsilon", delta, pairs, where, holds)
+    return ExactVerdict(
+        claimed, worst, "rho" if concentrated else "epsilon", delta, pairs, where, holds
+    )

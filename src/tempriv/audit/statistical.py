@@ -1,7 +1,7 @@
 """A lower bound on the privacy loss, with stated confidence, by running the mechanism many times.
 
-A guesser sees the output of one of two neighbouring inputs and names the one that went in. What it
-looks at is learnt from some of the runs; how often it is right is counted on the others, which it
+A guesser sees the output of one of two neighboring inputs and names the one that went in. What it
+looks at is learned from some of the runs; how often it is right is counted on the others, which it
 has never seen. A good guesser proves that the loss is at least so large. A bad one proves nothing:
 the mechanism may lose more than this guesser, or these inputs, can show.
 """
@@ -17,18 +17,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv import noise
-from tempriv.audit import bounds, cases, exact
-from tempriv.audit.bounds import Counts, Floats, Score
-from tempriv.audit.cells import Statistic, log_ratio, smooth_ratio, statistics
+from tempriv.audit import cases, exact
+from tempriv.audit import confidence as bounds
+from tempriv.audit.binning import Statistic, log_ratio, smooth_ratio, statistics
+from tempriv.audit.confidence import Counts, Floats, Score
+from tempriv.data.series import EMPTY
 from tempriv.errors import require
-from tempriv.guarantees import Approximate, Concentrated, Guarantee, Loss
-from tempriv.keyed_words import Run
-from tempriv.mechanisms.forms import Integers, Rows
-from tempriv.mechanisms.protocol import KeyedDraw, Mechanism, Track
-from tempriv.randomness import Key, SeriesKey
-from tempriv.series import EMPTY
-from tempriv.units import Example, Person, SlotOrigin
+from tempriv.mechanisms.base import KeyedNoise, Mechanism, SeriesState
+from tempriv.mechanisms.domains import Integers, OpaqueRows
+from tempriv.privacy.guarantees import Approximate, Concentrated, Guarantee, Loss
+from tempriv.privacy.units import Person
+from tempriv.privacy.units.order import Example, SlotOrigin
+from tempriv.sampling import distributions
+from tempriv.sampling.keys import Key, SeriesKey
+from tempriv.sampling.keystream import StepRange
 
 RUNS = 1_000_000
 CONFIDENCE = 0.999
@@ -58,10 +60,10 @@ def outputs(mechanism: Mechanism, example: Example, runs: int, key: SeriesKey) -
 
     A mechanism that says which rows are released, repeated or empty gives that away too, so it is
     one more column. A person's series come one after the other. Of rows that are moved, readings
-    are numbers and an empty slot is NaN; where the promise is about one slot seen by itself, the
+    are numbers and an empty slot is NaN; where the guarantee is about one slot seen by itself, the
     last slot is all there is, without its status.
     """
-    if isinstance(mechanism.form, Rows):
+    if isinstance(mechanism.domain, OpaqueRows):
         return _moved(mechanism, example, runs, key)
     many = example if isinstance(mechanism.unit, Person) else (example,)
     parts = [
@@ -72,22 +74,22 @@ def outputs(mechanism: Mechanism, example: Example, runs: int, key: SeriesKey) -
 
 
 def _moved(mechanism: Mechanism, example: Example, runs: int, key: SeriesKey) -> Floats:
-    form, length = mechanism.form, len(example)
-    assert isinstance(form, Rows)
+    form, length = mechanism.domain, len(example)
+    assert isinstance(form, OpaqueRows)
     total = length + form.latency
     readings = np.array([*example, np.nan], dtype=np.float64)  # the last stands for none
-    part = max(1, AT_ONCE // max(total, mechanism.slots))
+    part = max(1, AT_ONCE // max(total, mechanism.memory_size))
     found = []
     for start in range(0, runs, part):
         count = min(part, runs - start)
-        draw = KeyedDraw([Run(key, start * total, count * total)])
-        track = Track.fresh(mechanism, count, total)
-        track.missing.reshape(count, total)[:, length:] = True
-        ages = mechanism.perturb(np.zeros((count * total, 0), dtype=np.int64), draw, track)
+        draw = KeyedNoise([StepRange(key, start * total, count * total)])
+        state = SeriesState.fresh(mechanism, count, total)
+        state.missing.reshape(count, total)[:, length:] = True
+        ages = mechanism.perturb(np.zeros((count * total, 0), dtype=np.int64), draw, state)
         ages = ages.reshape(count, total)
         newest = length - 1 if mechanism.takes_whole else np.arange(total)
         shown = readings[np.where(ages < 0, length, newest - ages)][:, form.latency :]
-        status = np.where(ages < 0, EMPTY, track.status.reshape(count, total))[:, form.latency :]
+        status = np.where(ages < 0, EMPTY, state.status.reshape(count, total))[:, form.latency :]
         if isinstance(cases.promised_unit(mechanism), SlotOrigin):
             found.append(shown[:, -1:, None])
         else:
@@ -96,14 +98,14 @@ def _moved(mechanism: Mechanism, example: Example, runs: int, key: SeriesKey) ->
 
 
 def _outputs(mechanism: Mechanism, example: Example, runs: int, key: SeriesKey) -> Integers:
-    latency = mechanism.form.latency
+    latency = mechanism.domain.latency
     total = len(example) + latency
-    taken, track = exact.to_the_end(mechanism, example, runs)
+    taken, state = exact.to_the_end(mechanism, example, runs)
     # one long run of steps: each row has words of its own, so the series are independent
-    out = mechanism.perturb(taken, KeyedDraw([Run(key, 0, runs * total)]), track)
+    out = mechanism.perturb(taken, KeyedNoise([StepRange(key, 0, runs * total)]), state)
     if mechanism.has_status:
-        out = np.where((track.status == EMPTY)[:, None], 0, out)
-        out = np.concatenate([out, track.status[:, None].astype(np.int64)], axis=1)
+        out = np.where((state.status == EMPTY)[:, None], 0, out)
+        out = np.concatenate([out, state.status[:, None].astype(np.int64)], axis=1)
     return np.asarray(out.reshape(runs, total, -1)[:, latency:])
 
 
@@ -159,7 +161,7 @@ class Evidence:
     counted: tuple[Both, ...]
 
     def at_least(self, alpha: float) -> float:
-        """The loss (epsilon at the promised delta, or rho) that any true promise must allow."""
+        """The loss (epsilon at the guaranteed delta, or rho) that any true guarantee must allow."""
         # whichever way shows most is believed, so each has its part of alpha
         part = alpha / len(self.ways)
         return max(
@@ -205,13 +207,13 @@ class Candidate:
     """A statistic of a pair's outputs, with what it gave on the runs that teach and that choose."""
 
     statistic: Statistic
-    learnt: Both
+    learned: Both
     tried: Both
 
     def best_guess(self, loss: Loss, alpha: float) -> tuple[float, Guess]:
         """The best event among those where the ratio, or the number itself, is beyond a value."""
         cells = self.statistic.cells
-        orders = [np.argsort(-log_ratio(*self.learnt), kind="stable")]
+        orders = [np.argsort(-log_ratio(*self.learned), kind="stable")]
         if self.statistic.ordered:
             orders += [np.arange(cells), np.arange(cells)[::-1]]
         found = [(0.0, np.zeros(cells, dtype=np.int64))]
@@ -240,7 +242,7 @@ class Candidate:
         found = []
         estimates = [log_ratio, smooth_ratio] if self.statistic.ordered else [log_ratio]
         for turned, estimate in itertools.product((False, True), estimates):
-            ones, others = self.learnt[::-1] if turned else self.learnt
+            ones, others = self.learned[::-1] if turned else self.learned
             ratio = estimate(ones, others)
             for clip in CLIPS:
                 score = Score.of(np.clip(ratio, -clip, clip), ones, others)
@@ -300,8 +302,10 @@ class _Runs:
         totals = [[np.zeros(one.cells, dtype=np.int64) for _ in pair] for one in looked_at]
         for start in range(0, runs, part):
             size = min(part, runs - start)
-            coins = noise.draw(
-                noise.Bernoulli(Fraction(1, 2)), [Run(self.fresh_key(), 0, size)], "coin"
+            coins = distributions.draw(
+                distributions.Bernoulli(Fraction(1, 2)),
+                [StepRange(self.fresh_key(), 0, size)],
+                "coin",
             )
             ones = int(coins.sum())
             for side, share in enumerate((ones, size - ones)):
@@ -342,8 +346,8 @@ def _gather(
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """A lower bound on the loss beside the promise, and whether the two can both be true."""
+class StatisticalVerdict:
+    """A lower bound on the loss beside the guarantee, and whether the two can both be true."""
 
     measure: str
     claimed: float
@@ -380,14 +384,14 @@ def audit(
     confidence: float = CONFIDENCE,
     key: Key | None = None,
     progress: Progress = lambda runs: None,
-) -> Verdict:
-    """Test a promise: a mechanism's own, or ``loss`` for any function (example, runs, key).
+) -> StatisticalVerdict:
+    """Test a guarantee: a mechanism's own, or ``loss`` for any function (example, runs, key).
 
     Guarantees:
-        - a true promise is called broken with probability at most 1 - confidence;
-        - nothing is said for a promise that is not: a loss that was not found may be there.
+        - a true guarantee is called broken with probability at most 1 - confidence;
+        - nothing is said for a guarantee that is not: a loss that was not found may be there.
 
-    >>> from tempriv.mechanisms import RandomizedResponse
+    >>> from tempriv.mechanisms.value.randomized_response import RandomizedResponse
     >>> answer = RandomizedResponse(epsilon=1.0, categories=("no", "yes"))
     >>> verdict = audit(answer, runs=20_000, key=Key.from_seed(1))
     >>> verdict.holds, 0.9 < verdict.found <= 1
@@ -404,7 +408,7 @@ def audit(
     evidence = _gather(run, tried, promised, runs, key, progress)
     alpha = 1 - confidence
     found = evidence.at_least(alpha)
-    return Verdict(
+    return StatisticalVerdict(
         measure="rho" if isinstance(promised, Concentrated) else "epsilon",
         claimed=claimed,
         delta=promised.delta if isinstance(promised, Approximate) else 0.0,
@@ -441,10 +445,10 @@ def _taken(
     runs: int,
     confidence: float,
 ) -> tuple[Runner, Loss, list[Pair]]:
-    """How to run it, what is promised, and which pairs to try."""
+    """How to run it, what is guaranteed, and which pairs to try."""
     require(0.5 < confidence < 1, f"confidence={confidence}: must be above 0.5 and below 1")
     run, promised, tried = _known(mechanism, loss, pairs)
-    require(bool(tried), "pairs: at least one pair of neighbouring inputs is needed")
+    require(bool(tried), "pairs: at least one pair of neighboring inputs is needed")
     least = LEAST_RUNS * len(tried)
     require(runs >= least, f"runs={runs}: must be at least {least} for {len(tried)} pairs")
     return run, promised, tried
@@ -461,7 +465,9 @@ def _known(
         return mechanism, loss, list(pairs)  # type: ignore[return-value]
     known: Any = mechanism
     if loss is None:
-        require(isinstance(promise, Guarantee), "nothing is promised, so there is nothing to audit")
+        require(
+            isinstance(promise, Guarantee), "nothing is guaranteed, so there is nothing to audit"
+        )
         loss = promise.loss
     tried = cases.worst_pairs(known) if pairs is None else list(pairs)
     return lambda example, runs, key: outputs(known, example, runs, key), loss, tried

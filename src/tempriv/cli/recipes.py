@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from tempriv.errors import require
 
 if TYPE_CHECKING:
-    from tempriv.mechanisms.protocol import Mechanism
-    from tempriv.units import Unit
+    from tempriv.mechanisms.base import Mechanism
+    from tempriv.privacy.units import Unit
 
 Noise = Literal["laplace", "gaussian", "either"]
 
@@ -62,7 +62,7 @@ def _landmarks(kind: str, *takes: str) -> Recipe:
     return Recipe(kind, ("landmarks",), (*OVER, *own), (), counts=False, over=True)
 
 
-OVER = ("bounds", "categories", "origin", "metres", "resolution", "per_column")
+OVER = ("bounds", "categories", "origin", "meters", "resolution", "per_column")
 
 RECIPES: dict[str, Recipe] = {
     "laplace": Recipe("Laplace", ("bounds",), ("resolution", "per_column")),
@@ -78,7 +78,7 @@ RECIPES: dict[str, Recipe] = {
         counts=False,
     ),
     "planar-laplace": Recipe(
-        "PlanarLaplace", ("origin", "metres"), ("resolution",), ("event",), counts=False
+        "PlanarLaplace", ("origin", "meters"), ("resolution",), ("event",), counts=False
     ),
     "sparse-vector": Recipe(
         "SparseVector", ("bounds", "threshold", "alerts"), ("resolution",), ("series",)
@@ -271,8 +271,8 @@ def maker(
 ) -> Callable[[float], Mechanism]:
     """A function from a budget (epsilon, or rho) to the mechanism."""
     from tempriv import mechanisms
-    from tempriv.guarantees import rho_for
-    from tempriv.units import Event
+    from tempriv.privacy.guarantees import rho_for
+    from tempriv.privacy.units import Event
 
     kind = getattr(mechanisms, recipe.kind)
     filled = {FIELDS.get(name, name): value for name, value in settings.items()}
@@ -297,18 +297,20 @@ def maker(
 
 def _sharing(kind: Any, filled: dict[str, Any], unit: Unit | None) -> Callable[[float], Mechanism]:
     """A scheme over the mechanism for single values whose options were given."""
-    from tempriv.mechanisms.value import Laplace, PlanarLaplace, RandomizedResponse
+    from tempriv.mechanisms.value.laplace import Laplace
+    from tempriv.mechanisms.value.planar_laplace import PlanarLaplace
+    from tempriv.mechanisms.value.randomized_response import RandomizedResponse
 
     of_values = [name for name in ("bounds", "categories", "origin") if name in filled]
     require(
         len(of_values) == 1,
-        "give one of --bounds, for numbers, --categories, or --origin with --metres, for places",
+        "give one of --bounds, for numbers, --categories, or --origin with --meters, for places",
     )
     over: Any = {"bounds": Laplace, "categories": RandomizedResponse, "origin": PlanarLaplace}
     over = over[of_values[0]]
     require(
         (over is PlanarLaplace) == (unit is not None),
-        "--origin and --metres go together, for places",
+        "--origin and --meters go together, for places",
     )
     known = {field.name for field in fields(over)}
     for name in ("grid", "per_column"):

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from tempriv.errors import require
 
 if TYPE_CHECKING:
-    from tempriv.units import Unit
+    from tempriv.privacy.units import Unit
 
 
 def make_unit(
     unit: str, window: int | None, length: int | None, max_series: int | None = None
 ) -> Unit:
-    from tempriv.units import Event, Person, WholeSeries, Window
+    from tempriv.privacy.units import Event, Person, WholeSeries, Window
 
     require(
         unit in ("event", "window", "series"), f"--unit {unit}: must be event, window or series"
@@ -36,7 +36,7 @@ def make_contribution(
     window: int | None, length: int | None, per_step: float, total: float | None, signed: bool
 ) -> Unit:
     """What one person adds to counts: in all, in any so many steps in a row, or in any one."""
-    from tempriv.units import Contribution, Event, WholeSeries, Window
+    from tempriv.privacy.units import Contribution, Event, WholeSeries, Window
 
     require(window is None or length is None, "--window and --length: give one of them, or none")
     each: Event | Window | WholeSeries = Event()

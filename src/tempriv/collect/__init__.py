@@ -10,11 +10,11 @@ __all__ = ["Campaign", "Client"]
 def __getattr__(name: str) -> Any:
     # the client needs a library for the network, which other parts of tempriv do without
     if name == "Client":
-        from tempriv.collect.client import Client
+        from tempriv.collect.device.client import Client
 
         return Client
     if name == "Campaign":
-        from tempriv.collect.campaigns import Campaign
+        from tempriv.collect.protocol.campaign import Campaign
 
         return Campaign
     raise AttributeError(name)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from tempriv.errors import require
-from tempriv.mechanisms.protocol import Mechanism
+from tempriv.mechanisms.base import Mechanism
 
 LEAST, MOST = 1e-9, 1e9
 
@@ -16,7 +16,7 @@ def budget_for_error(make: Callable[[float], Mechanism], target: float) -> float
 
     ``make`` builds the mechanism from its budget (epsilon, or rho).
 
-    >>> from tempriv.mechanisms import Laplace
+    >>> from tempriv.mechanisms.value.laplace import Laplace
     >>> budget_for_error(lambda epsilon: Laplace(epsilon=epsilon, bounds=(0, 5)), 2.0)
     2.5
     """

@@ -17,12 +17,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tempriv import noise
+from tempriv.data.series import Bounds
 from tempriv.errors import require
-from tempriv.guarantees import Concentrated, Guarantee, Loss, Published, Pure
-from tempriv.kernels import at
-from tempriv.mechanisms.counting_changes import Changes, Law, changes_of, variance_of
-from tempriv.mechanisms.forms import (
+from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.counting.sensitivity import Changes, Law, changes_of, variance_of
+from tempriv.mechanisms.domains import (
     FINENESS,
     Derived,
     Floats,
@@ -32,11 +31,13 @@ from tempriv.mechanisms.forms import (
     one_budget,
     power_of_two_below,
 )
-from tempriv.mechanisms.protocol import Draw, Track, limit_of
+from tempriv.mechanisms.perturb import limit_of
 from tempriv.mechanisms.stream import start
-from tempriv.mechanisms.value import LEAST_SHARE, model_of, number_grids
-from tempriv.series import Bounds
-from tempriv.units import Contribution, Event, Person, Unit
+from tempriv.mechanisms.value._shared import LEAST_SHARE, model_of, number_grids
+from tempriv.privacy.guarantees import Concentrated, Guarantee, Loss, Published, Pure
+from tempriv.privacy.units import Contribution, Event, Person, Unit
+from tempriv.sampling import distributions
+from tempriv.sampling._kernels import at
 
 MOST_BITS, ENOUGH_BITS = 24, 10
 MOST_WORK = 1 << 27  # numbers in the waves of one series: some seconds
@@ -149,7 +150,7 @@ class FourierPerturbation:
     Give ``epsilon`` or ``rho``, and a ``horizon`` unless the unit has a length. ``bits`` of the
     waves are chosen if left out.
 
-    >>> from tempriv.units import WholeSeries
+    >>> from tempriv.privacy.units import WholeSeries
     >>> week = FourierPerturbation(epsilon=1.0, bounds=(0, 5), coefficients=15,
     ...                            unit=WholeSeries(168))
     >>> round(week.errors[0], 1), round(168 * 5 * 2**0.5)
@@ -170,7 +171,7 @@ class FourierPerturbation:
     accepts_null: ClassVar[bool] = True
     has_status: ClassVar[bool] = False
     takes_whole: ClassVar[bool] = True
-    slots: ClassVar[int] = 0
+    memory_size: ClassVar[int] = 0
     per_column: ClassVar[bool] = False
     error_name: ClassVar[str] = (
         "root mean squared error by noise; what the dropped waves held comes on top"
@@ -286,8 +287,8 @@ class FourierPerturbation:
         found = spectrum(length, min(self.coefficients, length), self._bits)
         changes = self._changes(column)
         if self.rho is not None:
-            return noise.DiscreteGaussian(found.square(changes) / (2 * self._share))
-        return noise.DiscreteLaplace(found.size(changes, self._sharing) / self._share)
+            return distributions.DiscreteGaussian(found.square(changes) / (2 * self._share))
+        return distributions.DiscreteLaplace(found.size(changes, self._sharing) / self._share)
 
     @property
     def laws(self) -> list[Law]:
@@ -303,7 +304,7 @@ class FourierPerturbation:
         )
 
     @property
-    def form(self) -> Derived:
+    def domain(self) -> Derived:
         grids = (grid * step for grid, step in zip(self.grid, self._steps, strict=True))
         return Derived(self._numbers, tuple(grids))
 
@@ -332,15 +333,15 @@ class FourierPerturbation:
             for grid, law in zip(self.grid, self.laws, strict=True)
         )
 
-    def perturb(self, readings: Integers, draw: Draw, track: Track) -> Integers:
-        moved = np.where(track.missing, 0, readings - self._middles)
+    def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        moved = np.where(state.missing, 0, readings - self._middles)
         outputs = np.zeros_like(readings)
-        starts = np.cumsum(track.counts) - track.counts
-        for length in np.unique(track.counts[track.counts > 0]).tolist():
-            first = starts[track.counts == length]
+        starts = np.cumsum(state.counts) - state.counts
+        for length in np.unique(state.counts[state.counts > 0]).tolist():
+            first = starts[state.counts == length]
             rows = first[:, None] + np.arange(length)
             for column, step in enumerate(self._steps):
-                drawn = draw.each(self.law(length, column), f"length {length}, column {column}")
+                drawn = noise.each(self.law(length, column), f"length {length}, column {column}")
                 found = self._smoothed(moved[:, column][rows], drawn, first) / step
                 middle = round(int(self._middles[column]) / step)
                 outputs[rows, column] = middle + np.rint(found).astype(np.int64)

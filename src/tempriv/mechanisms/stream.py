@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv import spec
-from tempriv.errors import DataRefusal, StateRefusal, require
-from tempriv.keyed_words import Run
-from tempriv.mechanisms.forms import Integers, Rows, names_of, numbers_of
-from tempriv.mechanisms.forms_marked import Marked, told
-from tempriv.mechanisms.moving import (
+from tempriv.data.series import Block
+from tempriv.errors import DataError, StateError, require
+from tempriv.mechanisms.base import Mechanism
+from tempriv.mechanisms.domains import Integers, OpaqueRows, names_of, numbers_of
+from tempriv.mechanisms.landmarks.domain import WithLandmarks, without_landmarks
+from tempriv.mechanisms.perturb import on_grid, perturb_block
+from tempriv.mechanisms.reorder.carry import (
     bits,
     finite,
     from_state,
@@ -29,9 +30,9 @@ from tempriv.mechanisms.moving import (
     together,
     with_none,
 )
-from tempriv.mechanisms.protocol import Mechanism, on_grid, perturb_block
-from tempriv.randomness import EPOCH, Key, SeriesKey, fingerprint
-from tempriv.series import Block
+from tempriv.privacy import serialization
+from tempriv.sampling.keys import EPOCH, Key, SeriesKey, fingerprint
+from tempriv.sampling.keystream import StepRange
 
 MAGIC = b"tempriv state 2\n"
 MOST_STEPS = 2**40  # more than any clock ticks; a state that says so is damaged
@@ -63,7 +64,7 @@ class Stream:
         self.series = series
         self.step = step
         self.seen = seen
-        fresh = np.zeros((1, mechanism.slots), dtype=np.int64)
+        fresh = np.zeros((1, mechanism.memory_size), dtype=np.int64)
         self._memory = fresh if memory is None else memory
         # what a mechanism that takes whole series has to wait for, or the rows that may still come
         # out of one that moves them
@@ -82,8 +83,8 @@ class Stream:
         Takes one value or one row of values per step, and gives an array of the same form. Missing
         numbers are masked (numpy.ma); categories go by their names, a missing one is None.
         """
-        categories = self.mechanism.form.categories
-        if isinstance(self.mechanism.form, Rows):
+        categories = self.mechanism.domain.categories
+        if isinstance(self.mechanism.domain, OpaqueRows):
             rows = [values] if is_single(values) else values
             block = rows_of(rows, self.series, self.step)
             return self._shaped(self.push_block(block), is_flat(values))
@@ -94,7 +95,7 @@ class Stream:
         return self._shaped(self.push_block(block), flat)
 
     def _shaped(self, out: Block, flat: bool) -> npt.NDArray[Any]:
-        categories = told(self.mechanism.form).categories
+        categories = without_landmarks(self.mechanism.domain).categories
         if categories is not None:
             names = names_of(out, categories)
             return names[:, 0] if flat else names
@@ -111,13 +112,13 @@ class Stream:
             block.starts.tolist() == [self.step],
             f"the block does not start at step {self.step}, where this series stands: push every "
             "reading once, in order",
-            DataRefusal,
+            DataError,
         )
-        require(not self._finished, "this stream was finished: it takes no more", DataRefusal)
+        require(not self._finished, "this stream was finished: it takes no more", DataError)
         require(
             finite(block),
             "a reading is NaN or infinite: mask missing readings instead (numpy.ma)",
-            DataRefusal,
+            DataError,
         )
         width = block.values.shape[1]
         began = self._held[0].values.shape[1] if self._held else width
@@ -125,10 +126,10 @@ class Stream:
             width == began,
             f"{width} value columns, but the series began with {began}: a row has the same columns "
             "at every step",
-            DataRefusal,
+            DataError,
         )
         readings = on_grid(self.mechanism, block)
-        if isinstance(self.mechanism.form, Marked) and not self.mechanism.takes_whole:
+        if isinstance(self.mechanism.domain, WithLandmarks) and not self.mechanism.takes_whole:
             scheme: Any = self.mechanism
             scheme.require_room(block, self._memory)
         # noted before memory moves and before anything is out: whatever fails, these steps are gone
@@ -138,7 +139,7 @@ class Stream:
             none = self._told(block.part(0, 0))
             out = replace(none, ids=block.ids, counts=_NONE, starts=block.starts)
         else:
-            runs = [Run(self._key, self.step, len(block))]
+            runs = [StepRange(self._key, self.step, len(block))]
             held = self._held[0] if self._held else None
             out = perturb_block(self.mechanism, block, runs, self._memory, readings, held)
             rows = kept(self.mechanism, held, block)
@@ -149,7 +150,7 @@ class Stream:
 
     def _told(self, block: Block) -> Block:
         """The columns that come out."""
-        if not isinstance(self.mechanism.form, Marked):
+        if not isinstance(self.mechanism.domain, WithLandmarks):
             return block
         return replace(block, values=block.values[:, :-1], missing=block.missing[:, :-1])
 
@@ -165,7 +166,7 @@ class Stream:
 
     def finish_block(self) -> Block:
         """The same as a block."""
-        mechanism, form = self.mechanism, self.mechanism.form
+        mechanism, form = self.mechanism, self.mechanism.domain
         held = joined(self._held, self.series, form.columns)
         waits = not mechanism.takes_whole
         if self._finished or self.step == 0 or (waits and not form.latency):
@@ -178,16 +179,16 @@ class Stream:
             starts = np.array([self.step], dtype=np.int64)
             block = replace(none, ids=held.ids, counts=_NONE, starts=starts)
             earlier = held
-        runs = [Run(self._key, int(block.starts[0]), len(block))]
+        runs = [StepRange(self._key, int(block.starts[0]), len(block))]
         out = perturb_block(mechanism, block, runs, self._memory, held=earlier, ending=True)
         self._held, self._finished = [], True
         return out
 
     def state(self) -> bytes:
         """Everything needed to go on, but the key; keep it as private as the data."""
-        require(not self._finished, "this stream was finished: it cannot go on", StateRefusal)
+        require(not self._finished, "this stream was finished: it cannot go on", StateError)
         body = {
-            "mechanism": spec.encode(self.mechanism),
+            "mechanism": serialization.encode(self.mechanism),
             "series": self.series,
             "step": self.step,
             "seen": self.seen.total,
@@ -199,9 +200,9 @@ class Stream:
         return MAGIC + hashlib.blake2b(data, digest_size=16).digest() + data
 
     def _held_back(self) -> list[str]:
-        if isinstance(self.mechanism.form, Rows):
+        if isinstance(self.mechanism.domain, OpaqueRows):
             return to_state(joined(self._held, self.series, None) if self._held else None)
-        held = joined(self._held, self.series, self.mechanism.form.columns)
+        held = joined(self._held, self.series, self.mechanism.domain.columns)
         return [packed(held.values), packed(held.missing.astype(np.int8))] if len(held) else []
 
 
@@ -238,7 +239,7 @@ def unpacked(text: Any, shape: tuple[int, int], kind: type) -> npt.NDArray[Any]:
     require(
         whole and len(data) == size,
         "the stream state is damaged: what it remembers is not whole",
-        StateRefusal,
+        StateError,
     )
     return np.frombuffer(data, dtype=kind).reshape(shape).copy()
 
@@ -284,13 +285,13 @@ def read_state(state: bytes) -> SavedState:
     require(
         isinstance(state, (bytes, bytearray)) and state[:head] == MAGIC,
         "not a stream state of this version of tempriv",
-        StateRefusal,
+        StateError,
     )
     check, data = state[head : head + 16], state[head + 16 :]
     require(
         hashlib.blake2b(data, digest_size=16).digest() == check,
         "the stream state is damaged: it was cut short or changed",
-        StateRefusal,
+        StateError,
     )
     try:
         saved = SavedState(**json.loads(data))
@@ -305,14 +306,14 @@ def read_state(state: bytes) -> SavedState:
         )
     except (ValueError, TypeError, RecursionError):
         sound = False
-    require(sound, "the stream state is damaged: it does not say where it stands", StateRefusal)
+    require(sound, "the stream state is damaged: it does not say where it stands", StateError)
     return saved
 
 
 def start(mechanism: Mechanism, key: Key, series: str = "series") -> Stream:
     """Open a stream; a key opens each (mechanism, series) once."""
     require(isinstance(series, str), f"series={series!r}: must be a name, such as 'series'")
-    digest = spec.digest(mechanism)
+    digest = serialization.digest(mechanism)
     chain = key.series(digest, series)
     return Stream(mechanism, chain, series, Seen.by(chain), progress=Progress(key, digest, series))
 
@@ -340,16 +341,16 @@ def resume(mechanism: Mechanism, state: bytes, key: Key) -> Stream:
     """
     saved = read_state(state)
     require(
-        saved.mechanism == spec.encode(mechanism),
+        saved.mechanism == serialization.encode(mechanism),
         "the stream state was made by another mechanism, or with other settings",
-        StateRefusal,
+        StateError,
     )
-    digest = spec.digest(mechanism)
+    digest = serialization.digest(mechanism)
     chain = key.again(digest, saved.series, saved.step)
     require(
         chain.at_epoch(saved.step // EPOCH).check() == saved.key_check,
         "the key is not the one that the stream was started with",
-        StateRefusal,
+        StateError,
     )
     return Stream(
         mechanism,
@@ -365,31 +366,31 @@ def resume(mechanism: Mechanism, state: bytes, key: Key) -> Stream:
 
 def remembered(mechanism: Mechanism, text: Any, step: int) -> Integers:
     """What a series is remembered by at a step; refused where a kernel could be led astray."""
-    memory = unpacked(text, (1, mechanism.slots), np.int64)
+    memory = unpacked(text, (1, mechanism.memory_size), np.int64)
     require(
-        not isinstance(mechanism.form, (Rows, Marked))
+        not isinstance(mechanism.domain, (OpaqueRows, WithLandmarks))
         or step == 0
         or mechanism.could_remember(memory[0], step),  # type: ignore[attr-defined]
         "the stream state is damaged: it remembers what cannot be",
-        StateRefusal,
+        StateError,
     )
     return memory
 
 
 def held_rows(mechanism: Mechanism, saved: list[Any], series: str, step: int) -> Block | None:
     """The rows that may still come out at a step: no more of them, and no fewer."""
-    assert isinstance(mechanism.form, Rows)
-    count = step if mechanism.takes_whole else min(step, mechanism.form.reach)
+    assert isinstance(mechanism.domain, OpaqueRows)
+    count = step if mechanism.takes_whole else min(step, mechanism.domain.reach)
     return from_state(saved, series, count)
 
 
 def _held(mechanism: Mechanism, saved: SavedState) -> Block | None:
-    if isinstance(mechanism.form, Rows):
+    if isinstance(mechanism.domain, OpaqueRows):
         return held_rows(mechanism, saved.held, saved.series, saved.step)
     if not saved.held:
         return None
-    assert mechanism.form.columns is not None
-    shape = (saved.step, mechanism.form.columns)
+    assert mechanism.domain.columns is not None
+    shape = (saved.step, mechanism.domain.columns)
     values, missing = (
         unpacked(text, shape, kind)
         for text, kind in zip(saved.held, (np.float64, np.int8), strict=True)

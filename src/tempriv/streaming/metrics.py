@@ -9,17 +9,17 @@ from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from tempriv.errors import UsageRefusal, require
+from tempriv.errors import UsageError, require
 
 if TYPE_CHECKING:
-    from tempriv.streaming.flow import Flow
+    from tempriv.streaming.pipeline import StreamPipeline
 
 HELP = {
     "released": "Readings that were released.",
     "again": "Readings sent again after a restart, and passed over.",
     "late": "Readings put aside: not later than all of their series.",
     "repeated": "Readings put aside: at a time that their series already had.",
-    "beyond": "Readings put aside: past the length that is promised.",
+    "beyond": "Readings put aside: past the length that is guaranteed.",
     "unpromised": "Landmarks put aside: past the number that was given.",
     "unreadable": "Lines put aside: no readings.",
     "waiting": "Readings that are held back and come out as more come in.",
@@ -27,7 +27,7 @@ HELP = {
 NOW = {"waiting"}  # may fall as well
 
 
-def told(flow: Flow) -> str:
+def exposition(flow: StreamPipeline) -> str:
     """In Prometheus' text format; nothing in it depends on a value."""
     lines = []
     for name, count in asdict(flow.counts.and_before(flow.earlier)).items():
@@ -43,17 +43,17 @@ def told(flow: Flow) -> str:
 
 
 @contextlib.contextmanager
-def serving(flow: Flow, port: int | None) -> Iterator[int | None]:
-    """Answer at /metrics while the stream runs; gives the port, a free one for 0."""
+def serving(flow: StreamPipeline, port: int | None) -> Iterator[int | None]:
+    """MetricsHandler at /metrics while the stream runs; gives the port, a free one for 0."""
     if port is None:
         yield None
         return
-    require(0 <= port < 1 << 16, f"--metrics {port}: must be a port", UsageRefusal)
+    require(0 <= port < 1 << 16, f"--metrics {port}: must be a port", UsageError)
 
-    class Answer(BaseHTTPRequestHandler):
+    class MetricsHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             found = self.path.split("?")[0] == "/metrics"
-            body = told(flow).encode() if found else b"see /metrics\n"
+            body = exposition(flow).encode() if found else b"see /metrics\n"
             self.send_response(200 if found else 404)
             self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
@@ -64,9 +64,9 @@ def serving(flow: Flow, port: int | None) -> Iterator[int | None]:
             pass
 
     try:
-        server = ThreadingHTTPServer(("127.0.0.1", port), Answer)
+        server = ThreadingHTTPServer(("127.0.0.1", port), MetricsHandler)
     except OSError as problem:
-        raise UsageRefusal(f"--metrics {port}: {problem.strerror}; name another port") from None
+        raise UsageError(f"--metrics {port}: {problem.strerror}; name another port") from None
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv import noise
-from tempriv.errors import DataRefusal, require
-from tempriv.keyed_words import Run
-from tempriv.randomness import Key
+from tempriv.errors import DataError, require
+from tempriv.sampling import distributions
+from tempriv.sampling.keys import Key
+from tempriv.sampling.keystream import StepRange
 
 Floats = npt.NDArray[np.float64]
 
@@ -50,7 +50,7 @@ def read_columns(path: Path, names: Sequence[str]) -> list[npt.NDArray[Any]]:
             table = pyarrow.parquet.read_table(path, columns=list(names))
         return [table[name].to_numpy() for name in names]
     except (pyarrow.ArrowException, KeyError) as wrong:
-        raise DataRefusal(f"{path}: must be a table with columns {listed(names)}") from wrong
+        raise DataError(f"{path}: must be a table with columns {listed(names)}") from wrong
 
 
 def uniform(name: str, *shape: int, seed: int = 0) -> Floats:
@@ -59,6 +59,6 @@ def uniform(name: str, *shape: int, seed: int = 0) -> Floats:
     >>> float(uniform("walk", 3)[0]) == float(uniform("walk", 3)[0]) != float(uniform("x", 3)[0])
     True
     """
-    run = Run(Key.from_seed(seed).series("study", name), 0, int(np.prod(shape)))
-    drawn = noise.draw(noise.UniformChoice(1 << 20), [run], "value")
+    run = StepRange(Key.from_seed(seed).series("study", name), 0, int(np.prod(shape)))
+    drawn = distributions.draw(distributions.UniformChoice(1 << 20), [run], "value")
     return np.asarray((drawn / (1 << 20)).reshape(shape))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tempriv.plots import GREY, INK, RULE
+from tempriv.report.plots.series import GRAY, INK, RULE
 
 
 def panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, list[Any]]:
-    from tempriv.plots import figure_class
+    from tempriv.report.plots.series import figure_class
 
     figure = figure_class()(figsize=size, layout="constrained", facecolor="white")
     axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
@@ -17,7 +17,7 @@ def panels(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, lis
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(color=RULE, linewidth=0.6)
         axis.set_axisbelow(True)
-        axis.tick_params(labelsize=9, color=GREY, labelcolor=INK)
+        axis.tick_params(labelsize=9, color=GRAY, labelcolor=INK)
     return figure, axes
 
 
@@ -34,6 +34,10 @@ def legend(figure: Any, axes: Iterable[Any], columns: int) -> None:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     figure.legend(
-        found.values(), found.keys(), loc="outside upper center", ncols=columns, frameon=False,
+        found.values(),
+        found.keys(),
+        loc="outside upper center",
+        ncols=columns,
+        frameon=False,
         fontsize=10,
-    )  # fmt: skip
+    )

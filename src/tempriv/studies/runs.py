@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv import spec
-from tempriv.keyed_words import Run
-from tempriv.mechanisms.protocol import perturb_block
-from tempriv.randomness import EPOCH, Key
-from tempriv.series import Block
+from tempriv.data.series import Block
+from tempriv.mechanisms.perturb import perturb_block
+from tempriv.privacy import serialization
+from tempriv.sampling.keys import EPOCH, Key
+from tempriv.sampling.keystream import StepRange
 
 Floats = npt.NDArray[np.float64]
 Released = list[Any]
 
 
-def release(mechanism: Any, series: Sequence[Floats], seed: int) -> Released:
+def run_mechanism(mechanism: Any, series: Sequence[Floats], seed: int) -> Released:
     """Series of any lengths through a mechanism, each as it is once all of it is out."""
     counts = np.array([len(one) for one in series], dtype=np.int64)
     rows = np.concatenate(series)
@@ -31,11 +31,11 @@ def release(mechanism: Any, series: Sequence[Floats], seed: int) -> Released:
         starts=np.zeros(len(series), dtype=np.int64),
     )
     # one chain of keys serves all series, each at steps of its own
-    late = int(mechanism.form.latency or 0)
-    chain, runs, start = Key.from_seed(seed).series(spec.digest(mechanism), "study"), [], 0
+    late = int(mechanism.domain.latency or 0)
+    chain, runs, start = Key.from_seed(seed).series(serialization.digest(mechanism), "study"), [], 0
     for count in counts.tolist():
         chain = chain.at_epoch(start // EPOCH)
-        runs.append(Run(chain, start, count))
+        runs.append(StepRange(chain, start, count))
         start += count + late
     out = perturb_block(mechanism, block, runs, ending=True)
     whole = np.ma.array(out.values.astype(np.float64), mask=out.missing)

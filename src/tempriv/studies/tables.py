@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tempriv.files import follow_umask, write_durably
+from tempriv.data.files import follow_umask, write_durably
 
 Verdict = Literal["holds", "holds, sharper is known", "does not hold", "ours"]
 
@@ -51,7 +51,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """The numbers behind one figure or table of the paper, a line each."""
 
     name: str
@@ -83,15 +83,15 @@ class Study:
     """The statements, and the table behind each figure, by name."""
 
     rows: tuple[Row, ...]
-    tables: dict[str, Table]
+    tables: dict[str, ResultTable]
 
 
 def gathered(
-    made: Iterable[Table], first: str, progress: Callable[[str], None]
-) -> dict[str, Table]:
+    made: Iterable[ResultTable], first: str, progress: Callable[[str], None]
+) -> dict[str, ResultTable]:
     """Tables by name as they are made, with a word after each; ``first`` is the one before."""
     progress(first)
-    found: dict[str, Table] = {}
+    found: dict[str, ResultTable] = {}
     for table in made:
         found[table.name] = table
         progress(f"{table.name} done, next")
@@ -152,7 +152,7 @@ def write_study(
     title: str,
     remarks: Sequence[str],
     made: Study,
-    pictures: Mapping[str, Callable[[dict[str, Table]], Any]],
+    pictures: Mapping[str, Callable[[dict[str, ResultTable]], Any]],
 ) -> list[Path]:
     """The statements as table and page, a table for each figure, and the pictures of them."""
     written = write(folder, name, title, remarks, made.rows)

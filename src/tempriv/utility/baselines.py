@@ -2,7 +2,7 @@
 
 Two readings that trade places are two readings replaced (Ye et al. 2021, Theorem 2.3), so noise
 that keeps epsilon/2 for each reading keeps epsilon for any swap, at any distance. The paper
-compares with randomised response and Laplace noise at this budget (Section V-A2).
+compares with randomized response and Laplace noise at this budget (Section V-A2).
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tempriv.errors import require
-from tempriv.mechanisms.value import Laplace, RandomizedResponse
-from tempriv.utility.trials import Average, Count, Readings, Task
+from tempriv.mechanisms.value.laplace import Laplace
+from tempriv.mechanisms.value.randomized_response import RandomizedResponse
+from tempriv.utility.simulation import Average, Count, Task, TrialReadings
 
 
 def value_baseline(
@@ -22,14 +23,14 @@ def value_baseline(
     categories: Sequence[str] | None = None,
     bounds: tuple[float, float] | None = None,
 ) -> RandomizedResponse | Laplace:
-    """Randomised response for categories, Laplace noise for numbers, at epsilon/2 for each reading.
+    """Randomized response for categories, Laplace noise for numbers, at epsilon/2 for each reading.
 
     Guarantees:
         - pure epsilon/2 for any single reading, which implies pure epsilon for ``Swap(window)``
           whatever the window; the values that come out are not those that went in.
 
-    >>> from tempriv.guarantees import Guarantee, Pure
-    >>> from tempriv.units import Swap
+    >>> from tempriv.privacy.guarantees import Guarantee, Pure
+    >>> from tempriv.privacy.units.order import Swap
     >>> response = value_baseline(2.0, categories=("up", "not up"))
     >>> response.guarantee.loss, response.guarantee.implies(Guarantee(Pure(2.0), Swap(10)))
     (Pure(epsilon=1.0), True)
@@ -45,14 +46,14 @@ def value_baseline(
 
 
 def expected_error(
-    mechanism: RandomizedResponse | Laplace, task: Task, readings: Readings
+    mechanism: RandomizedResponse | Laplace, task: Task, readings: TrialReadings
 ) -> float:
     """The mean squared error of a task on values with this noise, exactly.
 
-    A count is corrected for what randomised response turns round, which is known: without that it
+    A count is corrected for what randomized response turns round, which is known: without that it
     is off by as much again at every step.
 
-    >>> readings = Readings(np.array([1.0, 0.0, 1.0]), np.array([3]))
+    >>> readings = TrialReadings(np.array([1.0, 0.0, 1.0]), np.array([3]))
     >>> response = value_baseline(2.0, categories=("up", "not up"))
     >>> round(expected_error(response, Count(), readings), 3)
     1.841
@@ -64,7 +65,7 @@ def expected_error(
     if isinstance(mechanism, RandomizedResponse):
         require(
             isinstance(task, Count) and len(mechanism.categories[0]) == 2,
-            "randomised response: is for counts of one value, against all others",
+            "randomized response: is for counts of one value, against all others",
         )
         turned = mechanism.errors[0]
         return float(number.mean() * turned * (1 - turned) / (1 - 2 * turned) ** 2)

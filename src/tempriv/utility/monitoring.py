@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.errors import DataRefusal, require
+from tempriv.errors import DataError, require
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -48,7 +48,7 @@ def _pair(private: Any, released: Any) -> tuple[Floats, Floats]:
         truth.shape == seen.shape,
         f"{seen.shape[0]} released slots of {seen.shape[1]} columns for {truth.shape[0]} readings "
         f"of {truth.shape[1]}: give one slot for each reading",
-        DataRefusal,
+        DataError,
     )
     return truth, seen
 
@@ -103,7 +103,7 @@ def squared_errors(
     require(
         len(private) == len(released) > 0,
         f"{len(released)} released series for {len(private)}: give one for each, and at least one",
-        DataRefusal,
+        DataError,
     )
     columns = _pair(private[0], released[0])[0].shape[1]
     squares, about, within = (np.zeros(columns) for _ in range(3))
@@ -120,7 +120,7 @@ def squared_errors(
         parts = truth[:whole].reshape(-1, window, columns)
         within += np.square(parts - parts.mean(axis=1, keepdims=True)).sum(axis=(0, 1))
         in_windows += whole
-    require(slots > 0, "every slot is empty: nothing was released", DataRefusal)
+    require(slots > 0, "every slot is empty: nothing was released", DataError)
     mean = squares / slots
     return SquaredError(
         mean=float(mean.sum()),
@@ -166,10 +166,10 @@ def _known(true: Any, released: Any) -> tuple[Floats, Floats]:
     require(
         one.shape == other.shape,
         f"{len(other)} released velocities for {len(one)} true ones: give one for each",
-        DataRefusal,
+        DataError,
     )
     both = ~(np.isnan(one) | np.isnan(other))
-    require(bool(both.any()), "no velocity is known both ways: nothing was released", DataRefusal)
+    require(bool(both.any()), "no velocity is known both ways: nothing was released", DataError)
     return one[both], other[both]
 
 
@@ -203,9 +203,7 @@ def moving_label_curve(true: Any, released: Any, points: int = THRESHOLDS) -> Cu
         event, taken = v > delta, seen > delta
         if 0 < event.sum() < len(event):
             found.append((delta, np.mean(taken[~event]), np.mean(taken[event])))
-    require(
-        bool(found), "all true velocities are the same: there are no events to tell", DataRefusal
-    )
+    require(bool(found), "all true velocities are the same: there are no events to tell", DataError)
     deltas, false, hits = (np.array(column) for column in zip(*found, strict=True))
     return Curve(deltas, false, hits, _area(false, hits))
 

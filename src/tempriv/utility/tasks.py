@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.errors import DataRefusal, require
+from tempriv.errors import DataError, require
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -26,7 +26,7 @@ def _same_steps(private: Any, released: Any) -> None:
         len(private) == len(released),
         f"{len(released)} released slots for {len(private)} readings: give one slot for each time "
         "step",
-        DataRefusal,
+        DataError,
     )
 
 
@@ -96,7 +96,7 @@ def average_error(private: Any, released: Any, length: int) -> float:
     truth = moving_average(private, length).filled(np.nan)
     found = moving_average(released, length)
     there = ~np.ma.getmaskarray(found)
-    require(bool(there.any()), "every slot is empty: there is nothing to average", DataRefusal)
+    require(bool(there.any()), "every slot is empty: there is nothing to average", DataError)
     first = int(np.argmax(there))
     last = np.maximum.accumulate(np.where(there, np.arange(len(there)), 0))
     return mean_square((found.data[last] - truth)[first:])
@@ -135,7 +135,7 @@ def distances(series: Any) -> Floats:
     require(
         bool((common > 0).all()),
         "two series have no slot in common: leave out those that are nearly empty",
-        DataRefusal,
+        DataError,
     )
     one_way = squares @ weights.T
     total = one_way + one_way.T - 2 * (flat @ flat.T)
@@ -203,7 +203,7 @@ def _nearest(distances: Floats, medoids: Integers) -> tuple[Integers, float]:
 
 
 def mutual_information(one: Any, other: Any) -> float:
-    """Of two groupings of the same items, normalised: 1 if they are the same, about 0 if unrelated.
+    """Of two groupings of the same items, normalized: 1 if they are the same, about 0 if unrelated.
 
     The mutual information is divided by the mean of both entropies. Unrelated groupings of n items
     into g groups come out near (g - 1)^2 / (2 n) nats before that division, not at 0.

@@ -1,7 +1,7 @@
-/** Charts that follow the width of their place and the colours of the page. */
+/** Charts that follow the width of their place and the colors of the page. */
 
 import uPlot from "./vendor/uplot/uPlot.esm.min.js";
-import { colour } from "./theme.js";
+import { color } from "./theme.js";
 
 export { uPlot };
 
@@ -9,19 +9,19 @@ const LINES = 6;
 
 export function palette() {
   return {
-    ink: colour("--ink"), soft: colour("--soft"), rule: colour("--rule"), page: colour("--card"),
-    bar: colour("--bar"),
-    lines: Array.from({ length: LINES }, (_, i) => colour(`--line-${i + 1}`)),
+    ink: color("--ink"), soft: color("--soft"), rule: color("--rule"), page: color("--card"),
+    bar: color("--bar"),
+    lines: Array.from({ length: LINES }, (_, i) => color(`--line-${i + 1}`)),
   };
 }
 
-/** Beyond so many, colours come again with another dash. */
+/** Beyond so many, colors come again with another dash. */
 export const dashOf = (index) => [[], [8, 4], [2, 3], [10, 3, 2, 3]][Math.floor(index / LINES) % 4];
 
 export const FONT = "13px system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";
 
 /**
- * build(colours, width) -> {options, data}. Drawn anew when the place or the theme changes.
+ * build(colors, width) -> {options, data}. Drawn anew when the place or the theme changes.
  * Gives draw(), for new data.
  */
 export function chart(place, build, signal) {
@@ -49,16 +49,16 @@ export function chart(place, build, signal) {
   return draw;
 }
 
-/** "12 %", with as many decimals as neighbouring marks need. */
+/** "12 %", with as many decimals as neighboring marks need. */
 export function percentMarks(values) {
   const gap = values.length > 1 ? Math.abs(values[1] - values[0]) : 1;
   const decimals = Math.max(0, Math.ceil(-Math.log10(gap) - 1e-9));
   return values.map((value) => `${value.toFixed(decimals)} %`);
 }
 
-export function axis(colours, more) {
+export function axis(colors, more) {
   return {
-    stroke: colours.soft, font: FONT, labelFont: FONT,
-    grid: { stroke: colours.rule, width: 1 }, ticks: { stroke: colours.rule, width: 1, size: 5 }, ...more,
+    stroke: colors.soft, font: FONT, labelFont: FONT,
+    grid: { stroke: colors.rule, width: 1 }, ticks: { stroke: colors.rule, width: 1, size: 5 }, ...more,
   };
 }

@@ -7,10 +7,10 @@ const GAP = 12;
 
 /** rows(): [{name, share, low, high}] with shares from 0 to 1. onPoint(index or null): what is pointed at. */
 export function barChart(place, rows, onPoint, signal) {
-  return chart(place, (colours, width) => build(rows(), colours, width, onPoint), signal);
+  return chart(place, (colors, width) => build(rows(), colors, width, onPoint), signal);
 }
 
-function build(rows, colours, width, onPoint) {
+function build(rows, colors, width, onPoint) {
   const names = fitting(rows.map((row) => row.name), 0.4 * width);
   const ends = rows.flatMap((row) => [row.share, row.low, row.high]).filter(Number.isFinite);
   const lowest = Math.min(0, ...ends) * 100;
@@ -28,31 +28,31 @@ function build(rows, colours, width, onPoint) {
       y: { ori: 0, dir: 1, range: () => [lowest, highest] },
     },
     axes: [
-      axis(colours, {
-        side: 3, stroke: colours.ink, size: names.width + GAP, gap: 8, splits: () => places,
+      axis(colors, {
+        side: 3, stroke: colors.ink, size: names.width + GAP, gap: 8, splits: () => places,
         values: () => names.texts, grid: { show: false }, ticks: { show: false },
       }),
-      axis(colours, {
+      axis(colors, {
         side: 2, size: 34, label: "Share of devices", labelSize: 22, space: 60,
         values: (_, marks) => percentMarks(marks),
       }),
     ],
     series: [{}, {
-      fill: colours.bar, width: 0, paths: uPlot.paths.bars({ size: [0.62, 22] }), points: { show: false },
+      fill: colors.bar, width: 0, paths: uPlot.paths.bars({ size: [0.62, 22] }), points: { show: false },
     }],
     hooks: {
-      draw: [(plot) => drawIntervals(plot, rows, colours)],
+      draw: [(plot) => drawIntervals(plot, rows, colors)],
       setCursor: [(plot) => onPoint(plot.cursor.idx ?? null)],
     },
   };
   return { options, data: [places, rows.map((row) => 100 * row.share)] };
 }
 
-function drawIntervals(plot, rows, colours) {
+function drawIntervals(plot, rows, colors) {
   const pen = plot.ctx;
   const scale = devicePixelRatio;
   pen.save();
-  pen.strokeStyle = colours.ink;
+  pen.strokeStyle = colors.ink;
   pen.lineWidth = 1.5 * scale;
   pen.beginPath();
   rows.forEach((row, index) => {

@@ -7,10 +7,10 @@ import { axis, chart, dashOf, percentMarks, uPlot } from "./chart.js";
  * onPoint(index of a step or null): what is pointed at.
  */
 export function lineChart(place, given, onPoint, signal) {
-  return chart(place, (colours, width) => build(given(), colours, width, onPoint), signal);
+  return chart(place, (colors, width) => build(given(), colors, width, onPoint), signal);
 }
 
-function build({ steps, chosen }, colours, width, onPoint) {
+function build({ steps, chosen }, colors, width, onPoint) {
   const percent = (name, category) => steps.map((step) => {
     const value = step[name]?.[category];
     return Number.isFinite(value) ? 100 * value : null;
@@ -24,7 +24,7 @@ function build({ steps, chosen }, colours, width, onPoint) {
   const series = [{}];
   const bands = [];
   for (const category of chosen) {
-    const stroke = colours.lines[category % colours.lines.length];
+    const stroke = colors.lines[category % colors.lines.length];
     const place = series.length;
     data.push(percent("shares", category), percent("high", category), percent("low", category));
     series.push(
@@ -45,11 +45,11 @@ function build({ steps, chosen }, colours, width, onPoint) {
       y: { range: (_, from, to) => [Math.min(0, from ?? 0), Math.max(1, (to ?? 1) * 1.05)] },
     },
     axes: [
-      axis(colours, {
+      axis(colors, {
         label: "Step", labelSize: 22, size: 34, grid: { show: false }, space: 56, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 100000],
         values: (_, marks) => marks.map((mark) => (Number.isInteger(mark) ? mark.toLocaleString("en") : "")),
       }),
-      axis(colours, { label: "Share of devices", labelSize: 22, size: 52, values: (_, marks) => percentMarks(marks) }),
+      axis(colors, { label: "Share of devices", labelSize: 22, size: 52, values: (_, marks) => percentMarks(marks) }),
     ],
     series, bands,
     hooks: { setCursor: [(plot) => onPoint(plot.cursor.idx ?? null)] },

@@ -59,7 +59,7 @@ const categories = (value) => ({
 
 const oracle = {
   name: "oracle", label: "How answers are made noisy", type: "choice", value: "automatic", options: ORACLES,
-  hint: "All keep the same promise; they differ in precision and in the size of an answer.",
+  hint: "All keep the same guarantee; they differ in precision and in the size of an answer.",
 };
 
 export const FORMS = {
@@ -76,7 +76,7 @@ export const FORMS = {
       { name: "longest", label: "Longest sequence", type: "integer", unit: "letters", value: 15, min: 1, max: 63,
         hint: "Only the first so many letters of a series count." },
       { name: "readings", label: "Longest series", type: "integer", unit: "readings", value: 1000, min: 1, max: MOST_PEOPLE,
-        hint: "The promise is for whole series of up to so many readings; of a longer one only the beginning counts." },
+        hint: "The guarantee is for whole series of up to so many readings; of a longer one only the beginning counts." },
       { name: "method", label: "Method", type: "choice", value: "automatic", options: [
         ["automatic", "Automatic"], ["one-shot", "One-shot: ask for whole sequences at once"],
         ["nearest", "Nearest: candidates grow letter by letter"],
@@ -192,7 +192,7 @@ export const FORMS = {
         hint: "Higher readings are sent as this one. A narrower range means less noise." },
       { name: "unit", label: "What epsilon is for", type: "choice", value: "series", options: [
         ["series", "The whole series"], ["event", "Any single reading"]],
-        hint: "The whole series is the stronger promise and needs more noise: as many times as there are readings." },
+        hint: "The whole series is the stronger guarantee and needs more noise: as many times as there are readings." },
     ],
     other: [
       { name: "pasted", label: "Mechanism as JSON", type: "json",

@@ -1,4 +1,4 @@
-/** Sentences and promises of a campaign: before it starts, while it runs, and with its result. */
+/** Sentences and guarantees of a campaign: before it starts, while it runs, and with its result. */
 
 import { el } from "./dom.js";
 import { count, number } from "./format.js";
@@ -8,7 +8,7 @@ export function meaning(found) {
   return [
     found.sentences?.length > 0 && el("section", {}, el("h3", {}, "What a device reveals"),
       el("ul", { class: "sentences" }, found.sentences.map((one) => el("li", {}, one)))),
-    found.promise && el("section", { class: "promise" }, el("h3", {}, "The promise"), el("p", {}, found.promise)),
+    found.promise && el("section", { class: "guarantee" }, el("h3", {}, "The guarantee"), el("p", {}, found.promise)),
     found.amplified && amplified(found.amplified),
     found.published && published(found.published),
     found.not_protected?.length > 0 && el("section", {}, el("h3", {}, "What is not protected"),

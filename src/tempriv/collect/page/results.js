@@ -28,7 +28,7 @@ export function resultBox(id, kind, signal) {
         result.finished_at && ["Finished", when(result.finished_at)],
         result.counted !== undefined && ["Counted in the last round", count(result.counted)],
       ]));
-      // sentences about devices and the promise stand elsewhere on the page
+      // sentences about devices and the guarantee stand elsewhere on the page
       fill(about, meaning({ amplified: result.amplified, published: result.published, not_protected: result.not_protected }));
       part.update(result);
     },
@@ -40,7 +40,7 @@ function uploadResult() {
   return {
     node,
     update(result) {
-      node.textContent = `${count(result.series)} protected series were sent. Download them: what they show is as private as the promise says.`;
+      node.textContent = `${count(result.series)} protected series were sent. Download them: what they show is as private as the guarantee says.`;
     },
   };
 }

@@ -22,8 +22,8 @@ export function themeButton() {
   const button = el("button", { type: "button", class: "button quiet icon", on: { click: turn } });
   const show = () => {
     const other = isDark() ? "light" : "dark";
-    button.setAttribute("aria-label", `Use ${other} colours`);
-    button.title = `Use ${other} colours`;
+    button.setAttribute("aria-label", `Use ${other} colors`);
+    button.title = `Use ${other} colors`;
     button.replaceChildren(isDark() ? sun() : moon());
   };
   function turn() {
@@ -41,8 +41,8 @@ export function themeButton() {
   return button;
 }
 
-/** The colour that a CSS variable comes to now, in a form a canvas understands. */
-export function colour(name) {
+/** The color that a CSS variable comes to now, in a form a canvas understands. */
+export function color(name) {
   const probe = document.createElement("span");
   probe.style.color = `var(${name})`;
   document.body.append(probe);

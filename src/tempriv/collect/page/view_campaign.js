@@ -1,4 +1,4 @@
-/** One campaign, live: how far it is, what it promises, what it found. */
+/** One campaign, live: how far it is, what it guarantees, what it found. */
 
 import { get, now, post } from "./api.js";
 import { alertPlace, announce, el, facts, fill, renew, table } from "./dom.js";

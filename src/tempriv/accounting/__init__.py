@@ -1,0 +1,1 @@
+"""Composition of privacy losses: sums, Renyi, loss distributions, shuffling, filters, plans."""

@@ -1,0 +1,281 @@
+"""What each of many releases may cost, or what they add up to, by every method beside each other.
+
+Noise is compared by its standard deviation for one number, in units of the sensitivity: that of
+Laplace noise is sqrt(2) / epsilon, and a pure guarantee is taken to be kept by Laplace noise.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tempriv.accounting import composition
+from tempriv.accounting.filters import order_of
+from tempriv.accounting.loss_distribution import AnyRelease, LaplaceRelease
+from tempriv.accounting.renyi import epsilon_of_rho, pure_of_rho, rho_budget, rho_of_pure
+from tempriv.errors import require
+
+Noise = Literal["any pure", "Laplace", "Gaussian"]
+
+MOST = 1_000_000
+MOST_EPSILON = 100
+# loss distributions of more Laplace releases take minutes; optimal composition says nearly the same
+MOST_EXACT = 50_000
+# the longest month and year there are, so that what is planned for one holds for each
+SECONDS = {
+    "second": 1,
+    "minute": 60,
+    "hour": 3600,
+    "day": 86_400,
+    "week": 7 * 86_400,
+    "month": 31 * 86_400,
+    "year": 366 * 86_400,
+}
+
+
+@dataclass(frozen=True)
+class Way:
+    """One method: what each release may cost by it, and what all of them come to.
+
+    ``deviation`` is that of the noise of one release, ``against_sum`` how many times that of the
+    method of sums it is. ``adaptive`` says whether it holds where costs are chosen as one goes.
+    """
+
+    method: str
+    noise: Noise
+    epsilon: float | None
+    rho: float | None
+    deviation: float
+    against_sum: float
+    total: float
+    adaptive: bool
+
+
+def count_within(releases: int, per: str | None = None, within: str | None = None) -> int:
+    """How many releases fall within a time, at so many per another; always whole releases.
+
+    >>> count_within(1440, per="day", within="week"), count_within(1, per="week", within="36 hours")
+    (10080, 1)
+    """
+    require(
+        isinstance(releases, int) and releases >= 1,
+        f"releases={releases}: must be a whole number >= 1",
+    )
+    require(
+        (per is None) == (within is None),
+        "say both how often (such as per day) and for how long (such as within a week), or neither",
+    )
+    # times that are not whole are filled: the part of a day still holds all releases of a day
+    count = releases
+    if per is not None and within is not None:
+        count = releases * math.ceil(_seconds("within", within) / _seconds("per", per))
+    require(
+        count <= MOST,
+        f"{count:,} releases: must be at most {MOST:,}; plan for a shorter time, or for fewer",
+    )
+    return count
+
+
+def _seconds(name: str, text: str) -> int:
+    found = re.fullmatch(rf"(\d*)\s*({'|'.join(SECONDS)})s?", text.strip().lower())
+    if found is None or found[1].strip("0") == "" != found[1]:
+        words = ", ".join(SECONDS)
+        require(False, f"{name}={text!r}: must be one of {words}, or so many, such as '90 days'")
+    assert found is not None
+    return int(found[1] or 1) * SECONDS[found[2]]
+
+
+Total = Callable[[float, int, float], float]
+
+TOTALS: dict[tuple[str, Noise], Total] = {
+    ("advanced composition", "any pure"): (
+        lambda each, count, delta: composition.advanced(each, 0.0, count, delta).epsilon
+    ),
+    ("optimal composition", "any pure"): (
+        lambda each, count, delta: composition.optimal(each, 0.0, count, delta).epsilon
+    ),
+    ("Renyi", "any pure"): (
+        lambda each, count, delta: composition.renyi({AnyRelease(each): count}, delta).epsilon
+    ),
+    ("Renyi", "Laplace"): (
+        lambda each, count, delta: (
+            composition.renyi({LaplaceRelease(1 / each): count}, delta).epsilon
+        )
+    ),
+    ("exact", "Laplace"): (
+        lambda each, count, delta: (
+            composition.exact({LaplaceRelease(1 / each): count}, delta).epsilon
+        )
+    ),
+}
+
+
+def permitted(count: int, epsilon: float, delta: float, quick: bool = False) -> tuple[Way, ...]:
+    """What each of so many releases may cost, for all to keep (epsilon, delta).
+
+    Without delta only the sum says anything. ``quick`` leaves out loss distributions.
+
+    >>> for way in permitted(1440, 1.0, 1e-6, quick=True)[:3]:
+    ...     print(way.method, f"{way.epsilon:.6f}", way.adaptive)
+    sum 0.000694 True
+    advanced composition 0.004843 False
+    optimal composition 0.006245 False
+    """
+    _check(count, delta)
+    _check_epsilon("epsilon", epsilon)
+    ways = [_pure("sum", epsilon / count, epsilon, True)]
+    if delta == 0:
+        return tuple(ways)
+
+    rho, _ = rho_budget(epsilon, delta)
+    start = max(epsilon / count, pure_of_rho(rho / count, 1.0))
+
+    def solved(method: str, noise: Noise, adaptive: bool) -> Way:
+        def excess(each: float) -> float:
+            # nothing at all where delta alone is enough
+            return math.log(max(TOTALS[method, noise](each, count, delta) / epsilon, 1e-300))
+
+        return _pure(method, _largest(excess, start, 1e-9), epsilon, adaptive, noise)
+
+    def excess_of_delta(each: float) -> float:
+        return math.log(composition.exact_delta({LaplaceRelease(1 / each): count}, epsilon) / delta)
+
+    ways += [
+        solved("advanced composition", "any pure", False),
+        solved("optimal composition", "any pure", False),
+        _pure("zCDP", pure_of_rho(rho / count, 1.0), epsilon, True),
+        solved("Renyi", "any pure", True),
+        _pure("ledger", _ledger_each(count, epsilon, delta), epsilon, True),
+        solved("Renyi", "Laplace", True),
+    ]
+    if count <= MOST_EXACT and not quick:
+        each = _largest(excess_of_delta, start, 1e-5)
+        ways.append(_pure("exact", each, epsilon, False, "Laplace"))
+    ways += [
+        _gaussian("zCDP", math.sqrt(count / (2 * rho)), epsilon, True),
+        _gaussian("exact", composition.gaussian_noise(epsilon, delta, count), epsilon, False),
+        _gaussian(
+            "ledger", math.sqrt(count / (2 * rho_budget(epsilon, delta / 2)[0])), epsilon, True
+        ),
+    ]
+    return _compared(ways)
+
+
+def added(count: int, each: float, delta: float, quick: bool = False) -> tuple[Way, ...]:
+    """What so many releases of this epsilon come to; Gaussian noise of the same deviation.
+
+    >>> found = {(way.method, way.noise): way.total for way in added(1000, 0.05, 1e-6)}
+    >>> [round(found[one], 2) for one in (("Renyi", "Laplace"), ("exact", "Laplace"))]
+    [8.73, 8.2]
+    """
+    _check(count, delta)
+    _check_epsilon("each", each)
+    ways = [_pure("sum", each, count * each, True)]
+    if delta == 0:
+        return tuple(ways)
+    ratio = math.sqrt(2) / each
+    rho = count / (2 * ratio**2)
+
+    def by(method: str, noise: Noise, adaptive: bool) -> Way:
+        return _pure(method, each, TOTALS[method, noise](each, count, delta), adaptive, noise)
+
+    ways += [
+        by("advanced composition", "any pure", False),
+        by("optimal composition", "any pure", False),
+        _pure("zCDP", each, epsilon_of_rho(count * rho_of_pure(each), delta), True),
+        by("Renyi", "any pure", True),
+        _pure("ledger", each, _ledger_total(count, each, delta), True),
+        by("Renyi", "Laplace", True),
+    ]
+    if count <= MOST_EXACT and not quick:
+        ways.append(by("exact", "Laplace", False))
+    ways += [
+        _gaussian("zCDP", ratio, epsilon_of_rho(rho, delta), True),
+        _gaussian("exact", ratio, composition.gaussian(ratio, count, delta).epsilon, False),
+        _gaussian("ledger", ratio, epsilon_of_rho(rho, delta / 2), True),
+    ]
+    return _compared(ways)
+
+
+def _check(count: int, delta: float) -> None:
+    require(
+        isinstance(count, int) and 1 <= count <= MOST,
+        f"count={count}: must be a whole number from 1 to {MOST:,}",
+    )
+    # beyond that, floating point loses too much of delta in loss distributions
+    least = 1e-12 * (1 + count / 100)
+    require(
+        delta == 0 or least <= delta < 1,
+        f"delta={delta}: must be 0, or from {least:.2g} (for {count:,} releases) to below 1",
+    )
+
+
+def _check_epsilon(name: str, epsilon: float) -> None:
+    require(
+        0 < epsilon <= MOST_EPSILON,
+        f"{name}={epsilon}: must be an epsilon > 0 and at most {MOST_EPSILON}",
+    )
+
+
+def _pure(method: str, each: float, total: float, adaptive: bool, noise: Noise = "any pure") -> Way:
+    return Way(method, noise, each, None, math.sqrt(2) / each, 1.0, total, adaptive)
+
+
+def _gaussian(method: str, ratio: float, total: float, adaptive: bool) -> Way:
+    return Way(method, "Gaussian", None, 1 / (2 * ratio**2), ratio, 1.0, total, adaptive)
+
+
+def _compared(ways: list[Way]) -> tuple[Way, ...]:
+    most = ways[0].deviation
+    return tuple(replace(way, against_sum=way.deviation / most) for way in ways)
+
+
+def _ledger_each(count: int, epsilon: float, delta: float) -> float:
+    """By the better of both rules, each with its half of delta."""
+    rho, order = rho_budget(epsilon, delta / 2)
+    return max(epsilon / count, pure_of_rho(rho / count, order))
+
+
+def _ledger_total(count: int, each: float, delta: float) -> float:
+    """The smallest limit that accepts them all."""
+
+    def fits(limit: float) -> bool:
+        rho, _ = rho_budget(limit, delta / 2)
+        return count * rho_of_pure(each, order_of(limit, delta)) <= rho
+
+    low, high = 0.0, count * each
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
+
+
+def _largest(excess: Callable[[float], float], start: float, tolerance: float) -> float:
+    """A number whose excess is at most 0, and not less than -tolerance.
+
+    Along straight lines over its logarithm; an end that stays twice counts for half (Illinois).
+    """
+    low = high = start
+    below = above = excess(start)
+    while below > 0:
+        high, above, low = low, below, low / 1.2
+        below = excess(low)
+    while above <= 0:
+        low, below, high = high, above, high * 1.2
+        above = excess(high)
+    best, stayed = below, 0
+    while best < -tolerance and high > low * (1 + 1e-15):
+        aim = -tolerance / 2
+        share = min(max((aim - below) / (above - below), 0.001), 0.999)
+        middle = low * (high / low) ** share
+        found = excess(middle)
+        if found <= 0:
+            low, below, best = middle, found, found
+            above, stayed = (above / 2, 1) if stayed == 1 else (above, 1)
+        else:
+            high, above = middle, found
+            below, stayed = (below / 2, -1) if stayed == -1 else (below, -1)
+    return low

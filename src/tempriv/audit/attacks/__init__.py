@@ -1,0 +1,1 @@
+"""Attacks that show what a release gives away."""

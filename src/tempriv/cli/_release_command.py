@@ -1,0 +1,245 @@
+"""What commands that release have in common: the ledger, the output, its reports and a summary."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tempriv.cli import _options
+from tempriv.errors import DataError, TemprivError, require
+
+if TYPE_CHECKING:
+    from tempriv.leakage.leakage import Correlation
+    from tempriv.mechanisms.base import Mechanism
+    from tempriv.releases.run import ReleaseRun
+    from tempriv.sampling.keys import Key
+
+Source = Annotated[Path, typer.Argument(metavar="INPUT", help="Table, .csv or .parquet.")]
+Output = Annotated[Path, typer.Argument(metavar="OUTPUT", help="Where to, .csv or .parquet.")]
+TargetError = Annotated[
+    float | None,
+    typer.Option(help="The expected error you can live with, instead of a budget."),
+]
+Report = Annotated[
+    Path | None, typer.Option(metavar="FILE.html", help="Report that may be handed out.")
+]
+PrivateReport = Annotated[
+    Path | None, typer.Option(metavar="FILE.html", help="Report with before and after, for you.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace OUTPUT if it exists.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseCommand:
+    """One release to a file, as a command was told to make it."""
+
+    source: Path
+    output: Path
+    dataset: str | None
+    ledger: Path | None
+    no_ledger: bool
+    report: Path | None
+    private_report: Path | None
+    force: bool
+    key_seed: int | None
+    not_private: bool
+    as_json: bool
+    correlation: Correlation | None = None
+    """What the reports say of correlated readings is computed from this."""
+
+    def __post_init__(self) -> None:
+        _options.refuse_seed(self.key_seed, self.not_private)
+        require(self.source.exists(), f"{self.source}: no such file", DataError)
+        require(
+            self.source.resolve() != self.output.resolve(),
+            f"{self.output}: is the input; the private table stays as it is",
+        )
+
+    @property
+    def name(self) -> str:
+        """Of the dataset that is charged."""
+        return self.dataset or self.source.name
+
+    def dry_run(self, columns: tuple[str, ...], chosen: Mechanism) -> None:
+        """Cost, expected error and what would be left, without a look at any value."""
+        from tempriv.privacy import serialization
+        from tempriv.privacy.guarantees import Guarantee
+        from tempriv.releases.run import check_early
+
+        standing: list[str] = []
+        book = _options.existing_ledger(self.ledger, self.no_ledger)
+        if book is not None and self.name in book.datasets():
+            standing = _options.standing(book.show(self.name))
+            check_early(book, self.name, chosen.guarantee)
+        errors = [
+            {"column": column, "error": error, "measure": chosen.error_name}
+            for column, error in zip(columns, chosen.errors, strict=True)
+        ]
+        if self.as_json:
+            told = {
+                "mechanism": serialization.encode(chosen),
+                "expected_error": errors,
+                "guarantee": serialization.encode(chosen.guarantee),
+                "budget": standing,
+            }
+            print(json.dumps(told))
+            return
+        promise = chosen.guarantee
+        print("Nothing was released; it would")
+        if isinstance(promise, Guarantee):
+            print(f"  cost      {promise.loss}, for {promise.unit.sentence}")
+        else:
+            print(f"  cost      {promise.sentence}")
+        _print_errors(errors)
+        for line in standing or ["no budget is kept for this dataset yet"]:
+            print(f"  budget    {line}")
+
+    def run(
+        self,
+        chosen: Mechanism,
+        settings: dict[str, Any],
+        passing: Callable[[Key | None, Any], ReleaseRun],
+    ) -> None:
+        """Release, charge and report; ``passing`` opens the passage for a key and a watcher."""
+        from tempriv.releases.release import read
+        from tempriv.releases.to_file import release_file, request_of
+        from tempriv.report.excerpt import PublicSample
+        from tempriv.sampling.keys import Key
+
+        _options.refuse_pages([self.report, self.private_report], self.force)
+        settings = {**settings, "dataset": self.name, "seed": self.key_seed}
+        unnamed = self.dataset is None
+        with _options.charging(self.ledger, self.no_ledger, self.name, unnamed) as book:
+            samples = _samples(self.report, self.private_report, chosen)
+            key = None if self.key_seed is None else Key.from_seed(self.key_seed)
+            passage = passing(key, _watching(samples))
+            with _progress() as advance:
+                about = release_file(
+                    passage,
+                    self.output,
+                    ledger=book,
+                    dataset=None if book is None else self.name,
+                    request=request_of(self.source, chosen, settings),
+                    note=str(self.output),
+                    force=self.force,
+                    progress=advance,
+                )
+            if about.get("finished_interrupted"):
+                # this run saw no rows: the public report comes from the output, the private one
+                # cannot
+                pages = [page for page in (self.report,) if page]
+                samples = [(page, PublicSample.of(read(self.output))) for page in pages]
+            for page, sample in samples:
+                _write_page(page, about, sample, self.output, self.correlation)
+            budget_left = None if book is None else book.show(self.name)
+        pages = [page for page, _ in samples]
+        _print_release(about, self.output, pages, budget_left, self.as_json)
+
+
+def _print_errors(errors: list[dict[str, Any]]) -> None:
+    for error in errors:
+        print(f"  error     {error['column']}: {error['error']:.4g} ({error['measure']})")
+
+
+def _write_page(
+    page: Path,
+    about: dict[str, Any],
+    sample: Any,
+    output: Path,
+    correlation: Correlation | None,
+) -> None:
+    from tempriv.report.excerpt import PrivateSample
+    from tempriv.report.page import write_report
+
+    private = isinstance(sample, PrivateSample)
+    try:
+        told = None if correlation is None else correlation.of(output, private)
+        write_report(page, about, sample, force=True, leakage=told)
+    except (OSError, TemprivError) as problem:
+        why = problem.strerror if isinstance(problem, OSError) else problem
+        raise TemprivError(
+            f"{page}: {why}; the release itself is complete in {output}, and tempriv report makes "
+            "its page"
+        ) from None
+
+
+def _samples(
+    report: Path | None, private_report: Path | None, chosen: Any
+) -> list[tuple[Path, Any]]:
+    if report is None and private_report is None:
+        return []
+    from tempriv.report.excerpt import PrivateSample, PublicSample
+
+    samples: list[tuple[Path, Any]] = []
+    if report is not None:
+        samples.append((report, PublicSample()))
+    if private_report is not None:
+        samples.append((private_report, PrivateSample(chosen)))
+    return samples
+
+
+def _watching(samples: list[tuple[Path, Any]]) -> Any:
+    if not samples:
+        return None
+
+    def watch(private: Any, released: Any) -> None:
+        for _, sample in samples:
+            sample.watch(private, released)
+
+    return watch
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int], None]]:
+    """Rows so far, on a terminal; quiet in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda rows: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading and sorting")
+        done = 0
+
+        def advance(rows: int) -> None:
+            nonlocal done
+            done += rows
+            bar.update(task, description=f"{done:,} rows released")
+
+        yield advance
+
+
+def _print_release(
+    about: dict[str, Any], output: Path, pages: list[Path], budget: Any, as_json: bool
+) -> None:
+    from tempriv.releases.owner_file import owner_path
+
+    if as_json:
+        print(json.dumps(about))
+        return
+    if about.get("finished_interrupted"):
+        print("An earlier run was interrupted after it had paid; its output is now in place.")
+        print("(No private report of it can be made any more.)")
+    if about.get("counted"):
+        print(f"Released counts of {about['rows']:,} time steps to {output}")
+    else:
+        print(f"Released {about['rows']:,} rows of {about['series']:,} series to {output}")
+    print(f"  guarantee {about['sentence']}")
+    _print_errors(about["expected_error"])
+    print("  not protected: " + "; ".join(about["not_protected"]))
+    for line in _options.standing(budget):
+        print(f"  budget    {line}")
+    for page in pages:
+        print(f"  report    {page}")
+    if "over" in about["mechanism"]:
+        print(f"  for you   {owner_path(output)}: landmarks, and what each reading spent")
+    print(f"  check it  tempriv verify {output}")

@@ -1,0 +1,405 @@
+"""``tempriv advise``."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from tempriv.cli._options import Json
+from tempriv.cli._output import table
+from tempriv.cli._parsing import pair
+from tempriv.cli.app import app
+from tempriv.cli.budget_plan import refuse_plot
+from tempriv.cli.recipes import FIELDS, RECIPES, option
+from tempriv.errors import require
+
+if TYPE_CHECKING:
+    from tempriv.utility.advisor import Advice, AdviceRequest
+    from tempriv.utility.ranking import Recommendation
+
+EXAMPLE = """
+[bold]Example[/bold]: which mechanism keeps moving averages of a pulse best? The answer is private
+
+  tempriv advise pulse.csv --hide when --epsilon 5 --window 10 --task average --value bpm
+  --time at --plot advice.png
+
+[bold]Example[/bold]: from unit costs alone, so that the advice may be published
+
+  tempriv advise --hide when --epsilon 5 --window 10 --missing-cost 10 --repeated-cost 10
+  --empty-cost 10
+"""
+SAME_EPSILON = (
+    "The same epsilon is not the same protection: what holds for one row seen alone may fall when "
+    "all rows are seen together. * The chance that they show for certain which of two neighbors "
+    "was first."
+)
+
+PUBLISHES = (
+    "a release by this choice publishes the choice, which was made by looking at the data; where "
+    "that must not be, choose by --public-sample or by unit costs"
+)
+
+
+@app.command(epilog=EXAMPLE)
+def advise(
+    epsilon: Annotated[float, typer.Option(help="Privacy budget: smaller protects more.")],
+    window: Annotated[
+        int, typer.Option(help="Within how many time steps it is hidden when a reading was taken.")
+    ],
+    source: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="INPUT", help="Table, .csv or .parquet; not needed for unit costs alone."
+        ),
+    ] = None,
+    hide: Annotated[
+        str, typer.Option(metavar="when", help="What is to be hidden; values stay exact.")
+    ] = "when",
+    task: Annotated[
+        str,
+        typer.Option(
+            metavar="count|average|none",
+            help="What the output is for: running counts of a value, moving averages, or neither, "
+            "with unit costs.",
+        ),
+    ] = "none",
+    missing_cost: Annotated[
+        float | None, typer.Option(help="Of a reading that never comes out, in steps of delay.")
+    ] = None,
+    repeated_cost: Annotated[
+        float | None, typer.Option(help="Of a row that repeats a reading.")
+    ] = None,
+    empty_cost: Annotated[float | None, typer.Option(help="Of a row that stays empty.")] = None,
+    delay_cost: Annotated[
+        float | None, typer.Option(help="Of one time step of delay; 1 by default.")
+    ] = None,
+    value: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Column to release; the first is that of the task."),
+    ] = None,
+    value_of_interest: Annotated[
+        str | None,
+        typer.Option(metavar="VALUE", help="What is counted; the most frequent value by default."),
+    ] = None,
+    average_over: Annotated[
+        int | None, typer.Option(metavar="STEPS", help="Of a moving average; the window otherwise.")
+    ] = None,
+    seen_as: Annotated[
+        str,
+        typer.Option(
+            "--as",
+            metavar="stream|file",
+            help="Whether rows are read as they come out, or once all are there.",
+        ),
+    ] = "stream",
+    latency: Annotated[
+        int | None, typer.Option(help="Of NoisyOrder as a stream; the least that does by default.")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Of NoisyOrder as a stream; 1e-6 by default.")
+    ] = None,
+    unit_costs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="paper",
+            help="Price a task by the paper's unit costs instead of trying it on the data.",
+        ),
+    ] = None,
+    public_sample: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A public table that looks alike, to read instead of INPUT."
+        ),
+    ] = None,
+    bounds: Annotated[
+        str | None,
+        typer.Option(metavar="LOW HIGH", help="For the comparison with Laplace noise."),
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Time column, or two as date+hour.")
+    ] = None,
+    series: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column with the series id.")
+    ] = None,
+    grid: Annotated[
+        str, typer.Option(metavar="regular|index", help="Time grid, as for a release.")
+    ] = "regular",
+    step: Annotated[str | None, typer.Option(help="Step of a regular grid, such as 1h.")] = None,
+    gaps: Annotated[
+        str, typer.Option(metavar="refuse|null", help="Missing steps: refuse, or fill with empty.")
+    ] = "refuse",
+    duplicates: Annotated[
+        str, typer.Option(metavar="refuse|first", help="Two readings at one time.")
+    ] = "refuse",
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.png|.svg|.pdf", help="Draw cost against epsilon too."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the picture.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Which mechanism that moves readings in time costs least, and what each guarantees."""
+    from tempriv.utility.advisor import AdviceRequest, consult
+    from tempriv.utility.reorder_costs import UnitCosts
+
+    require(
+        hide == "when",
+        f"--hide {hide}: must be when; to hide values see tempriv mechanisms",
+    )
+    require(grid in ("regular", "index"), f"--grid {grid}: must be regular or index")
+    require(
+        unit_costs in (None, "paper"),
+        f"--unit-costs {unit_costs}: must be paper; leave it out to try the task on the data",
+    )
+    refuse_plot(plot, force)
+    by_hand = {"missing": missing_cost, "repeated": repeated_cost, "empty": empty_cost}
+    costs = None
+    if any(cost is not None for cost in (*by_hand.values(), delay_cost)):
+        for name, cost in by_hand.items():
+            require(cost is not None, f"--{name}-cost is missing: unit costs go together")
+        costs = UnitCosts(
+            **cast(dict[str, float], by_hand), delay=1.0 if delay_cost is None else delay_cost
+        )
+    layout = {
+        "time": time,
+        "series": series,
+        "grid": grid,
+        "step": step,
+        "gaps": gaps,
+        "duplicates": duplicates,
+    }
+    question = AdviceRequest(
+        epsilon=epsilon,
+        window=window,
+        task=task,
+        costs=costs,
+        source=source,
+        public_sample=public_sample,
+        columns=tuple(value or ()),
+        value=value_of_interest,
+        average_over=average_over,
+        layout=layout,
+        seen=cast(Any, seen_as),
+        latency=latency,
+        delta=delta,
+        by_papers_costs=unit_costs is not None,
+        bounds=None if bounds is None else pair("--bounds", bounds),
+    )
+    answer = consult(question, _progress)
+    _clear()
+    if as_json:
+        print(json.dumps(told(answer)))
+    else:
+        _print(answer)
+    if plot is not None:
+        _draw(answer, plot)
+        if not as_json:
+            print(f"Picture: {plot}")
+
+
+def _progress(part: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\033[K{part} ...", end="", file=sys.stderr, flush=True)
+
+
+def _clear() -> None:
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+
+
+# what is said
+
+
+def release_command(mechanism: Any, question: AdviceRequest) -> str:
+    """The release that makes use of the advice, ready to be typed."""
+    name = next(one for one in RECIPES if RECIPES[one].kind == type(mechanism).__name__)
+    defaults = {one.name: one.default for one in fields(mechanism)}
+    source = str(question.source or "INPUT.csv")
+    words = ["tempriv", "release", source, "OUTPUT.csv", "--mechanism", name]
+    words += ["--epsilon", f"{mechanism.epsilon:.15g}"]
+    for one in (*RECIPES[name].needs, *RECIPES[name].takes, "delta"):
+        field = FIELDS.get(one, one)
+        given = getattr(mechanism, field, None)
+        if given is not None and (given != defaults[field] or defaults[field] is MISSING):
+            words += [option(one), f"{given:.15g}" if isinstance(given, float) else str(given)]
+    for column in question.columns or ("COLUMN",):
+        words += ["--value", column]
+    usual = {"grid": "regular", "gaps": "refuse", "duplicates": "refuse"}
+    for one, given in question.layout.items():
+        if given is not None and given != usual.get(one):
+            words += [option(one), given]
+    if not hasattr(mechanism.guarantee, "loss"):
+        words.append("--not-private")  # it guarantees nothing, and a release wants that said
+    return shlex.join(words)
+
+
+def told(answer: Advice) -> dict[str, Any]:
+    """Everything for machines."""
+    from tempriv.privacy import serialization
+
+    advice, question = answer.advice, answer.question
+
+    def offer(one: Recommendation) -> dict[str, Any]:
+        return {
+            "mechanism": serialization.encode(one.mechanism),
+            "cost": one.cost,
+            "standard_error": one.standard_error,
+            "shares": serialization.encode(one.shares),
+            "protects": one.protects,
+            "guarantee": serialization.encode(one.mechanism.guarantee),
+            "neighbours_swapped": serialization.encode(one.neighbors),
+            "command": release_command(one.mechanism, question),
+        }
+
+    swaps, any_swap = advice.cheapest("Swap", "BlockSwap"), advice.cheapest("Swap")
+    return {
+        "private": answer.private,
+        **({"mind": PUBLISHES} if answer.private else {}),
+        "hide": "when",
+        "epsilon": advice.epsilon,
+        "window": advice.window,
+        "task": question.task,
+        "value_of_interest": question.value,
+        "as": advice.seen,
+        "cost_in": advice.unit,
+        "cost_found": answer.how,
+        "unit_costs": None if answer.costs is None else serialization.encode(answer.costs),
+        "offers": [offer(one) for one in advice.offers],
+        "why": advice.why,
+        "as_good": [one.name for one in advice.as_good],
+        "cheapest_with_swap_promise": None if swaps is None else swaps.name,
+        "cheapest_with_promise_for_any_swap": None if any_swap is None else any_swap.name,
+        "once_complete": offer(advice.once_complete),
+        "papers_strategy": offer(advice.papers),
+        "left_out": [{"mechanism": name, "why": why} for name, why in advice.left_out],
+        "values_changed_instead": None
+        if answer.changed is None
+        else {
+            "mechanism": serialization.encode(answer.changed.mechanism),
+            "guarantee": serialization.encode(answer.changed.mechanism.guarantee),
+            "error": answer.changed.error,
+            "remark": answer.changed.remark,
+        },
+        "warnings": [
+            serialization.encode(one) | {"sentence": one.sentence} for one in answer.betrayals
+        ],
+    }
+
+
+def _print(answer: Advice) -> None:
+    from tempriv.report.plots.series import shown
+    from tempriv.utility.advisor import PAPERS_COSTS
+
+    advice, question = answer.advice, answer.question
+    print(answer.heading)
+    print(
+        f"Hide when, epsilon {advice.epsilon:g} within {advice.window} time steps, "
+        f"{_purpose(question)}; cost of a reading in {advice.unit}, {answer.how}"
+    )
+    rows = []
+    for one in advice.offers:
+        error = f" ± {shown(one.standard_error, 2)}" if one.standard_error else ""
+        parts = (one.shares.missing, one.shares.repeated, one.shares.empty)
+        shares = [f"{100 * part:.3g} %" if part else "-" for part in parts]
+        certain = "-" if one.protects.endswith("Swap") else f"{one.neighbors.delta:.2g}"
+        late = f"{one.shares.delay:.3g}"
+        rows.append([one.title, shown(one.cost) + error, *shares, late, one.promise, certain])
+    late = "steps late" if advice.seen == "stream" else "steps off"
+    table(["", "cost", "missing", "repeated", "empty", late, "hides", "but*"], rows)
+    print(SAME_EPSILON)
+    print(f"  why       {advice.why}")
+    if advice.as_good:
+        names = ", ".join(one.name for one in advice.as_good)
+        print(f"  as good   within the noise of the trial: {names}")
+    print(f"  guarantee {advice.first.mechanism.guarantee.sentence}")
+    _print_swaps(answer)
+    _print_comparisons(answer)
+    if question.by_papers_costs:
+        print(f"  note      {PAPERS_COSTS}")
+    for name, why in advice.left_out:
+        print(f"  left out  {name}: {why}")
+    if question.source is not None and not answer.private and question.public_sample is None:
+        print(
+            "  not read  INPUT was not looked at; name columns by --value to see if they betray "
+            "their order"
+        )
+    for betrayal in answer.betrayals:
+        print(f"  WARNING   {betrayal.sentence}")
+    chosen = advice.promising
+    if chosen is not advice.first:
+        print(
+            f"  so take   {chosen.title}, the cheapest that guarantees anything: {chosen.promise} "
+            f"(cost {shown(chosen.cost)})"
+        )
+    if answer.private:
+        print(f"  mind      {PUBLISHES}")
+    print(f"  release   {release_command(chosen.mechanism, question)}")
+
+
+def _purpose(question: AdviceRequest) -> str:
+    if question.task == "count":
+        return f"running counts of {question.value!r} in {question.columns[0]!r}"
+    if question.task == "average":
+        return f"averages of {question.columns[0]!r} over {question.steps} steps"
+    return "by unit costs"
+
+
+def _print_swaps(answer: Advice) -> None:
+    from tempriv.report.plots.series import shown
+
+    advice = answer.advice
+    near, far = advice.cheapest("Swap", "BlockSwap"), advice.cheapest("Swap")
+    for one in dict.fromkeys((near, far)):
+        if one is not None and one is not advice.first:
+            print(
+                f"  swaps     {one.title} is the cheapest for {one.promise} (cost "
+                f"{shown(one.cost)})"
+            )
+            print(f"            {release_command(one.mechanism, answer.question)}")
+
+
+def _print_comparisons(answer: Advice) -> None:
+    from tempriv.report.plots.series import shown
+
+    advice, changed = answer.advice, answer.changed
+    papers, complete = advice.papers, advice.once_complete
+    if advice.seen == "stream":
+        print(
+            f"  file      read only once complete (--as file), {complete.title} is first: cost "
+            f"{shown(complete.cost)}, {complete.promise}"
+        )
+    print(f"  paper     its own strategy takes {papers.title}: cost {shown(papers.cost)}")
+    if changed is not None:
+        print(
+            f"  values    CHANGED instead of moved, {changed.remark}: error "
+            f"{shown(changed.error)}, {changed.mechanism.guarantee.loss} for any single reading, "
+            f"so epsilon = {advice.epsilon:g} for any swap"
+        )
+
+
+def _draw(answer: Advice, plot: Path) -> None:
+    import numpy as np
+
+    from tempriv.data.files import follow_umask, write_durably
+    from tempriv.report.plots.advice import plot_advice
+    from tempriv.report.plots.budget import drawn
+    from tempriv.utility.cost_models import SimulatedCost
+
+    advice = answer.advice
+    points = 13 if isinstance(answer.price, SimulatedCost) else 60
+    low, high = min(0.5, advice.epsilon / 2), max(16.0, 2 * advice.epsilon)
+    epsilons = [float(one) for one in np.geomspace(low, high, points)]
+    costs = answer.costs_at(epsilons, _progress)
+    _clear()
+    title = f"Hiding when within {advice.window} time steps: {_purpose(answer.question)}"
+    if answer.private:
+        title = f"PRIVATE: {title}"
+    write_durably(plot, drawn(plot_advice(advice, epsilons, costs, title), plot.suffix[1:].lower()))
+    if not answer.private:
+        follow_umask(plot)

@@ -1,0 +1,97 @@
+"""The command line: arguments to one call, and what it gave to the screen or a file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+
+from tempriv._version import VERSION
+from tempriv.cli._parsing import join_pairs
+from tempriv.errors import TemprivError
+
+# each adds a command, or several of a group
+COMMANDS = (
+    *("advise", "after", "attack", "audit", "budget", "budget_plan", "count", "demo", "landmarks"),
+    *("leakage", "mechanisms", "release", "report", "reproduce", "serve", "shapes", "simulate"),
+    *("stream", "stream_admin", "verify"),
+)
+
+app = typer.Typer(
+    name="tempriv",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Hand out time series about people, with a privacy guarantee that can be checked.",
+)
+budget = typer.Typer(no_args_is_help=True, help="Limits on what may be spent, and what was.")
+app.add_typer(budget, name="budget")
+
+
+class Interrupted(BaseException):
+    """Someone wants the command to stop; not an Exception, so that nothing takes it for a fault."""
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"tempriv {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _every_command(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _interrupt(number: int, frame: Any) -> None:
+    raise Interrupted
+
+
+def main() -> None:
+    """Run a command; every refusal is a sentence and a status, never a stack trace."""
+    for name in COMMANDS:
+        import_module(f"tempriv.cli.{name}")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    sys.argv[1:] = join_pairs(sys.argv[1:])
+    try:
+        app()
+    except TemprivError as refusal:
+        _say(str(refusal))
+        status = refusal.exit_status
+    except Interrupted:
+        _say("interrupted: nothing was left half-written")
+        status = 1
+    except BrokenPipeError:
+        # whoever read our output has gone; there is nobody to tell
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    except OSError as problem:
+        where = f"{problem.filename}: " if problem.filename else ""
+        _say(f"{where}{problem.strerror or problem}; nothing was left half-written")
+        status = 1
+    except Exception as problem:
+        if os.environ.get("TEMPRIV_DEBUG"):
+            raise
+        # a message of a library could quote private data, so only the kind of problem is shown
+        _say(
+            f"a {type(problem).__name__} that should not happen; nothing was left half-written. "
+            "Set TEMPRIV_DEBUG=1 to see where it came from"
+        )
+        status = 1
+    else:
+        status = 0
+    sys.exit(status)
+
+
+def _say(text: str) -> None:
+    print(f"tempriv: {text}", file=sys.stderr)

@@ -1,0 +1,434 @@
+"""``tempriv attack``: what an observer finds out who tries."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tempriv.cli import recipes
+from tempriv.cli._options import Json, KeySeed
+from tempriv.cli.app import app
+from tempriv.cli.audit import _progress as progress_of
+from tempriv.cli.budget_plan import refuse_plot
+from tempriv.cli.mechanism_options import MECHANISMS, MechanismOptions, with_mechanism_options
+from tempriv.errors import DataError, require
+
+if TYPE_CHECKING:
+    from tempriv.audit.attacks.distinguish import TwoCandidates
+    from tempriv.audit.attacks.pairs import Pair
+    from tempriv.audit.attacks.reconstruction import Reconstruction
+
+attack = typer.Typer(no_args_is_help=True, help="Try what an observer could find out.")
+app.add_typer(attack, name="attack")
+
+CANDIDATES = (
+    "Can an observer who knows two inputs tell from the output which one it was?\n\n"
+    "The two are neighbors as far apart as the guarantee covers; or two files (--one, --other); or "
+    "the first readings of INPUT, of a made-up table if it is left out, with one thing changed "
+    "(--change). Ends with status 1 if a guarantee is broken."
+)
+CANDIDATES_EXAMPLE = """
+[bold]Examples[/bold]: does a noisy sampling period hide a changed value? And the pace?
+
+  tempriv attack candidates --mechanism sampling-period --epsilon 1 --window 8 --tau 1
+  --change value
+
+  tempriv attack candidates --mechanism sampling-period --epsilon 1 --window 8 --tau 1
+  --change pace
+
+Does Laplace noise keep its guarantee?
+
+  tempriv attack candidates --mechanism laplace --epsilon 1 --bounds 0 5
+"""
+WINDOW = (
+    "How many windows of a noisy sampling period can be restored by who knows a few readings?\n\n"
+    "INPUT is released and its windows are attacked; a made-up table if it is left out."
+)
+WINDOW_EXAMPLE = """
+[bold]Example[/bold]: as published, of a made-up table of meter readings
+
+  tempriv attack window --mechanism sampling-period --epsilon 1 --window 8 --tau 1 --clamp none
+  --interpolation hermitian --plot window.png
+"""
+PRIVATE = "computed from the readings themselves, so as private as they are"
+
+Input = Annotated[
+    Path | None,
+    typer.Argument(metavar="INPUT", help="Table, .csv or .parquet; a made-up one by default."),
+]
+Values = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="Value column; may be repeated.")
+]
+Confidence = Annotated[
+    float, typer.Option(help="Of the interval, and before a guarantee is called broken.")
+]
+Plot = Annotated[
+    Path | None, typer.Option(metavar="FILE.png|.svg|.pdf", help="Draw a picture too.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace the picture.")]
+
+
+def _candidates(
+    choice: MechanismOptions,
+    source: Input = None,
+    value: Values = None,
+    one: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A table with the first input.")
+    ] = None,
+    other: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A table with the second input.")
+    ] = None,
+    change: Annotated[
+        str | None,
+        typer.Option(
+            metavar="value|time|shift|pace|swap",
+            help="What is changed: a reading, when one was taken, when all were, the pace of a "
+            "window, or the order of two.",
+        ),
+    ] = None,
+    by: Annotated[
+        float | None,
+        typer.Option(
+            help="How much is changed: of a value 1 % of the range by default, of a time 0.1 steps "
+            "(noisy-times: tau), of a pace tau, of a swap 1 step."
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Readings taken of INPUT; as many as it takes by default.")
+    ] = None,
+    row: Annotated[
+        int | None, typer.Option(help="Look at this one output row alone, the first is 0.")
+    ] = None,
+    claim: Annotated[
+        float | None,
+        typer.Option(
+            metavar="EPSILON",
+            help="Test this guarantee about the two, whatever the mechanism says.",
+        ),
+    ] = None,
+    runs: Annotated[int, typer.Option(help="How many times to run it.")] = 20_000,
+    confidence: Confidence = 0.999,
+    key_seed: KeySeed = None,
+    plot: Plot = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Can an observer tell two inputs apart?"""
+    from tempriv.audit.attacks.distinguish import two_candidates
+    from tempriv.privacy.guarantees import Pure
+    from tempriv.sampling.keys import Key
+
+    refuse_plot(plot, force)
+    _require_budget(choice)
+    require((one is None) == (other is None), "--one and --other go together: two inputs")
+    ways = [name for name, given in (("--one", one), ("--change", change)) if given is not None]
+    require(len(ways) < 2, "--change: makes two inputs, so leave out --one and --other")
+    for name, given in (("INPUT", source), ("--by", by), ("--steps", steps)):
+        require(given is None or change is not None, f"{name}: goes with --change")
+    private = one is not None or source is not None
+    if one is not None and other is not None:
+        mechanism, pair = _from_files(choice, value, one, other)
+    elif change is not None:
+        mechanism, pair = _changed(choice, value, source, change, by, steps)
+    else:
+        mechanism, pair = _hardest(choice, value)
+    with progress_of(runs) as progress:
+        found = two_candidates(
+            mechanism,
+            pair.one,
+            pair.other,
+            runs=runs,
+            confidence=confidence,
+            claim=None if claim is None else Pure(claim),
+            row=row,
+            secret=pair.secret,
+            key=None if key_seed is None else Key.from_seed(key_seed),
+            progress=progress,
+        )
+    _print_candidates(mechanism, pair, found, private, as_json)
+    if plot is not None:
+        from tempriv.report.plots.attacks import plot_candidates
+
+        figure = plot_candidates(found, f"{type(mechanism).__name__}: {pair.words}")
+        _draw(figure, plot, private, as_json)
+    if found.broken:
+        raise typer.Exit(1)
+
+
+def _window(
+    choice: MechanismOptions,
+    source: Input = None,
+    value: Values = None,
+    known: Annotated[
+        int, typer.Option(help="Readings of each window that the attacker knows.")
+    ] = 4,
+    windows: Annotated[int, typer.Option(help="How many windows to attack.")] = 200,
+    within: Annotated[
+        float,
+        typer.Option(
+            help="A reading is restored if it is off by less than this part of the range."
+        ),
+    ] = 0.01,
+    confidence: Confidence = 0.999,
+    key_seed: KeySeed = None,
+    plot: Plot = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """How many windows can be restored?"""
+    from tempriv.audit.attacks.reconstruction import try_windows
+    from tempriv.mechanisms.retime.sampling_period import SamplingPeriod
+    from tempriv.sampling.keys import Key
+
+    refuse_plot(plot, force)
+    require(
+        choice.mechanism == "sampling-period",
+        f"--mechanism {choice.mechanism}: must be sampling-period, which draws curves through "
+        "windows",
+    )
+    _require_budget(choice)
+    private = source is not None
+    mechanism, rows = _read(choice, value, source, None)
+    assert isinstance(mechanism, SamplingPeriod)
+    with progress_of(windows) as progress:
+        found = try_windows(
+            mechanism,
+            rows,
+            known=known,
+            windows=windows,
+            within=within,
+            confidence=confidence,
+            key=None if key_seed is None else Key.from_seed(key_seed),
+            progress=progress,
+        )
+    _print_windows(mechanism, found, within, private, as_json)
+    if plot is not None:
+        from tempriv.report.plots.attacks import plot_windows
+
+        _draw(plot_windows(found, type(mechanism).__name__), plot, private, as_json)
+
+
+# where inputs come from
+
+
+def _require_budget(choice: MechanismOptions) -> None:
+    name = choice.mechanism
+    require(name in MECHANISMS, f"--mechanism {name}: must be one of {', '.join(MECHANISMS)}")
+    by_rho = recipes.RECIPES[name].noise != "laplace"
+    require(
+        choice.epsilon is not None or choice.rho is not None,
+        "give the budget: --epsilon" + " or --rho" * by_rho,
+    )
+
+
+def _hardest(choice: MechanismOptions, value: list[str] | None) -> tuple[Any, Pair]:
+    from tempriv.audit.attacks.pairs import hardest_pair
+    from tempriv.privacy.guarantees import NoGuarantee
+
+    require(value is None, "--value: goes with INPUT, or with --one and --other")
+    columns = max(len(choice.bounds or ()), len(choice.categories or ()), 1)
+    choice.value = ["value"] * (2 if choice.origin is not None else columns)
+    if recipes.RECIPES[choice.mechanism].over:
+        choice.landmarks = "landmark"
+    if "pace" in recipes.RECIPES[choice.mechanism].takes:
+        choice.pace, choice.late = "step", None if choice.shift is None else "late"
+    mechanism = choice.make()
+    require(
+        not isinstance(mechanism.guarantee, NoGuarantee),
+        f"--mechanism {choice.mechanism} guarantees nothing, so there are no neighbors to try; "
+        "give --one and --other, or --change",
+    )
+    return mechanism, hardest_pair(mechanism)
+
+
+def _from_files(
+    choice: MechanismOptions, value: list[str] | None, one: Path, other: Path
+) -> tuple[Any, Pair]:
+    from tempriv.audit.attacks.pairs import WHICH, Pair, first_series, pushed_block
+
+    require(bool(value), "--one and --other need --value, their column")
+    choice.value = value or []
+    mechanism = choice.make()
+    layout = {"time": choice.time, "series": choice.series}
+    found = []
+    for path in (one, other):
+        require(path.exists(), f"{path}: no such file", DataError)
+        block = first_series(path, choice.columns, mechanism, **layout)
+        found.append(pushed_block(mechanism, block))
+    return mechanism, Pair(found[0], found[1], f"two inputs, {one.name} and {other.name}", WHICH)
+
+
+def _changed(
+    choice: MechanismOptions,
+    value: list[str] | None,
+    source: Path | None,
+    change: str,
+    by: float | None,
+    steps: int | None,
+) -> tuple[Any, Pair]:
+    from tempriv.audit.attacks.pairs import SECRETS, altered, readings_needed
+
+    require(change in SECRETS, f"--change {change}: must be one of {', '.join(SECRETS)}")
+    takes = recipes.RECIPES[choice.mechanism].takes
+    require(change != "pace" or "pace" in takes, "--change pace: for --mechanism sampling-period")
+    require(
+        choice.categories is None,
+        "--change: for numbers; of categories give two inputs, by --one and --other",
+    )
+    mechanism, rows = _read(choice, value, source, change)
+    wanted = readings_needed(mechanism) if steps is None else steps
+    require(wanted >= 3, f"--steps {wanted}: must be 3 or more")
+    require(
+        len(rows) >= wanted or steps is None,
+        f"--steps {steps}: there are only {len(rows)} readings",
+        DataError,
+    )
+    return mechanism, altered(mechanism, rows[:wanted], change, by)
+
+
+def _read(
+    choice: MechanismOptions, value: list[str] | None, source: Path | None, change: str | None
+) -> tuple[Any, Any]:
+    """The mechanism, and the readings of the first series of a table, times that it needs added."""
+    import numpy as np
+
+    from tempriv.audit.attacks.pairs import first_series
+    from tempriv.datasets import METERS
+
+    if source is None:
+        for name, given in (
+            ("--value", value),
+            ("--time", choice.time),
+            ("--pace", choice.pace),
+            ("--series", choice.series),
+            ("--late", choice.late),
+        ):
+            require(given is None, f"{name}: goes with INPUT")
+        value, choice.time, choice.series = ["energy_kWh"], "time", "home"
+    require(bool(value), "INPUT needs --value, the column to attack")
+    choice.value = value or []
+    columns = choice.columns
+    made = change == "pace" and choice.pace is None
+    if made:
+        choice.pace, choice.late = "step", None if choice.shift is None else "late"
+    mechanism: Any = choice.make()
+    path = METERS if source is None else source
+    require(path.exists(), f"{path}: no such file", DataError)
+    block = first_series(path, columns, mechanism, time=choice.time, series=choice.series)
+    require(
+        not block.missing.any(),
+        f"{path}: readings are missing in the first series; attack one that has them all",
+        DataError,
+    )
+    rows = block.values
+    if made and change == "pace":
+        usual = [0.0, mechanism.period][2 - mechanism.times :]
+        rows = np.concatenate([rows, np.tile(usual, (len(rows), 1))], axis=1)
+    return mechanism, rows
+
+
+# what is said
+
+
+def _print_candidates(
+    mechanism: Any, pair: Pair, found: TwoCandidates, private: bool, as_json: bool
+) -> None:
+    from tempriv.audit.attacks.distinguish import outward, percent
+    from tempriv.audit.attacks.value import most_success
+    from tempriv.privacy import serialization
+
+    success, low_high = found.success, outward(found.interval)
+    yardstick = None if found.yardstick is None else most_success(found.yardstick)
+    if as_json:
+        about = {
+            "mechanism": serialization.encode(mechanism),
+            "promise": serialization.encode(mechanism.guarantee),
+            "inputs": pair.words,
+            "observer": found.observer,
+            "right": success.right,
+            "trials": success.trials,
+            "rate": found.rate,
+            "interval": found.interval,
+            "confidence": success.confidence,
+            "advantage": found.advantage,
+            "cap": found.cap,
+            "most_advantage": found.most_advantage,
+            "why_no_cap": found.why_not or None,
+            "budget_would_cap": yardstick,
+            "holds": found.holds,
+            "verdict": found.sentence,
+            "private": private,
+        }
+        print(json.dumps(about))
+        return
+    print(f"{type(mechanism).__name__}: {pair.words}")
+    print(f"  guarantee {mechanism.guarantee.sentence}")
+    print(f"  observer  {found.observer}")
+    print(
+        f"  right     {percent(found.rate)} % of {success.trials:,} runs ({low_high[0]} to "
+        f"{low_high[1]} with confidence {100 * success.confidence:.6g} %); a coin is right in 50 %"
+    )
+    cap = f"none: {found.why_not}" if found.cap is None else f"{percent(found.cap)} %"
+    print(f"  cap       {cap}")
+    print(f"  verdict   {found.sentence}")
+    if private:
+        print(f"  mind      {PRIVATE}")
+
+
+def _print_windows(
+    mechanism: Any, found: Reconstruction, within: float, private: bool, as_json: bool
+) -> None:
+    from tempriv.audit.attacks.distinguish import percent
+    from tempriv.privacy import serialization
+
+    success = found.success
+    if as_json:
+        about = {
+            "mechanism": serialization.encode(mechanism),
+            "promise": serialization.encode(mechanism.guarantee),
+            "known": found.known,
+            "readings": found.readings,
+            "restored": success.right,
+            "windows": success.trials,
+            "rate": success.rate,
+            "interval": success.interval,
+            "confidence": success.confidence,
+            "restored_share": found.share,
+            "within": within,
+            "verdict": found.sentence,
+            "private": private,
+        }
+        print(json.dumps(about))
+        return
+    many = f"{success.trials:,} window{'s'[: success.trials != 1]}"
+    print(f"{type(mechanism).__name__}: {many} of {found.readings} readings, {found.known} known")
+    print(f"  guarantee {mechanism.guarantee.sentence}")
+    print(
+        f"  readings  {percent(found.share)} % of those not known came out, within "
+        f"{100 * within:g} % of the window's range"
+    )
+    print(f"  verdict   {found.sentence}")
+    if private:
+        print(f"  mind      {PRIVATE}")
+
+
+def _draw(figure: Any, plot: Path, private: bool, as_json: bool) -> None:
+    from tempriv.data.files import follow_umask, write_durably
+    from tempriv.report.plots.budget import drawn
+
+    write_durably(plot, drawn(figure, plot.suffix[1:].lower()))
+    if not private:
+        follow_umask(plot)
+    if not as_json:
+        print(f"Picture: {plot}")
+
+
+attack.command("candidates", help=CANDIDATES, epilog=CANDIDATES_EXAMPLE)(
+    with_mechanism_options(_candidates, ("value",))
+)
+attack.command("window", help=WINDOW, epilog=WINDOW_EXAMPLE)(
+    with_mechanism_options(_window, ("value",))
+)

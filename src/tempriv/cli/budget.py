@@ -1,0 +1,234 @@
+"""``tempriv budget``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tempriv.cli import _options
+from tempriv.cli._options import Json, LedgerOption
+from tempriv.cli._output import table
+from tempriv.cli.app import budget
+from tempriv.cli.units import make_contribution, make_unit
+from tempriv.errors import UsageError, require
+
+if TYPE_CHECKING:
+    from tempriv.ledger.ledger import Ledger
+
+CREATE = """
+[bold]Example[/bold]: at most epsilon 3 for any day of a meter
+
+  tempriv budget create meters --epsilon 3 --unit window --window 24
+
+[bold]Example[/bold]: counts of visits, at most 1 an hour and 10 in a week of 168 hours by a person
+
+  tempriv budget create visits --epsilon 1 --unit person --length 168 --per-step 1 --total 10
+
+[bold]Example[/bold]: values kept exact, and which of two readings within 10 steps came first hidden
+
+  tempriv budget create trades --epsilon 2 --unit swap --window 10
+"""
+
+
+AnyDataset = Annotated[str | None, typer.Argument(help="Name of the dataset; all by default.")]
+
+
+def _open(path: Path | None) -> Ledger:
+    book = _options.existing_ledger(path, False)
+    if book is None:
+        raise UsageError("there is no ledger yet; tempriv budget create makes one")
+    return book
+
+
+def _name(dataset: str) -> str:
+    """A dataset by its name; a file that exists goes by its file name, as releases name it."""
+    path = Path(dataset)
+    return path.name if path.is_file() else dataset
+
+
+@budget.command(epilog=CREATE)
+def create(
+    dataset: Annotated[str, typer.Argument(help="Name of the dataset, or its file.")],
+    epsilon: Annotated[float, typer.Option(help="The most that may be spent.")],
+    delta: Annotated[float, typer.Option(help="Tiny chance, needed for Gaussian noise.")] = 0.0,
+    unit: Annotated[
+        str,
+        typer.Option(
+            metavar="event|window|series|near|person|swap|block|origin|pace|times",
+            help="What the limit is for: readings of a series, places, or what one person adds to "
+            "counts (tempriv count). For values that are moved in time and kept exact: that two "
+            "readings traded places (swap), that two of a block did (block), or where a single "
+            "output row came from (origin). Where times are the secret: the pace of readings in a "
+            "row (pace), or when they happened (times).",
+        ),
+    ] = "event",
+    window: Annotated[
+        int | None,
+        typer.Option(
+            help="Steps in a row, for --unit window, swap, origin, pace and times; or for any so "
+            "many of a person."
+        ),
+    ] = None,
+    block: Annotated[int | None, typer.Option(help="Steps of a block, for --unit block.")] = None,
+    offset: Annotated[
+        int | None, typer.Option(help="For --unit block: steps before the first whole block.")
+    ] = None,
+    length: Annotated[
+        int | None,
+        typer.Option(help="Readings, for --unit series; or steps, for all of a person's events."),
+    ] = None,
+    meters: Annotated[float | None, typer.Option(help="For --unit near.")] = None,
+    tau: Annotated[
+        float | None, typer.Option(help="For --unit pace and times: within what times are hidden.")
+    ] = None,
+    per_step: Annotated[
+        float | None,
+        typer.Option(help="For --unit person: the most that one adds in a step; 1 by default."),
+    ] = None,
+    total: Annotated[
+        float | None, typer.Option(help="For --unit person: the most that one adds in all.")
+    ] = None,
+    signed: Annotated[
+        bool,
+        typer.Option("--signed", help="For --unit person: for sums that can go up and down."),
+    ] = False,
+    max_series_per_person: Annotated[
+        int | None, typer.Option(metavar="N", help="For a limit on a person's series together.")
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Change a limit that is set.")] = False,
+    ledger: LedgerOption = None,
+) -> None:
+    """Set a limit for a dataset; the ledger is made if there is none."""
+    from tempriv.ledger.database import default_path
+    from tempriv.ledger.ledger import Ledger
+    from tempriv.privacy.units import Unit, WithinDistance
+    from tempriv.privacy.units.order import BlockSwap, SlotOrigin, Swap
+    from tempriv.privacy.units.time import Pace, Timestamps
+
+    covered: Unit
+    require(block is None or unit == "block", "--block goes with --unit block")
+    require(offset is None or unit == "block", "--offset goes with --unit block")
+    require(
+        (tau is not None) == (unit in ("pace", "times")),
+        "--tau goes with --unit pace or times, which need it: within what times are hidden",
+    )
+    if unit in ("swap", "block", "origin", "pace", "times"):
+        require(
+            length is None and max_series_per_person is None,
+            f"--unit {unit}: goes without --length and --max-series-per-person",
+        )
+    for name, given in (("--per-step", per_step), ("--total", total), ("--signed", signed or None)):
+        require(given is None or unit == "person", f"{name}: goes with --unit person only")
+    require(meters is None or unit == "near", "--meters goes with --unit near")
+    if unit == "person":
+        require(max_series_per_person is None, "--max-series-per-person: not for --unit person")
+        covered = make_contribution(window, length, per_step or 1, total, signed)
+    elif unit == "near":
+        require(meters is not None, "--unit near needs --meters")
+        covered = WithinDistance(meters or 0)
+    elif unit in ("swap", "origin"):
+        require(window is not None, f"--unit {unit} needs --window: over how many steps")
+        covered = Swap(window or 0) if unit == "swap" else SlotOrigin(window or 0)
+    elif unit in ("pace", "times"):
+        require(window is not None, f"--unit {unit} needs --window: for how many readings in a row")
+        both = tau or 0, window or 0
+        covered = Pace(*both, aligned=False) if unit == "pace" else Timestamps(*both)
+    elif unit == "block":
+        require(block is not None and window is None, "--unit block needs --block, and no --window")
+        covered = BlockSwap(block or 0, offset or 0)
+    else:
+        covered = make_unit(unit, window, length, max_series_per_person)
+    with Ledger.create(ledger or default_path()) as book:
+        book.create_dataset(
+            _name(dataset), unit=covered, epsilon=epsilon, delta=delta, replace=replace
+        )
+        for line in _options.standing(book.show(_name(dataset))):
+            print(line)
+
+
+@budget.command()
+def show(
+    dataset: AnyDataset = None,
+    ledger: LedgerOption = None,
+    as_json: Json = False,
+) -> None:
+    """What was spent and what is left."""
+    from tempriv.privacy import serialization
+
+    with _open(ledger) as book:
+        names = book.datasets() if dataset is None else (_name(dataset),)
+        shown = [book.show(name) for name in names]
+    if as_json:
+        print(json.dumps(serialization.encode(shown)))
+        return
+    table(
+        [
+            *("dataset", "releases", "what is protected", "limit", "spent by sum", "by zCDP"),
+            *("had all been fixed in advance", "left"),
+        ],
+        [
+            [
+                one.dataset,
+                str(one.charges),
+                total.unit.sentence,
+                "none"
+                if total.limit is None
+                else f"{total.limit:g}" + (f" at delta {total.delta:g}" if total.delta else ""),
+                _number(total.by_sum),
+                _number(total.by_zcdp),
+                _number(fixed),
+                _number(total.remaining),
+            ]
+            for one in shown
+            for total, fixed in zip(one.totals, one.in_advance, strict=True)
+        ],
+    )
+    for one in shown:
+        if one.no_guarantee is not None:
+            print(f"{one.dataset}: no guarantee is left, {one.no_guarantee}")
+
+
+@budget.command()
+def log(
+    dataset: AnyDataset = None,
+    ledger: LedgerOption = None,
+    as_json: Json = False,
+) -> None:
+    """Every charge, oldest first."""
+    from tempriv.data.clock import describe_tick
+    from tempriv.privacy import serialization
+
+    with _open(ledger) as book:
+        entries = book.log(None if dataset is None else _name(dataset))
+    if as_json:
+        print(json.dumps(serialization.encode(entries)))
+        return
+
+    def span(entry: object) -> str:
+        ends = [getattr(entry, end) for end in ("start", "end")]
+        clock = getattr(entry, "clock", "index")
+        return " to ".join("…" if end is None else describe_tick(clock, end) for end in ends)
+
+    table(
+        ["charge", "when", "dataset", "loss", "series", "times", "output", "state"],
+        [
+            [
+                str(e.charge),
+                e.recorded,
+                e.dataset,
+                str(getattr(e.guarantee, "loss", "none")),
+                "any" if e.members is None else f"{e.members:,}",
+                span(e),
+                e.note or "",
+                e.state,
+            ]
+            for e in entries
+        ],
+    )
+
+
+def _number(value: float | None) -> str:
+    return "—" if value is None else f"{value:.4g}"

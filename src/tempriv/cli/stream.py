@@ -1,0 +1,400 @@
+"""``tempriv stream``: readings released as they come."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from tempriv.cli import _options
+from tempriv.cli._options import Dataset, KeySeed, LedgerOption, NoLedger, NotPrivate
+from tempriv.cli.app import app
+from tempriv.cli.landmarks import remind_of_looking
+from tempriv.cli.mechanism_options import MechanismOptions, with_mechanism_options
+from tempriv.errors import DataError, require
+
+if TYPE_CHECKING:
+    from tempriv.streaming.pipeline import StreamPipeline
+    from tempriv.streaming.records import RecordFormat
+    from tempriv.streaming.sinks import Sink
+    from tempriv.streaming.sources import Source
+
+EXAMPLE = """
+[bold]Example[/bold]: go on after a crash or a restart, each output written once
+
+  producer | tempriv stream --mechanism laplace --epsilon 1 --bounds 0 5 --time time --value kwh
+  --series home --state meters.state >> private.csv
+
+[bold]Example[/bold]: follow a file that grows, and look after the stream from another terminal
+
+  tempriv stream --mechanism laplace --epsilon 1 --bounds 0 5 --time time --value kwh --series home
+  --input meters.csv --follow --output private.csv --state meters.state
+
+  tempriv stream status meters.state
+"""
+
+
+class RunByDefault(typer.core.TyperGroup):
+    """``tempriv stream --mechanism ...`` runs a stream; other words name what to do with one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0].startswith("-") and args[0] != "--help":
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+stream = typer.Typer(
+    cls=RunByDefault,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Release readings as they come, for as long as they come; all options: "
+    "tempriv stream run --help",
+    epilog=EXAMPLE,
+)
+app.add_typer(stream, name="stream")
+
+
+@stream.command(epilog=EXAMPLE)
+@with_mechanism_options
+def run(
+    choice: MechanismOptions,
+    form: Annotated[
+        str, typer.Option("--format", metavar="csv|jsonl", help="CSV with a header, or JSON lines.")
+    ] = "csv",
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--input",
+            metavar="FILE|redis://HOST:PORT/DB?stream=NAME",
+            help="Where readings come from; standard input if not given.",
+        ),
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Wait for more lines at the end of the input file.")
+    ] = False,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            metavar="FILE|redis://HOST:PORT/DB?stream=NAME",
+            help="Where released readings go, added at its end; standard output if not given.",
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Where to keep the state; keep it as private as the data."
+        ),
+    ] = None,
+    aside: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.jsonl",
+            help="Private file for readings that cannot be released, and why; beside the state if "
+            "not given.",
+        ),
+    ] = None,
+    metrics: Annotated[
+        int | None,
+        typer.Option(metavar="PORT", help="Serve counts for Prometheus on 127.0.0.1 at this port."),
+    ] = None,
+    dataset: Dataset = None,
+    ledger: LedgerOption = None,
+    no_ledger: NoLedger = False,
+    key_seed: KeySeed = None,
+    not_private: NotPrivate = False,
+) -> None:
+    """Release readings of any number of interleaved series as they come.
+
+    Values outside the bounds count as the nearest bound: refusing one would tell. A reading that is
+    not later than all of its series, or that cannot be read, is put aside and never released. With
+    --state, a stream that was killed goes on where it was.
+    """
+    from tempriv.ledger.scope import Scope
+    from tempriv.mechanisms.landmarks.domain import WithLandmarks
+    from tempriv.mechanisms.perturb import guarantee_of_run
+    from tempriv.sampling.keys import Key
+    from tempriv.streaming.pipeline import StreamPipeline
+    from tempriv.streaming.records import RecordFormat
+    from tempriv.streaming.sinks import DeadLetterFile
+    from tempriv.streaming.state_file import StateFile
+
+    require(form in ("csv", "jsonl"), f"--format {form}: must be csv or jsonl")
+    require(
+        state is None or choice.time is not None,
+        "--state needs --time: readings that are sent again are recognized by their times",
+    )
+    for option, file in (("state", state), ("aside", aside)):
+        require(file is None or file.parent.is_dir(), f"{file}: no such directory")
+        require(
+            file is None or not file.is_dir(),
+            f"--{option} {file}: is a directory; name a file, in it if you like",
+        )
+    require(
+        not follow or (source is not None and not _is_redis(source)),
+        "--follow: goes with --input FILE; other inputs are waited for anyway",
+    )
+    require(
+        source is None or source != output,
+        f"--output {output}: is the input; released readings go elsewhere",
+    )
+    _refuse_one_file_for_two(source, output, state, aside, ledger)
+    chosen = choice.make()
+    _options.refuse_unprotected(chosen, key_seed, not_private)
+    remind_of_looking(choice)
+    name = dataset or _charged_before(state) or _shown(source)
+    name = name or ("standard input" if state is None else state.name)
+    lines = RecordFormat(
+        cast(Any, form),
+        list(choice.columns),
+        choice.time,
+        choice.series,
+        chosen.domain.categories,
+        chosen.has_status,
+        isinstance(chosen.domain, WithLandmarks),
+    )
+    put_aside = None if aside is None else DeadLetterFile(aside)
+    store = None if state is None else StateFile(state)
+    key = Key.generate() if key_seed is None else Key.from_seed(key_seed)
+    with contextlib.ExitStack() as stack:
+        where = _output(output, lines, stack)
+        flow = StreamPipeline(chosen, lines, where, store, key_seed, put_aside, dataset=name)
+        reading = _input(source, follow, lines, state)
+        book = stack.enter_context(_options.charging(ledger, no_ledger, name, dataset is None))
+
+        def charge() -> None:
+            # once for the whole stream, whoever and whenever: the same id spends nothing again
+            assert book is not None
+            everyone = Scope(
+                kind="series", members=None, start=None, end=None, step=None, clock="index"
+            )
+            book.charge(
+                name, guarantee_of_run(chosen, key), everyone, flow.release_id, note="stream"
+            )
+
+        flow.charge = None if book is None else charge
+        stack.enter_context(flow.locked())
+        _flow_through(flow, reading, metrics)
+    _tell(flow)
+    require(
+        not getattr(reading, "moved", False),
+        f"{source}: was moved away or replaced, and has been read to its end. Read the new file as "
+        "a new stream, with another --state and --output; files that are replaced regularly are "
+        f"followed by: tail -F {source} | tempriv stream ... without --input",
+        DataError,
+    )
+
+
+def _refuse_one_file_for_two(
+    source: str | None,
+    output: str | None,
+    state: Path | None,
+    aside: Path | None,
+    ledger: Path | None,
+) -> None:
+    """No file of a stream may be another one too: private readings would get out, or be lost."""
+    from tempriv.streaming.admin import ENDINGS
+    from tempriv.streaming.state_file import beside
+
+    used: list[tuple[str, Path | int]] = []
+    for what, where, descriptor in (("input", source, sys.stdin), ("output", output, sys.stdout)):
+        if where is None:
+            with contextlib.suppress(OSError, ValueError):  # no file at all
+                used.append((f"the standard {what}", descriptor.fileno()))
+        elif not _is_redis(where):
+            used.append((f"--{what}", Path(where)))
+    if state is not None:
+        used += [(f"the state's {beside(state, end).name}", beside(state, end)) for end in ENDINGS]
+    own = None if state is None else beside(state, ".aside.jsonl").resolve()
+    if aside is not None and aside.resolve() != own:
+        used.append(("--aside", aside))
+    if ledger is not None:
+        used.append(("--ledger", ledger))
+    known: dict[Any, str] = {}
+    for what, file in used:
+        identity = _identity(file)
+        if identity is not None:
+            require(
+                identity not in known,
+                f"{known.get(identity)} and {what} are the same file; give each a file of its own",
+            )
+            known[identity] = what
+
+
+def _identity(file: Path | int) -> Any:
+    """What tells a file from others, whatever it is called; None of what holds nothing."""
+    try:
+        found = os.fstat(file) if isinstance(file, int) else file.stat()
+    except FileNotFoundError:
+        return Path(str(file)).resolve()
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+
+
+def _charged_before(state: Path | None) -> str | None:
+    """What the ledger charged when a stream started, or one that it was restored from."""
+    from tempriv.streaming.state_file import open_readonly, read_about
+
+    if state is None or not state.exists() or not state.stat().st_size:
+        return None
+    with open_readonly(state) as db:
+        return cast("str | None", read_about(db, state).get("dataset"))
+
+
+def _is_redis(where: str) -> bool:
+    return where.startswith(("redis://", "rediss://", "unix://"))
+
+
+def _shown(source: str | None) -> str | None:
+    """The name of an input, without a password that may stand in its address."""
+    if source is None or not _is_redis(source):
+        return source
+    from tempriv.integrations.redis.connection import address
+
+    return address(source)
+
+
+def _say(sentence: str) -> None:
+    print(f"tempriv: {sentence}", file=sys.stderr)
+
+
+def _input(source: str | None, follow: bool, lines: RecordFormat, state: Path | None) -> Source:
+    from tempriv.streaming.sources import GrowingFileSource, PipeSource
+
+    if source is None:
+        return PipeSource(sys.stdin.fileno(), lines)
+    if _is_redis(source):
+        from tempriv.integrations.redis.source import RedisSource
+
+        require(state is not None, "--input redis://: needs --state, to know what was consumed")
+        return RedisSource.at(source, lines, tell=_say)
+    return GrowingFileSource(Path(source), lines, follow)
+
+
+def _output(output: str | None, lines: RecordFormat, stack: contextlib.ExitStack) -> Sink:
+    from tempriv.streaming.sinks import DescriptorSink
+
+    if output is None:
+        return DescriptorSink(sys.stdout.fileno())
+    if _is_redis(output):
+        from tempriv.integrations.redis.sink import RedisSink
+
+        return RedisSink.at(output, lines, tell=_say)
+    require(Path(output).parent.is_dir(), f"{Path(output).parent}: no such directory")
+    require(not Path(output).is_dir(), f"--output {output}: is a directory; name a file")
+    made = not Path(output).exists()
+    descriptor = os.open(output, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o666)
+
+    def close(kind: Any, *more: object) -> None:
+        if made and kind is not None and not os.fstat(descriptor).st_size:
+            Path(output).unlink(missing_ok=True)  # of a stream that was not allowed to start
+        os.close(descriptor)
+
+    stack.push(close)
+    return DescriptorSink(descriptor)
+
+
+def _flow_through(flow: StreamPipeline, reading: Source, metrics: int | None) -> None:
+    """Release until the input ends or someone wants the stream to stop."""
+    from tempriv.integrations.redis.sink import RedisSink
+    from tempriv.integrations.redis.source import RedisSource
+    from tempriv.streaming.metrics import serving
+
+    with (
+        _stop_by_signal() as stopping,
+        serving(flow, metrics) as port,
+        _progress(flow) as show,
+    ):
+        if port is not None:
+            print(f"tempriv: counts at http://127.0.0.1:{port}/metrics", file=sys.stderr)
+        for end in (reading, flow.output):
+            if isinstance(end, RedisSource | RedisSink):  # they wait for a server that is away
+                end.server.stopping = stopping
+        reading.go_on(flow.position)
+        flow.deliver_pending()
+        for batch, position in reading.blocks(stopping):
+            flow.push(batch, position)
+            reading.committed(position)
+            show()
+        flow.finish()
+
+
+@contextlib.contextmanager
+def _stop_by_signal() -> Iterator[Any]:
+    """A signal ends the stream after the block at hand; a second one ends it at once."""
+    asked: list[int] = []
+    before: dict[int, Any] = {}
+
+    def ask(number: int, frame: Any) -> None:
+        asked.append(number)
+        if len(asked) > 1:
+            before[number](number, frame)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before[number] = signal.signal(number, ask)
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+@contextlib.contextmanager
+def _progress(flow: StreamPipeline) -> Iterator[Any]:
+    """How much so far, on a terminal; quiet in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("waiting for readings")
+
+        def show() -> None:
+            counts = flow.counts
+            bar.update(
+                task,
+                description=f"{counts.released:,} released, {counts.put_aside:,} put aside, "
+                f"{len(flow.places):,} series",
+            )
+
+        yield show
+
+
+def _tell(flow: StreamPipeline) -> None:
+    """What became of lines that were not released, and what to know of the others."""
+    from tempriv.releases.blocks import hides_times
+    from tempriv.streaming.counters import WHY
+
+    counts = flow.counts
+    notes = [
+        (counts.again, "sent again after a restart, and passed over"),
+        *((getattr(counts, name), f"not released: {why}") for name, why in WHY.items()),
+        (counts.waiting, "held back in the state; they come out as more come in"),
+    ]
+    for count, what in notes:
+        if count:
+            print(f"tempriv: {count} {what}", file=sys.stderr)
+    if counts.put_aside and flow.aside is not None:
+        print(f"tempriv: what was not released is in {flow.aside.path}, for you", file=sys.stderr)
+    if hides_times(flow.mechanism):
+        print(
+            "tempriv: a line came out as its reading came in, which tells the pace to who sees "
+            "when lines come, or the lines of several series in turn; hand out what was written, "
+            "sorted by series",
+            file=sys.stderr,
+        )
+    if flow.repeated:
+        print(
+            "tempriv: the last lines of the run before were written again, the same bits, because "
+            "a pipe cannot tell what has arrived; append to a file (>>) to have each once",
+            file=sys.stderr,
+        )

@@ -1,0 +1,1 @@
+"""The device's side of a collection: client, answers, limits, home."""

@@ -1,0 +1,111 @@
+"""Answers that wait to be sent: on disk before they leave, and the same bytes every time."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from tempriv.data.files import sync_directory, write_durably
+from tempriv.errors import StateError, require
+from tempriv.local.state import DAMAGE, campaign_of, members, sound, whole_number
+from tempriv.local.wire import from_base64, strict_json
+
+ENDING = ".letter"
+FIELDS = ("campaign", "question", "answer", "deadline", "link")
+
+
+@dataclass(frozen=True)
+class Letter:
+    """One answer as it goes over the wire, protected already.
+
+    ``link`` is the link of the device's key chain that its noise came from, and ``deadline`` when
+    its campaign is over and nobody wants it any more.
+    """
+
+    campaign: str
+    question: str
+    answer: bytes = field(repr=False)
+    deadline: str
+    link: int
+
+    @property
+    def closes_at(self) -> datetime:
+        return datetime.fromisoformat(self.deadline)
+
+    def to_bytes(self) -> bytes:
+        answer = base64.b64encode(self.answer).decode()
+        told = {name: getattr(self, name) for name in FIELDS} | {"answer": answer}
+        return json.dumps(told, sort_keys=True).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Letter:
+        found = members(strict_json(data), FIELDS)
+        sound(all(isinstance(found[name], str) for name in ("question", "answer", "deadline")))
+        campaign_of(found["campaign"])
+        sound(datetime.fromisoformat(found["deadline"]).tzinfo is not None)
+        return cls(
+            found["campaign"],
+            found["question"],
+            from_base64("answer", found["answer"]),
+            found["deadline"],
+            whole_number(found["link"]),
+        )
+
+
+class Outbox:
+    """Letters in a folder of their own, one file each.
+
+    Guarantees:
+        - a letter is there as a whole or not at all, after a kill at any moment;
+        - there is never a second letter to the same question.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> outbox = Outbox(Path(folder.name) / "outbox")
+    >>> outbox.put(Letter("0" * 32, "0/0", b"noise", "2026-01-01T00:00:00Z", 0))
+    >>> [letter.answer for letter in Outbox(outbox.folder)]
+    [b'noise']
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for left in folder.glob(".*.partial"):  # by a kill: it was never sent
+            left.unlink(missing_ok=True)
+
+    def _place(self, question: str) -> Path:
+        name = hashlib.blake2b(question.encode(), digest_size=16).hexdigest()
+        return self.folder / f"{name}{ENDING}"
+
+    def put(self, letter: Letter) -> None:
+        """It may be sent once this returns."""
+        place = self._place(letter.question)
+        require(not place.exists(), "an answer to this question waits already", StateError)
+        write_durably(place, letter.to_bytes())
+
+    def remove(self, letter: Letter) -> None:
+        self._place(letter.question).unlink(missing_ok=True)
+        sync_directory(self.folder)
+
+    def clear(self) -> None:
+        for path in self.folder.glob(f"*{ENDING}"):
+            path.unlink(missing_ok=True)
+        sync_directory(self.folder)
+
+    def __iter__(self) -> Iterator[Letter]:
+        """Those that can be read now."""
+        for path in sorted(self.folder.glob(f"*{ENDING}")):
+            try:
+                yield Letter.from_bytes(path.read_bytes())
+            except OSError:
+                continue  # not now; it stays where it is
+            except DAMAGE:
+                path.unlink(missing_ok=True)  # what a disk has spoilt is lost, and costs no privacy
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self.folder.glob(f"*{ENDING}"))

@@ -1,0 +1,1 @@
+"""What server and devices agree on: campaigns, assignment, consent, kinds."""

@@ -1,0 +1,1 @@
+"""The kinds of campaign: shapes, frequency, stream, upload."""

@@ -1,0 +1,1 @@
+"""The server of a collection: service, database, routes, results."""

@@ -1,0 +1,225 @@
+"""The server as an application: routes, limits, logs without contents, and a clock that ticks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tempriv._version import VERSION
+from tempriv.collect.server.auth import Problem
+from tempriv.collect.server.database import Database, StoreError
+from tempriv.collect.server.logging import log, log_line, log_problem
+from tempriv.collect.server.metrics import routes as metrics_routes
+from tempriv.collect.server.rate_limits import RateLimits, Rates
+from tempriv.collect.server.routes import answers, campaigns, enrollment
+from tempriv.collect.server.service import Clock, CollectionService, now_in_utc
+from tempriv.data.files import write_durably
+from tempriv.errors import TemprivError
+
+TICK = 0.2  # seconds
+PAGE = Path(__file__).parents[1] / "page"
+ADMIN_FILE = "admin.token"
+BATCHES = "/v1/answers"
+HEADERS = {
+    "content-security-policy": "default-src 'self'; script-src 'self'; style-src 'self'; "
+    "img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
+    "form-action 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+}
+
+
+def make_app(
+    store: str | Database,
+    *,
+    home: Path | None = None,
+    clock: Clock = now_in_utc,
+    limits: RateLimits | None = None,
+    ticking: bool = True,
+) -> FastAPI:
+    """A server over a store; of a new one the first admin token goes into ``home``.
+
+    With ``ticking`` off, time passes only when ``app.state.desk.tick`` is called.
+    """
+    kept = Database(store) if isinstance(store, str) else store
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        kept.open()
+        desk = app.state.desk = CollectionService(kept, clock)
+        try:
+            await asyncio.wrap_future(kept.do(lambda db: _first_admin(db, desk, home)))
+            await asyncio.wrap_future(kept.do(desk.tick))  # what was due while nobody was here
+            ticker = asyncio.create_task(_tick(kept, desk)) if ticking else None
+            yield
+        finally:
+            app.state.stopping = True
+            if ticking and ticker is not None:
+                ticker.cancel()
+                await asyncio.gather(ticker, return_exceptions=True)
+            await asyncio.to_thread(kept.close)
+
+    app = FastAPI(
+        title="tempriv collect",
+        version=VERSION,
+        lifespan=lifespan,
+        description="Collects answers that devices have protected themselves.",
+        telemetry={"auto_configure": False},  # whatever the environment says
+        docs_url=None,  # it would load scripts from elsewhere, where staff sign in
+        redoc_url=None,
+    )
+    app.state.limits, app.state.rates, app.state.stopping = limits or RateLimits(), Rates(), False
+    app.include_router(enrollment.routes)
+    app.include_router(answers.routes)
+    app.include_router(campaigns.routes)
+    app.include_router(metrics_routes)
+    _add_page(app)
+    _add_problems(app)
+    app.add_middleware(Sized, limits=app.state.limits)
+    app.add_middleware(Logged)
+    return app
+
+
+def _first_admin(db: Any, desk: CollectionService, home: Path | None) -> None:
+    if home is None:
+        return
+    token = desk.first_admin(db)
+    if token is not None:
+        # on disk before the commit: a crash leaves a token that nothing knows, and the next start
+        # writes another one
+        write_durably(home / ADMIN_FILE, token.text.encode() + b"\n")
+
+
+async def _tick(store: Database, desk: CollectionService) -> None:
+    while True:
+        await asyncio.sleep(TICK)
+        try:
+            await asyncio.wrap_future(store.do(desk.tick))
+        except Exception as problem:  # the next one may go through
+            log_problem("tick", problem)
+
+
+def _add_page(app: FastAPI) -> None:
+    @app.get("/health")
+    async def health() -> dict[str, str]:
+        return {"status": "ok", "version": VERSION}
+
+    @app.get("/", include_in_schema=False)
+    def index() -> FileResponse:
+        return FileResponse(PAGE / "index.html", headers=HEADERS)
+
+    app.mount("/page", _Page(directory=PAGE, check_dir=False), name="page")
+
+
+class _Page(StaticFiles):
+    def file_response(self, *given: Any, **named: Any) -> Response:
+        found = super().file_response(*given, **named)
+        found.headers.update(HEADERS)
+        found.headers["cache-control"] = "no-cache"
+        return found
+
+
+def _add_problems(app: FastAPI) -> None:
+    @app.exception_handler(Problem)
+    async def problem(request: Request, found: Problem) -> JSONResponse:
+        headers = {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "1"}}.get(found.status)
+        return JSONResponse({"reason": found.reason}, found.status, headers)
+
+    @app.exception_handler(TemprivError)
+    async def refusal(request: Request, found: TemprivError) -> JSONResponse:
+        status = 503 if isinstance(found, StoreError) else 409
+        if found.exit_status == 2:
+            status = 422
+        return JSONResponse({"reason": str(found)}, status)
+
+    @app.exception_handler(RequestValidationError)
+    async def unfit(request: Request, found: RequestValidationError) -> JSONResponse:
+        # where and why, never what was sent
+        first = found.errors()[0]
+        where = ".".join(str(part) for part in first["loc"][1:]) or "the request"
+        return JSONResponse({"reason": f"{where}: {first['msg']}"[:300]}, 422)
+
+    @app.exception_handler(Exception)
+    async def fault(request: Request, found: Exception) -> JSONResponse:
+        log_problem("fault", found)
+        return JSONResponse({"reason": "a fault of the server; its log says which"}, 500)
+
+    @app.exception_handler(HTTPException)
+    async def other(request: Request, found: HTTPException) -> JSONResponse:
+        return JSONResponse({"reason": str(found.detail)}, found.status_code, found.headers)
+
+
+class Sized:
+    """Refuses a request that is larger than its route takes, before all of it has come."""
+
+    def __init__(self, app: ASGIApp, limits: RateLimits):
+        self.app, self.limits = app, limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        most = self.limits.batch_body if scope["path"] == BATCHES else self.limits.body
+        told = dict(scope["headers"]).get(b"content-length", b"0")
+        if not told.isdigit() or int(told) > most:
+            await JSONResponse({"reason": _too_large(most)}, 413)(scope, receive, send)
+            return
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > most:
+                raise HTTPException(413, _too_large(most))
+            return message
+
+        await self.app(scope, counted, send)
+
+
+def _too_large(most: int) -> str:
+    return f"too large: at most {most:,} bytes"
+
+
+class Logged:
+    """One line of JSON for a request: what kind, how it ended, how long; nothing that was in it."""
+
+    def __init__(self, app: ASGIApp):
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not log.isEnabledFor(logging.INFO):
+            await self.app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 500
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, noted)
+        finally:
+            route = scope.get("route")
+            log_line(
+                event="request",
+                method=scope["method"],
+                route=getattr(route, "path", "unknown"),
+                status=status,
+                role=scope.get("state", {}).get("role"),
+                ms=round(1000 * (time.perf_counter() - began), 1),
+            )

@@ -1,0 +1,143 @@
+"""Routes for staff and devices: who they are, and how they come to be."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, Field
+from sqlalchemy import select
+
+from tempriv.collect.server import schema, views
+from tempriv.collect.server.auth import (
+    ADDRESS,
+    ADMIN,
+    ANYONE,
+    REFUSALS,
+    SERVICE,
+    STAFF,
+    Problem,
+    done,
+)
+from tempriv.collect.server.service import CollectionService
+from tempriv.collect.server.tokens import Caller, parse
+
+routes = APIRouter(responses=REFUSALS)
+Number = Annotated[int, Path(ge=1, le=(1 << 63) - 1)]
+
+
+class NewStaff(BaseModel):
+    role: Literal["admin", "analyst"]
+    name: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")]
+
+
+class NewTokens(BaseModel):
+    count: Annotated[int, Field(ge=1, le=10_000)]
+
+
+class NewDevice(BaseModel):
+    token: Annotated[str, Field(max_length=100)]
+    secret_hash: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class NewDevices(BaseModel):
+    devices: Annotated[list[NewDevice], Field(min_length=1, max_length=1000)]
+
+
+@routes.get("/v1/me")
+def me(caller: Annotated[Caller, ANYONE]) -> dict[str, Any]:
+    """Who the token belongs to."""
+    return {"role": caller.role, "number": caller.number, "name": caller.name}
+
+
+@routes.get("/v1/staff")
+def list_staff(
+    caller: Annotated[Caller, ADMIN], desk: Annotated[CollectionService, SERVICE]
+) -> dict[str, Any]:
+    with desk.store.reading() as db:
+        rows = db.execute(select(schema.staff).order_by(schema.staff.c.number)).all()
+    return {
+        "staff": [
+            {
+                "number": row.number,
+                "role": row.role,
+                "name": row.name,
+                "made_at": row.made_at,
+                "revoked_at": row.revoked_at,
+            }
+            for row in rows
+        ]
+    }
+
+
+@routes.post("/v1/staff", status_code=201)
+def make_staff(
+    given: NewStaff, caller: Annotated[Caller, ADMIN], desk: Annotated[CollectionService, SERVICE]
+) -> dict[str, Any]:
+    """A token for a colleague; it is shown this once."""
+    token = done(desk.store.do(lambda db: desk.make_staff(db, given.role, given.name)))
+    return {"number": token.number, "role": token.role, "name": given.name, "token": token.text}
+
+
+@routes.delete("/v1/staff/{number}")
+def revoke(
+    number: Number, caller: Annotated[Caller, ADMIN], desk: Annotated[CollectionService, SERVICE]
+) -> dict[str, Any]:
+    if not done(desk.store.do(lambda db: desk.revoke(db, number, caller.number))):
+        raise Problem(404, "no such token, or it was revoked before")
+    return {"number": number, "revoked": True}
+
+
+@routes.get("/v1/fleet")
+def fleet(
+    caller: Annotated[Caller, STAFF], desk: Annotated[CollectionService, SERVICE]
+) -> dict[str, int]:
+    """How many devices are enrolled, and how many one-time tokens wait."""
+    with desk.store.reading() as db:
+        return views.fleet_of(db)
+
+
+@routes.post("/v1/enrolments", status_code=201)
+def make_tokens(
+    given: NewTokens, caller: Annotated[Caller, ADMIN], desk: Annotated[CollectionService, SERVICE]
+) -> dict[str, Any]:
+    """One-time tokens, one for each device that is to come; they are shown this once."""
+    made = done(desk.store.do(lambda db: desk.make_tokens(db, given.count)))
+    first = parse(made[0])
+    assert first is not None
+    return {"first": first.number, "tokens": made}
+
+
+@routes.post("/v1/devices")
+def enrol(
+    given: NewDevices, address: Annotated[str, ADDRESS], desk: Annotated[CollectionService, SERVICE]
+) -> dict[str, Any]:
+    """Enroll devices: each with its one-time token and the SHA-256 of its own secret."""
+    parsed = []
+    for one in given.devices:
+        token = parse(one.token)
+        enrols = token is not None and token.role == "enrol"
+        parsed.append((token if enrols else None, bytes.fromhex(one.secret_hash)))
+    outcomes = done(desk.store.do(lambda db: desk.enrol(db, parsed)))
+    return {
+        "devices": [
+            {
+                "number": None if token is None or outcome == "refused" else token.number,
+                "outcome": outcome,
+            }
+            for (token, _), outcome in zip(parsed, outcomes, strict=True)
+        ]
+    }
+
+
+@routes.delete("/v1/devices/{number}")
+def withdraw(
+    number: Number, caller: Annotated[Caller, ANYONE], desk: Annotated[CollectionService, SERVICE]
+) -> dict[str, Any]:
+    """A device that takes part no more: by itself, or by an admin."""
+    own = caller.role == "device" and caller.number == number
+    if not (own or caller.is_admin):
+        raise Problem(403, "only an admin or the device itself can do that")
+    if not done(desk.store.do(lambda db: desk.withdraw(db, number))):
+        raise Problem(404, "no such device, or it was withdrawn before")
+    return {"number": number, "withdrawn": True}

@@ -1,0 +1,137 @@
+"""What a server tells of campaigns, from what was committed."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, func, select
+
+from tempriv.collect.protocol.campaign import Campaign
+from tempriv.collect.protocol.kinds import runs
+from tempriv.collect.server import schema
+from tempriv.collect.server.campaign_state import RUNNING, WAITING, OpenQuestion
+from tempriv.collect.server.tokens import Caller
+from tempriv.local.frequency.base import Integers
+
+MOST_ROUNDS = 50  # that a document tells of, the latest
+
+
+def campaign_rows(db: Connection, caller: Caller) -> list[Any]:
+    """The newest first; a device sees what still goes on."""
+    table = schema.campaigns
+    told = [one for one in table.c if one.name not in ("course", "participants")]
+    query = select(*told).order_by(table.c.number.desc())
+    if not caller.is_staff:
+        query = query.where(table.c.state.in_((WAITING, RUNNING)))
+    return list(db.execute(query.limit(500)))
+
+
+def campaign_row(db: Connection, name: str) -> Any:
+    table = schema.campaigns
+    return db.execute(select(table).where(table.c.id == name)).first()
+
+
+def document_of(db: Connection, row: Any) -> dict[str, Any]:
+    campaign = Campaign.from_json(row.spec)
+    questions = schema.questions
+    query = select(questions).where(questions.c.campaign == row.id)
+    latest = list(db.execute(query.order_by(questions.c.number.desc()).limit(MOST_ROUNDS)))
+    rounds = [_round(one, place) for place, one in enumerate(reversed(latest))]
+    now_open = [one for one in rounds if one["closed_at"] is None]
+    return {
+        "id": row.id,
+        "spec": campaign.to_dict(),
+        "state": row.state,
+        "made_at": row.made_at,
+        "finished_at": row.finished_at,
+        "promise": campaign.guarantee.sentence,
+        "sentences": campaign.sentences,
+        "received": row.received,
+        "question": now_open[0] if now_open else None,
+        "rounds": [one for one in rounds if one["closed_at"] is not None],
+    }
+
+
+def _round(row: Any, place: int) -> dict[str, Any]:
+    return {
+        "number": place,
+        "id": row.id,
+        "kind": row.kind,
+        "received": row.received,
+        "expected": row.expected,
+        "opened_at": row.opened_at,
+        "closes_at": row.closes_at,
+        "closed_at": row.closed_at,
+    }
+
+
+def question_of(db: Connection, row: Any, caller: Caller) -> dict[str, Any] | None:
+    """The open question; to a device also whether it is asked."""
+    questions = schema.questions
+    query = select(questions).where(questions.c.campaign == row.id, questions.c.closed_at.is_(None))
+    found = db.execute(query).first()
+    if found is None:
+        return None
+    campaign = Campaign.from_json(row.spec)
+    asked = runs.from_text(campaign, row.course).asked
+    if asked is None or asked.id != found.id:
+        return None
+    numbers = None
+    if asked.places is not None:
+        people = np.frombuffer(row.participants, dtype="<i8").astype(np.int64)
+        numbers = people[asked.places[asked.places < len(people)]]
+    here = OpenQuestion(found.number, found.scope, asked, campaign.closes_at, 0, 0, numbers)
+    told: dict[str, Any] = {
+        "id": asked.id,
+        "kind": asked.kind,
+        "body": asked.body,
+        "lots": None if numbers is not None else [f"{asked.low:016x}", f"{asked.high:016x}"],
+        "opened_at": found.opened_at,
+        "closes_at": found.closes_at,
+        "received": found.received,
+        "expected": found.expected,
+    }
+    if caller.role == "device":
+        told["asked"] = bool(here.is_for(row.id, np.array([caller.number]))[0])
+    else:
+        told["bitmap"] = None if numbers is None else _bitmap(numbers)
+    return told
+
+
+def _bitmap(numbers: Integers) -> str:
+    bits = np.zeros(int(numbers.max(initial=0)) + 1, dtype=np.uint8)
+    bits[numbers] = 1
+    packed = np.packbits(bits, bitorder="little").tobytes()
+    return base64.b64encode(zlib.compress(packed, 1)).decode()
+
+
+def steps_of(db: Connection, name: str) -> list[dict[str, Any]]:
+    steps = schema.steps
+    query = select(steps.c.told).where(steps.c.campaign == name).order_by(steps.c.step)
+    return [json.loads(told) for told in db.execute(query).scalars()]
+
+
+def uploads_of(db: Connection, name: str) -> list[tuple[int, bytes]]:
+    """The series of a campaign by device, as they were sent."""
+    uploads, questions = schema.uploads, schema.questions
+    scopes = select(questions.c.scope).where(questions.c.campaign == name)
+    query = select(uploads.c.device, uploads.c.readings).where(uploads.c.scope.in_(scopes))
+    return [
+        (row.device, bytes(row.readings)) for row in db.execute(query.order_by(uploads.c.device))
+    ]
+
+
+def fleet_of(db: Connection) -> dict[str, int]:
+    devices = schema.devices
+    there = devices.c.secret.is_not(None) & devices.c.withdrawn_at.is_(None)
+    count = select(func.count()).select_from(devices)
+    return {
+        "enrolled": db.execute(count.where(there)).scalar_one(),
+        "waiting": db.execute(
+            count.where(devices.c.secret.is_(None), devices.c.withdrawn_at.is_(None))
+        ).scalar_one(),
+    }

@@ -1,0 +1,1 @@
+"""A fleet of simulated devices over a network with faults."""

@@ -1,0 +1,435 @@
+"""A fleet that talks to a server: it enrolls, follows campaigns and answers in batches.
+
+Every answer is sent until the server has said what became of it, through any of ``Faults`` and
+however often the server is away, unless the device is gone for good.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import threading
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import httpx
+import msgspec
+import numpy as np
+
+from tempriv.collect.device.backoff import Backoff
+from tempriv.collect.device.checks import campaign_of
+from tempriv.collect.device.http import (
+    HttpClient,
+    UnreachableError,
+    new_http,
+    origin_of,
+    read_json,
+    reason_of,
+)
+from tempriv.collect.protocol.assignment import assignment_hash, in_range
+from tempriv.collect.protocol.campaign import Campaign
+from tempriv.collect.server.tokens import parse
+from tempriv.collect.simulation.faults import Faults
+from tempriv.collect.simulation.fleet import Drawing, Fleet, cut
+from tempriv.errors import TemprivError, require
+from tempriv.local.frequency.base import Flags, Integers
+
+MSGPACK = {"content-type": "application/msgpack"}
+TOKENS, DEVICES = 10_000, 1000  # at a time
+TAKEN, THERE, LATE = range(3)
+LANES = 4  # requests at a time
+LOOK = 0.05, 2.0  # seconds between looks at a server that asks nothing, at first and at last
+IDLE = 10.0  # seconds without a running campaign, after which none of those that wait is expected
+PATIENCE = 900.0  # seconds that a server may be away
+Found = TypeVar("Found")
+Watch = Callable[[str, int, int], None]
+
+
+class DeliveryOutcomes(msgspec.Struct):
+    """A code for each answer of a batch."""
+
+    outcomes: bytes
+    reasons: list[str]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What became of the answers to one question, each counted once, when it was acknowledged."""
+
+    question: str
+    taken: int = 0
+    there_already: int = 0
+    late: int = 0
+    refused: int = 0
+    unsent: int = 0
+    """Of devices that were to answer when the question was found closed."""
+
+    @property
+    def acknowledged(self) -> int:
+        return self.taken + self.there_already + self.late + self.refused
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Everything that a fleet got through."""
+
+    tallies: tuple[Tally, ...] = ()
+    requests: int = 0
+    waits: int = 0
+    """How often the server was not there, however often it was asked meanwhile."""
+    seconds: float = 0.0
+
+    def total(self, name: str) -> int:
+        return sum(getattr(one, name) for one in self.tallies)
+
+
+class Outages:
+    """How often a server goes away, as requests find it that overlap each other.
+
+    >>> seen = Outages()
+    >>> for asked, there in ((0.0, True), (1.0, False), (1.1, False), (2.0, True), (3.0, False)):
+    ...     seen.note(asked, there, now=asked + 0.5)
+    >>> seen.count
+    2
+    """
+
+    def __init__(self) -> None:
+        self.count, self._there, self._since = 0, True, float("-inf")
+        self._turn = threading.Lock()
+
+    def note(self, asked: float, there: bool, now: float | None = None) -> None:
+        """A request that began before the latest change says nothing new."""
+        with self._turn:
+            if there == self._there or asked < self._since:
+                return
+            self._there, self._since = there, time.monotonic() if now is None else now
+            self.count += not there
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A batch of answers as it is sent, however often."""
+
+    index: int
+    count: int
+    data: bytes
+
+
+class Traffic:
+    """Carries the answers of a fleet to a server, as ``token`` of an admin or analyst allows.
+
+    ``batch`` answers go in a request, and ``lanes`` requests at a time.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        url: str,
+        token: str,
+        *,
+        faults: Faults | None = None,
+        batch: int = 1000,
+        lanes: int = LANES,
+        http: httpx.Client | None = None,
+        wait: Callable[[float], Any] | None = None,
+        watch: Watch = lambda what, done, total: None,
+    ):
+        require(1 <= batch <= 4096, f"batch={batch}: must be from 1 to 4096 answers")
+        require(lanes >= 1, f"lanes={lanes}: must be at least 1")
+        self.fleet, self.faults, self.batch, self.lanes = fleet, faults or Faults(), batch, lanes
+        self._stopped = threading.Event()
+        self._wait = wait or self._stopped.wait
+        self._watch = watch
+        self._own_http = http is None
+        client = new_http(lanes + 1) if http is None else http
+        self._http, where = client, origin_of(url, plain=True)
+        self._staff, self._devices = HttpClient(where, client, token), HttpClient(where, client)
+        self._turn = threading.Lock()
+        self._requests, self._outages = 0, Outages()
+        self._tallies: list[Tally] = []
+        self._began = time.monotonic()
+
+    def __enter__(self) -> Traffic:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._stopped.set()
+        if self._own_http:
+            self._http.close()
+
+    @property
+    def summary(self) -> Summary:
+        spent = time.monotonic() - self._began
+        return Summary(tuple(self._tallies), self._requests, self._outages.count, spent)
+
+    def role(self) -> str:
+        """Of the token; refused with a reason if the server is not there or does not know it."""
+        found = self._staff.need("GET", "/v1/me")
+        return str(found.get("role")) if isinstance(found, dict) else ""
+
+    def enrolled(self) -> int:
+        """How many devices the server has."""
+        found = self._staff.need("GET", "/v1/fleet")
+        return int(found.get("enrolled", 0)) if isinstance(found, dict) else 0
+
+    # being there
+
+    def enrol(self, count: int, keep: Callable[[Fleet], None] = lambda fleet: None) -> None:
+        """So many more devices; the fleet is handed to ``keep`` before, and when some are there."""
+        done = 0
+        keep(self.fleet)  # a seed that was drawn is not drawn again
+        while done < count:
+            many = min(TOKENS, count - done)
+            tokens = self._new_tokens(many)
+            for low in range(0, many, DEVICES):
+                some = tokens[low : low + DEVICES]
+                self._enrol_some(some)
+                first = parse(some[0])
+                assert first is not None
+                self.fleet.add(first.number, len(some))
+                keep(self.fleet)
+                done += len(some)
+                self._watch("enrolling", done, count)
+
+    def _new_tokens(self, many: int) -> list[str]:
+        given = {"count": many}
+        found = self._patiently(lambda: self._staff.need("POST", "/v1/enrolments", given))
+        return _tokens_of(found, many)
+
+    def _enrol_some(self, tokens: list[str]) -> None:
+        numbers = np.array([one.number for one in map(parse, tokens) if one is not None])
+        pairs = zip(tokens, self.fleet.digests(numbers), strict=True)
+        given = [{"token": token, "secret_hash": digest} for token, digest in pairs]
+        found = self._patiently(
+            lambda: self._devices.need("POST", "/v1/devices", {"devices": given})
+        )
+        told = found.get("devices", []) if isinstance(found, dict) else []
+        refused = sum(one.get("outcome") == "refused" for one in told)
+        require(
+            len(told) == len(tokens) and not refused,
+            f"the server refuses to enroll {refused} of {len(tokens)} devices",
+            TemprivError,
+        )
+
+    # going on
+
+    def run(
+        self,
+        only: str | None = None,
+        *,
+        once: bool = False,
+        follow: bool = False,
+        close_questions: bool = False,
+    ) -> Summary:
+        """Answer whatever is asked, until no campaign runs; for ever to ``follow``.
+
+        ``once`` looks at each campaign one time. With ``close_questions`` a question is closed when
+        all that will answer have, for a server that would wait for those that are gone.
+        """
+        answered: dict[str, str] = {}  # the last question of each campaign
+        look = Backoff(*LOOK, draw=lambda: 1.0)
+        idle = 0.0
+        while not self._stopped.is_set():
+            going = self._going(only)
+            running = [campaign for campaign, state in going if state == "running"]
+            busy = [self._follow(one, answered, close_questions) for one in running]
+            if once:
+                break
+            if any(busy):
+                look.reset()
+                continue
+            idle = 0.0 if running else idle
+            if not running and not follow and (not going or idle >= IDLE):
+                break
+            wait = look.next()
+            idle += wait
+            self._watch("waiting to be asked", 0, 0)
+            self._wait(wait)
+        return self.summary
+
+    def _going(self, only: str | None) -> list[tuple[Campaign, str]]:
+        """Campaigns that have not ended, with their states."""
+        path = "/v1/campaigns" if only is None else f"/v1/campaigns/{only}"
+        found = self._patiently(lambda: self._staff.need("GET", path))
+        documents = found["campaigns"] if only is None else [found]
+        return [
+            (campaign_of(one), one["state"])
+            for one in documents
+            if one["state"] in ("running", "waiting")
+        ]
+
+    def _question(self, campaign: Campaign) -> dict[str, Any] | None:
+        path = f"/v1/campaigns/{campaign.id}/question"
+        found: dict[str, Any] | None = self._patiently(lambda: self._staff.need("GET", path))[
+            "question"
+        ]
+        return found
+
+    def _follow(self, campaign: Campaign, answered: dict[str, str], close: bool) -> bool:
+        """Whether there was anything to do."""
+        told = self._question(campaign)
+        if told is None or answered.get(campaign.id) == told["id"]:
+            return False
+        self._tallies.append(self.answer(campaign, told))
+        answered[campaign.id] = told["id"]
+        if close:
+            self._close(campaign, told["id"])
+        return True
+
+    def _close(self, campaign: Campaign, question: str) -> None:
+        # refused if it closed by itself: no other one is closed in its place
+        path, which = f"/v1/campaigns/{campaign.id}/close-question", {"question": question}
+        status, found = self._patiently(lambda: self._staff.ask("POST", path, which))
+        require(status in (200, 409), f"closing a question: {reason_of(found)}", TemprivError)
+
+    # answering
+
+    def asked_of(self, campaign: Campaign, told: dict[str, Any]) -> Iterator[Integers]:
+        """The numbers of devices that answer a question, rising, some at a time."""
+        chosen = None if told.get("bitmap") is None else _bits(told["bitmap"])
+        lots = told.get("lots")
+        for numbers in self.fleet.blocks():
+            if chosen is not None:
+                there = numbers[numbers < len(chosen)]
+                numbers = there[chosen[there]]
+            elif lots is not None:
+                low, high = (int(one, 16) for one in lots)
+                numbers = numbers[in_range(assignment_hash(campaign.id, numbers), low, high)]
+            yield numbers[~self.faults.gone_of(numbers)]
+
+    def answer(self, campaign: Campaign, told: dict[str, Any]) -> Tally:
+        """The answers of all devices that are asked, until each is acknowledged."""
+        name, closed = told["id"], threading.Event()
+        counts: Counter[str] = Counter()
+        sent = self._sent(campaign, told)
+        total = int(told.get("expected") or 0)
+
+        def note(parcel: Parcel, found: Counter[str]) -> None:
+            counts.update(found)
+            if found["late"] == parcel.count:
+                closed.set()
+            self._watch(name, sum(counts.values()), total)
+
+        def delivered(parcel: Parcel) -> Counter[str]:
+            if closed.is_set():
+                return Counter(unsent=parcel.count)
+            return self._deliver(name, parcel)
+
+        parcels = self.faults.in_order(name, sent)
+        if self.lanes == 1:
+            for parcel in parcels:
+                note(parcel, delivered(parcel))
+        else:
+            with ThreadPoolExecutor(self.lanes) as pool:
+                try:
+                    for parcel, future in _ahead(pool, delivered, parcels, 2 * self.lanes):
+                        note(parcel, future.result())
+                except BaseException:
+                    self._stopped.set()  # nobody waits for a server any more
+                    raise
+        return Tally(name, **counts)
+
+    def _sent(self, campaign: Campaign, told: dict[str, Any]) -> Iterator[Parcel]:
+        drawing = Drawing(self.fleet, campaign, told["id"], told["body"])
+        for index, numbers in enumerate(cut(self.asked_of(campaign, told), self.batch)):
+            data = msgspec.msgpack.encode(
+                {
+                    "question": told["id"],
+                    "devices": numbers.astype(">u8").tobytes(),
+                    "secrets": self.fleet.secrets(numbers).tobytes(),
+                    "answers": drawing.rows(numbers).tobytes(),
+                }
+            )
+            yield Parcel(index, len(numbers), data)
+
+    def _deliver(self, question: str, parcel: Parcel) -> Counter[str]:
+        """Until a reply comes through; the first that does counts."""
+        attempt = 0
+        while True:
+            fate = self.faults.fate(question, parcel.index, attempt)
+            attempt += 1
+            if fate.lost_there:
+                continue
+            found = self._patiently(lambda: self._post(parcel))
+            for _ in range(fate.copies - 1):
+                self._patiently(lambda: self._post(parcel))
+            if not fate.lost_back:
+                return found
+
+    def _post(self, parcel: Parcel) -> Counter[str]:
+        with self._turn:
+            self._requests += 1
+        status, body = self._devices.send(
+            "POST", "/v1/answers", content=parcel.data, headers=MSGPACK
+        )
+        if status != 200:
+            raise TemprivError(
+                f"the server refuses a batch of answers: {reason_of(read_json(body))}"
+            )
+        try:
+            found = msgspec.msgpack.decode(body, type=DeliveryOutcomes)
+        except msgspec.DecodeError:
+            raise UnreachableError("the server's reply to a batch makes no sense") from None
+        if len(found.outcomes) != parcel.count:
+            raise UnreachableError("the server's reply is to another batch")
+        codes = np.bincount(np.frombuffer(found.outcomes, dtype=np.uint8), minlength=3)
+        names = {"taken": codes[TAKEN], "there_already": codes[THERE], "late": codes[LATE]}
+        counts = Counter({name: int(count) for name, count in names.items()})
+        counts["refused"] = parcel.count - sum(counts.values())
+        return counts
+
+    def _patiently(self, call: Callable[[], Found]) -> Found:
+        """Again and again while the server is away, as when it is restarted."""
+        backoff, began = Backoff(first=0.1, most=5.0), time.monotonic()
+        while True:
+            asked = time.monotonic()
+            try:
+                found = call()
+            except UnreachableError as reason:
+                self._outages.note(asked, there=False)
+                if self._stopped.is_set() or time.monotonic() - began > PATIENCE:
+                    raise
+                self._wait(backoff.next(reason.after))
+            else:
+                self._outages.note(asked, there=True)
+                return found
+
+
+def _ahead(
+    pool: ThreadPoolExecutor, call: Callable[[Parcel], Found], parcels: Iterator[Parcel], most: int
+) -> Iterator[tuple[Parcel, Future[Found]]]:
+    """Calls in the pool, at most so many under way; memory stays flat."""
+    waiting: list[tuple[Parcel, Future[Found]]] = []
+    for parcel in parcels:
+        waiting.append((parcel, pool.submit(call, parcel)))
+        if len(waiting) >= most:
+            yield waiting.pop(0)
+    yield from waiting
+
+
+def _tokens_of(found: Any, count: int) -> list[str]:
+    """One-time tokens, of devices that are numbered in a row."""
+    given = found.get("tokens") if isinstance(found, dict) else None
+    tokens: list[str] = given if isinstance(given, list) else []
+    numbers = [one.number for one in map(parse, tokens) if one is not None]
+    require(
+        len(numbers) == count and numbers == list(range(numbers[0], numbers[0] + count)),
+        "the server's reply about one-time tokens makes no sense",
+        TemprivError,
+    )
+    return tokens
+
+
+def _bits(text: str) -> Flags:
+    """Which numbers are asked, of a bitmap as a server tells it."""
+    try:
+        packed = zlib.decompress(base64.b64decode(text, validate=True))
+    except (ValueError, binascii.Error, zlib.error):
+        raise UnreachableError("the server's bitmap makes no sense") from None
+    bits = np.unpackbits(np.frombuffer(packed, dtype=np.uint8), bitorder="little")
+    return bits.astype(np.bool_)

@@ -1,0 +1,129 @@
+"""A stream on a Redis server that may be away for a while. Needs the 'redis' extra."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self, TypeVar
+from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+
+from tempriv.errors import DataError, TemprivError, UsageError, require
+from tempriv.streaming.records import RecordFormat
+
+BEGINNING = "0-0"  # an id before all
+PIECE = 5_000  # entries in one command: a server does nothing else meanwhile
+SHORTEST, LONGEST = 0.1, 5.0  # seconds between attempts to reach a server
+
+Result = TypeVar("Result")
+
+
+def _apart(url: str) -> tuple[str, str, str]:
+    """What the client is to know of an address, and the names of a stream and a group."""
+    parts = urlsplit(url)
+    asked = parse_qs(parts.query)
+    streams, groups = asked.pop("stream", []), asked.pop("group", ["tempriv"])
+    once = len(streams) == len(groups) == 1
+    require(once, "redis://: must end in ?stream=NAME, or ?stream=NAME&group=NAME, each once")
+    return urlunsplit(parts._replace(query=urlencode(asked, doseq=True))), streams[0], groups[0]
+
+
+def address(url: str) -> str:
+    """An address that can be shown: without user, password and settings.
+
+    >>> address("redis://me:secret@host:6379/0?stream=meters&group=a&password=secret")
+    'redis://host:6379/0?stream=meters'
+    """
+    parts, (_, stream, _) = urlsplit(url), _apart(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}?stream={stream}"
+
+
+class ConnectionLostError(TemprivError):
+    """A server that could not be reached until someone wanted the stream to stop."""
+
+
+@dataclass
+class RedisConnection:
+    """A stream on a server that may be away for a while."""
+
+    client: Any
+    stream: str
+    group: str
+    shown: str
+    """Its address, without what would let someone in."""
+    tell: Callable[[str], None] = lambda sentence: None
+    stopping: Callable[[], bool] = lambda: False
+
+    def __repr__(self) -> str:
+        return f"Server({self.shown})"
+
+    @classmethod
+    def at(cls, url: str, lines: RecordFormat, **more: Any) -> Self:
+        """A server that can be reached now; one that cannot is refused."""
+        try:
+            import redis
+            from redis.backoff import NoBackoff
+            from redis.retry import Retry
+        except ImportError:
+            raise UsageError('redis://: needs pip install "tempriv[redis]"') from None
+        require(lines.syntax == "csv", "redis://: has fields, not JSON lines; leave out --format")
+        plain, stream, group = _apart(url)
+        shown = address(url)
+        settings = {"protocol": 2, "socket_connect_timeout": 5, "socket_timeout": 60}
+        try:
+            # what is tried again must first be known not to have happened
+            client = redis.Redis.from_url(plain, retry=Retry(NoBackoff(), 0), **settings)
+            client.ping()
+        except redis.AuthenticationError:
+            raise UsageError(f"{shown}: does not accept this user and password") from None
+        except (redis.RedisError, ValueError, TypeError):
+            raise UsageError(f"{shown}: cannot be reached; is a Redis server there?") from None
+        for command in ("XREADGROUP", "XRANGE"):
+            client.set_response_callback(command, lambda said, **options: said)
+        return cls(client, stream, group, shown, **more)
+
+    def patiently(
+        self, work: Callable[[], Result], again: Callable[[], Any] = lambda: None
+    ) -> Result:
+        """Do it when the server is there and has room; ``again`` is done before another attempt."""
+        import redis
+
+        passing = (
+            redis.ConnectionError,
+            redis.TimeoutError,
+            redis.exceptions.OutOfMemoryError,
+            redis.ReadOnlyError,
+        )
+        pause, gone = SHORTEST, False
+        while True:
+            try:
+                if gone:
+                    again()
+                result = work()
+            except redis.AuthenticationError:
+                raise UsageError(f"{self.shown}: does not accept this user any more") from None
+            except passing as why:
+                if not gone:
+                    full = isinstance(why, redis.exceptions.OutOfMemoryError)
+                    what = "has no memory left" if full else "cannot be reached"
+                    self.tell(f"{self.shown}: {what}; trying again until that is over")
+                gone, until = True, time.monotonic() + pause
+                while time.monotonic() < until and not self.stopping():
+                    time.sleep(SHORTEST / 2)
+                if self.stopping():
+                    raise ConnectionLostError(
+                        f"{self.shown}: could not be reached to the end"
+                    ) from None
+                pause = min(2 * pause, LONGEST)
+            except redis.ResponseError as why:
+                word = str(why).partition(" ")[0]  # the rest may quote what was sent
+                raise DataError(f"{self.shown}: Redis answers {word}") from None
+            else:
+                if gone:
+                    self.tell(f"{self.shown}: goes on")
+                return result
+
+    def info(self) -> dict[str, Any]:
+        """What the server knows of the stream; nothing if there is none."""
+        there = self.client.exists(self.stream)
+        return dict(self.client.xinfo_stream(self.stream)) if there else {}

@@ -1,0 +1,89 @@
+"""Readings as entries of Redis streams: fields are columns, and all of them text.
+
+An empty field is a missing value. An entry that has none of the columns of values is no reading.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from tempriv.streaming.batch import Batch, batch_of
+from tempriv.streaming.csv_reader import batch_from
+from tempriv.streaming.records import Record, RecordFormat
+
+Entry = tuple[bytes, list[bytes]]
+"""An id, and names and cells in turn."""
+
+
+def batch_of_entries(lines: RecordFormat, entries: Sequence[Entry]) -> Batch:
+    """The readings of some entries."""
+    fast = _in_columns(lines, entries)
+    if fast is not None and not fast.unreadable:
+        return fast
+    readings: list[Record] = []
+    aside: list[str] = []
+    for _, fields in entries:
+        try:
+            readings.append(_reading(lines, fields))
+        except (ValueError, TypeError, KeyError, OverflowError):
+            aside.append(json.dumps(_record(fields, "replace")))
+    return batch_of(readings, len(lines.values), lines.exact, aside)
+
+
+def _in_columns(lines: RecordFormat, entries: Sequence[Entry]) -> Batch | None:
+    """Entries that all have the same fields, without a letter that CSV would quote, as CSV."""
+    names = entries[0][1][::2]
+    columns = [name.decode(errors="replace") for name in names]
+    wanted = {*lines.shown, *lines.values}
+    if not wanted <= set(columns) or len(set(columns)) < len(columns):
+        return None
+    if any(fields[::2] != names for _, fields in entries):
+        return None
+    text = b"\n".join([b",".join(fields[1::2]) for _, fields in entries]) + b"\n"
+    commas = len(entries) * (len(names) - 1)
+    if text.count(b",") != commas or text.count(b"\n") != len(entries):
+        return None
+    if b'"' in text or b"\r" in text:
+        return None
+    lines.columns = columns
+    return batch_from(lines, text)
+
+
+def _record(fields: Sequence[bytes], errors: str) -> dict[str, str]:
+    texts = [field.decode(errors=errors) for field in fields]
+    return dict(zip(texts[::2], texts[1::2], strict=True))
+
+
+def _reading(lines: RecordFormat, fields: Sequence[bytes]) -> Record:
+    record: dict[str, Any] = _record(fields, "strict" if lines.exact else "replace")
+    if not any(name in record for name in lines.values):
+        raise KeyError
+    return lines.reading({name: cell or None for name, cell in record.items()})
+
+
+def rows_of(data: bytes) -> list[list[bytes]]:
+    """The cells of lines of CSV, a missing value as no letters."""
+    if b'"' not in data:
+        return [line.split(b",") for line in data.split(b"\n")[:-1]]
+    text = io.StringIO(data.decode(), newline="")
+    return [[cell.encode() for cell in row] for row in csv.reader(text, strict=True)]
+
+
+def text_of(one: Any) -> str:
+    return one.decode() if isinstance(one, bytes) else str(one)
+
+
+def order_of(one: Any) -> tuple[int, int]:
+    """Ids are in the order of these."""
+    first, _, second = text_of(one).partition("-")
+    return int(first), int(second)
+
+
+def digest_of(cells: Sequence[bytes]) -> str:
+    sized = b"".join(b"%d:%b" % (len(cell), cell) for cell in cells)
+    return hashlib.blake2b(sized, digest_size=16).hexdigest()

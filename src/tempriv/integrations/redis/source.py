@@ -1,0 +1,131 @@
+"""Redis streams as input and output of a stream. Needs the 'redis' extra.
+
+Every line is an entry whose fields are its columns. A released line has its number as its id, so
+that it can be there once only; the consumer group of an input says what was durably consumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from tempriv.errors import StateError, UsageError, require
+from tempriv.integrations.redis.connection import (
+    BEGINNING,
+    PIECE,
+    ConnectionLostError,
+    RedisConnection,
+)
+from tempriv.integrations.redis.entries import Entry, batch_of_entries, digest_of, order_of
+from tempriv.streaming.batch import Batch
+from tempriv.streaming.records import RecordFormat
+
+BLOCK = 100_000  # entries that are released together
+CONSUMER = "tempriv"
+WAIT = 200  # milliseconds for a first entry, between looks at whether to stop
+
+
+@dataclass
+class RedisSource:
+    """Entries of a stream in the order of their ids, through a consumer group of its own."""
+
+    server: RedisConnection
+    lines: RecordFormat
+    last: str = BEGINNING
+    mark: str | None = ""
+    """What the last consumed entry is recognized by."""
+    removed: int | None = None
+    """How many of all entries may be gone: those that were consumed, or gone at the start."""
+    _unacknowledged: list[bytes] = field(default_factory=list, repr=False)
+
+    @classmethod
+    def at(cls, url: str, lines: RecordFormat, **more: Any) -> Self:
+        return cls(RedisConnection.at(url, lines, **more), lines)
+
+    def go_on(self, position: Any) -> None:
+        if position is not None:
+            require(
+                isinstance(position, dict) and "entry" in position,
+                "this stream has read from another kind of input: go on with the same --input",
+                UsageError,
+            )
+            self.last, self.mark = position["entry"], position["mark"]
+            self.removed = position["removed"]
+        self.server.patiently(self._stand)
+
+    def _stand(self) -> None:
+        """Have the group go on after the last consumed entry, whatever was delivered since."""
+        import redis
+
+        client, stream, group = self.server.client, self.server.stream, self.server.group
+        info = self.server.info()
+        there = client.execute_command("XRANGE", stream, self.last, self.last)
+        require(
+            order_of(info.get("last-generated-id", BEGINNING)) >= order_of(self.last)
+            and (not there or self.mark in (None, digest_of(there[0][1]))),
+            f"{self.server.shown}: is not the stream that was read before, or was emptied since: "
+            "the same noise on other data would publish their difference. Start a new stream with "
+            "another --state for other data",
+            StateError,
+        )
+        gone = info.get("entries-added", 0) - info.get("length", 0)
+        if self.removed is not None and gone > self.removed:
+            self.server.tell(
+                f"{self.server.shown}: at least {gone - self.removed} entries were removed before "
+                "they were read; keep more of them (MAXLEN)"
+            )
+            self.removed = gone
+        self.removed = gone if self.removed is None else self.removed
+        try:
+            client.xgroup_create(stream, group, self.last, mkstream=True)
+        except redis.ResponseError:  # there already
+            client.xgroup_setid(stream, group, self.last)
+        while pending := client.xpending_range(stream, group, "-", self.last, PIECE):
+            client.xack(stream, group, *[one["message_id"] for one in pending])
+
+    def blocks(self, stopping: Callable[[], bool]) -> Iterator[tuple[Batch, Any]]:
+        self.server.stopping = stopping
+        while not stopping():
+            try:
+                entries = self.server.patiently(self._read, self._stand)
+            except ConnectionLostError:
+                return
+            if entries:
+                self.last, self.mark = entries[-1][0].decode(), digest_of(entries[-1][1])
+                self.removed = (self.removed or 0) + len(entries)
+                self._unacknowledged = [one for one, _ in entries]
+                position = {"entry": self.last, "mark": self.mark, "removed": self.removed}
+                yield batch_of_entries(self.lines, entries), position
+
+    def _read(self) -> list[Entry]:
+        client, stream = self.server.client, self.server.stream
+        words = ["XREADGROUP", "GROUP", self.server.group, CONSUMER, "COUNT", PIECE]
+        entries: list[Entry] = []
+        while len(entries) < BLOCK:
+            wait = [] if entries else ["BLOCK", WAIT]
+            said = client.execute_command(*words, *wait, "STREAMS", stream, ">")
+            entries += said[0][1] if said else []
+            if len(entries) % PIECE or not said:
+                break
+        if entries:
+            after = client.execute_command("XRANGE", stream, f"({self.last}", "+", "COUNT", 1)
+            require(
+                not after or order_of(after[0][0]) >= order_of(entries[0][0]) > order_of(self.last),
+                f"group={self.server.group}: another process reads in this group; give every "
+                "stream a group of its own",
+                StateError,
+            )
+        return entries
+
+    def committed(self, position: Any) -> None:
+        done, stream, group = self._unacknowledged, self.server.stream, self.server.group
+
+        def acknowledge() -> None:
+            for start in range(0, len(done), PIECE):
+                self.server.client.xack(stream, group, *done[start : start + PIECE])
+
+        try:
+            self.server.patiently(acknowledge, self._stand)
+        except ConnectionLostError:  # the next run does it
+            return

@@ -1,0 +1,71 @@
+"""Releases of Spark frames, and of streams of them: ``release``, ``stream``, ``write``.
+
+Needs the 'spark' extra. The bits are those of ``tempriv.release``, or of a ``Stream``, for the same
+rows, mechanism and key. ``SETTINGS`` are those that a session needs for ``stream``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tempriv.integrations.spark.stream import SETTINGS, stream, write
+
+if TYPE_CHECKING:
+    from tempriv.integrations.spark.release import Released
+    from tempriv.ledger.ledger import Ledger
+    from tempriv.mechanisms.base import Mechanism
+    from tempriv.sampling.keys import Key
+
+__all__ = ["SETTINGS", "release", "released", "stream", "write"]
+
+
+def release(
+    frame: Any,
+    mechanism: Mechanism,
+    *,
+    time: str,
+    values: str | tuple[str, ...] | list[str],
+    series: str | None = None,
+    key: Key | None = None,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    pseudonyms: bool = False,
+    partitions: int | None = None,
+    **layout: Any,
+) -> Any:
+    """Release a private Spark frame through a mechanism, as a Spark frame.
+
+    ``layout`` says how untidy the table may be, as in ``Series``: person, max_series_per_person,
+    grid, calendar, step, gaps, clip. Rows are divided by series into ``partitions``, as many as
+    Spark sees fit by default.
+
+    Guarantees:
+        - what is returned satisfies ``mechanism.guarantee`` (no guarantee under a seeded key);
+        - with a ledger, the charge is durable before anything is returned, or nothing is;
+        - the frame is computed once: reading it, however often, runs nothing again;
+        - no plan, event log or checkpoint holds a key, and a session that does not encrypt what it
+          writes aside (``spark.io.encryption.enabled``) is refused.
+    """
+    return released(
+        frame,
+        mechanism,
+        time=time,
+        values=values,
+        series=series,
+        key=key,
+        ledger=ledger,
+        dataset=dataset,
+        pseudonyms=pseudonyms,
+        partitions=partitions,
+        **layout,
+    ).frame
+
+
+def released(frame: Any, mechanism: Mechanism, **settings: Any) -> Released:
+    """The same with its description: ``.frame``, ``.about`` and ``.guarantee``."""
+    from tempriv.integrations.spark import session
+
+    session.require_spark()
+    from tempriv.integrations.spark import release as spark
+
+    return spark.released(frame, mechanism, **settings)

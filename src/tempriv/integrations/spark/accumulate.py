@@ -1,0 +1,96 @@
+"""What tasks say of their parts of a table, and what is true of all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tempriv.data.reader import TableReader
+from tempriv.data.series import Block
+from tempriv.errors import DataError, TemprivError, require
+from tempriv.releases.blocks import TimesTold
+
+
+class FirstTimes:
+    """The first and the last of the times at which series begin."""
+
+    def __init__(self) -> None:
+        self.found: list[int] = []
+
+    def see(self, block: Block) -> None:
+        if block.times is not None:
+            begun = (block.starts == 0) & (block.counts > 0)
+            first = block.times[(np.cumsum(block.counts) - block.counts)[begun]]
+            both = [*self.found, *first.tolist()]
+            self.found = [min(both), max(both)] if both else []
+
+
+@dataclass(frozen=True)
+class Report:
+    """What one task says of its part of the table: counts and times, no ids and no values."""
+
+    series: int
+    rows: int
+    first: int | None
+    last: int | None
+    step: int | None
+    filled: int
+    dropped: int
+    longest: int
+    begin: tuple[int, ...]
+    problems: tuple[tuple[str, int], ...]
+    refusal: TemprivError | None
+
+
+class ByPartition:
+    """Reports by the number of their part: one that comes twice, by a retry, counts once."""
+
+    def zero(self, value: dict[int, Report]) -> dict[int, Report]:
+        return {}
+
+    def addInPlace(  # noqa: N802  (Spark's name)
+        self, one: dict[int, Report], other: dict[int, Report]
+    ) -> dict[int, Report]:
+        one.update(other)
+        return one
+
+
+def add_up(reports: list[Report], reading: TableReader, times: TimesTold) -> None:
+    """What is true of the whole table; refused if a part of it is."""
+    facts, problems = reading.facts, reading.problems
+    for report in reports:
+        for kind, count in report.problems:
+            problems.add(kind, count)
+    series = reading.series
+    keys = [name for name in (series.series, *(series.time or "").split("+")) if name]
+    problems.refuse(f"keep one of each before, by frame.dropDuplicates({keys})")
+    for report in reports:
+        if report.refusal is not None:
+            raise report.refusal
+    require(sum(one.rows for one in reports) > 0, "the table has no rows", DataError)
+    require(
+        sum(report.series for report in reports) == len(facts.ids),
+        "the table changed while it was read: some of its series are gone; write it to files "
+        "that stay as they are, and release those",
+        DataError,
+    )
+    steps = {report.step for report in reports if report.step is not None}
+    require(
+        len(steps) < 2,
+        "parts of the table have different usual steps between readings; name the grid's step "
+        "by --step, or take readings in order, whatever their times, by --grid index",
+        DataError,
+    )
+    facts.step = min(steps, default=None)
+    for report in reports:
+        facts.rows += report.rows
+        facts.filled += report.filled
+        facts.longest = max(facts.longest, report.longest)
+        if report.first is not None and report.last is not None:
+            facts.saw(report.first, report.last)
+    begin = np.array([tick for report in reports for tick in report.begin], dtype=np.int64)
+    one = np.ones(len(begin), dtype=np.int64)
+    none = np.zeros((len(begin), 1))
+    ids = tuple("" for _ in begin)
+    times.see(Block(none, none > 0, ids, one, 0 * one, begin))

@@ -1,0 +1,229 @@
+"""A Spark frame through a mechanism: the same bits as a file with the same rows and key.
+
+Check, record durably, then run: for a frame this is, in this order,
+
+1. what can be refused is, by its schema, its persons and the budget left, before any work;
+2. the driver asks which series there are and takes the key of each from the ``Key``, which refuses
+   a second input. Only these keys leave the driver, in a broadcast: Spark encrypts it on disks
+   (``spark.io.encryption``), no plan, event log or checkpoint holds it, and it is destroyed after
+   the job. The secret that they are derived from stays where it is;
+3. one job divides the table by series, sorts it, releases it and keeps the result aside, in Spark's
+   own encrypted store (a local checkpoint). Nobody has a name for it yet. A task that is tried
+   again, or run twice, has the same rows and the same keys and gives the same bits;
+4. the tasks' reports are added up: problems of any part refuse all of it, and what is aside is
+   dropped;
+5. the ledger is charged, durably. This is the point of no return, as for a file: a crash before it
+   has released nothing, one after it loses budget and never privacy. A charge that fails drops
+   what is aside, too;
+6. the frame is handed out. It has no past: it is never computed again, from other input least of
+   all. If Spark loses a part of it with a machine, reading it fails; release again, with a new key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tempriv.data.clock import Clock
+from tempriv.data.duckdb import INTEGERS
+from tempriv.data.reader import read_calendar
+from tempriv.data.series import ONLY_SERIES, SeriesTable
+from tempriv.errors import UsageError, require
+from tempriv.integrations.spark import tasks
+from tempriv.integrations.spark.accumulate import ByPartition, add_up
+from tempriv.integrations.spark.session import require_encryption
+from tempriv.integrations.spark.tables import (
+    arrow_batches,
+    arrow_kinds,
+    distinct,
+    drop,
+    dropped_if_refused,
+    kept_aside,
+    laid_out,
+    persons_of,
+    released_schema,
+    table_of,
+)
+from tempriv.integrations.spark.tasks import OWNED, Renaming, Work
+from tempriv.ledger.ledger import Ledger
+from tempriv.ledger.scope import Scope
+from tempriv.mechanisms.base import Mechanism
+from tempriv.mechanisms.landmarks.domain import WithLandmarks
+from tempriv.privacy import guarantees, serialization
+from tempriv.releases.owner_file import RELEASE
+from tempriv.releases.release import with_receipt
+from tempriv.releases.run import ReleaseRun, check_early
+from tempriv.sampling.keys import Key
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Released:
+    """A frame that may be handed out, and ``about``: the description of its release."""
+
+    frame: DataFrame
+    about: dict[str, Any]
+
+    @property
+    def guarantee(self) -> Any:
+        return guarantees.decode(self.about["guarantee"])
+
+
+class SparkReleaseRun:
+    """One pass of a Spark frame through a mechanism under one key; as ``mechanisms.run.Passage``.
+
+    ``series`` says how the frame is laid out. Its ``source`` is not read: it may be the path that
+    the frame comes from, so that notes beside the file are found.
+    """
+
+    def __init__(
+        self,
+        frame: DataFrame,
+        series: SeriesTable,
+        mechanism: Mechanism,
+        key: Key | None = None,
+        pseudonyms: bool = False,
+        partitions: int | None = None,
+    ):
+        require_encryption(frame.sparkSession)
+        require(
+            series.time is not None and series.duplicates == "refuse",
+            "rows of a Spark frame have no order: name the column of times, and drop all but one "
+            "of several readings at one time before",
+            UsageError,
+        )
+        require(partitions is None or partitions > 0, f"partitions={partitions}: must be 1 or more")
+        self.frame, self.partitions = frame, partitions
+        self.owner: Callable[[pa.RecordBatch], None] | None = None
+        self.passage = ReleaseRun(series, mechanism, key, pseudonyms)
+        self.table = table_of(frame)
+        self.reading = self.passage.reading
+        named = [name for name in (series.series, series.person, *series.values) if name]
+        self.table.require_columns(named)
+        assert series.time is not None
+        self.clock = Clock.of(series.time.split("+"), self.table)
+        self.reading.clock, self.reading.facts.clock = self.clock, self.clock.kind
+        kind = "" if series.series is None else self.table.types[series.series]
+        self.reading.whole_number_ids = kind in INTEGERS and not pseudonyms
+        if self.passage.cargo is not None:
+            self.passage.cargo.kinds = arrow_kinds(frame, series.values)
+        self.columns = laid_out(self.table, self.passage, self.clock)
+
+    @property
+    def key(self) -> Key:
+        return self.passage.key
+
+    @property
+    def guarantee(self) -> Any:
+        return self.passage.guarantee
+
+    @property
+    def scope(self) -> Scope:
+        return self.passage.scope
+
+    def about(self) -> dict[str, Any]:
+        return self.passage.about()
+
+    def spell(self, output: Any) -> None:
+        """Values that are only moved are written anew: Spark has read them already."""
+
+    def materialized(self, owner: bool = False) -> DataFrame:
+        """The released frame, aside, once nothing in it is refused any more."""
+        passage, facts, context = self.passage, self.reading.facts, self.frame.sparkSession
+        series = passage.series
+        facts.persons = persons_of(self.frame, series)
+        facts.ids = [ONLY_SERIES] if series.series is None else distinct(self.frame, series.series)
+        shown = {
+            name: passage.key.pseudonym(name) if passage.pseudonyms else name for name in facts.ids
+        }
+        secrets = {name: passage.key.series(passage.digest, name).secret for name in shown.values()}
+        spark = context.sparkContext
+        lent, names = spark.broadcast(secrets), spark.broadcast(shown)
+        reports = spark.accumulator({}, ByPartition())
+        rows = self.frame.select(self.columns)
+        if passage.pseudonyms:
+            rows = rows.mapInArrow(Renaming(names), rows.schema)
+        parts = 1 if series.series is None else self.partitions
+        by = ["s"] if parts is None else [parts, "s"]
+        work = Work(
+            series=replace(series, source=None),
+            mechanism=serialization.encode(passage.mechanism),
+            release_id=passage.key.release_id,
+            clock=self.clock,
+            calendar=None
+            if series.calendar is None
+            else read_calendar(series.calendar, self.clock),
+            whole_number_ids=self.reading.whole_number_ids,
+            owner=owner,
+            secrets=lent,
+            reports=reports,
+            rows_at_once=tasks.ROWS,
+        )
+        divided = rows.repartition(*by).sortWithinPartitions("s", "t")
+        schema = released_schema(self.frame, passage, self.clock, owner)
+        try:
+            aside = kept_aside(divided.mapInArrow(work, schema))
+        finally:
+            lent.destroy()
+            names.destroy()
+        with dropped_if_refused(aside):
+            add_up(list(reports.value.values()), self.reading, passage.times)
+            passage.require_fitting()
+        return aside
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Released rows, part by part, for a file; what its owner keeps goes to ``owner``."""
+        marked = self.owner is not None and isinstance(self.passage.mechanism.domain, WithLandmarks)
+        aside = self.materialized(marked)
+        try:
+            for batch in arrow_batches(aside):
+                if marked and self.owner is not None:
+                    self.owner(self._owned(batch))
+                yield batch.drop_columns([name for name in OWNED.values() if marked])
+        finally:
+            drop(aside)  # before the charge: by then the file has it, or nobody
+
+    def _owned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        series, columns = (
+            self.passage.series,
+            dict(zip(batch.schema.names, batch.columns, strict=True)),
+        )
+        named = [name for name in (series.series, *self.clock.names) if name]
+        found = {name: columns[name] for name in named}
+        found |= {name: columns[carried] for name, carried in OWNED.items()}
+        found[RELEASE] = pa.array([self.key.release_id] * batch.num_rows, pa.string())
+        return pa.RecordBatch.from_pydict(found)
+
+
+def released(
+    frame: DataFrame,
+    mechanism: Mechanism,
+    *,
+    time: str,
+    values: str | tuple[str, ...] | list[str],
+    series: str | None = None,
+    key: Key | None = None,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    pseudonyms: bool = False,
+    partitions: int | None = None,
+    **layout: Any,
+) -> Released:
+    """Release a Spark frame; see ``tempriv.integrations.spark``."""
+    require((ledger is None) == (dataset is None), "a ledger goes with the name of a dataset in it")
+    names = (values,) if isinstance(values, str) else tuple(values)
+    table = SeriesTable(None, values=names, time=time, series=series, **layout)
+    passage = SparkReleaseRun(frame, table, mechanism, key, pseudonyms, partitions)
+    check_early(ledger, dataset, passage.guarantee)
+    aside = passage.materialized()
+    receipt = None
+    with dropped_if_refused(aside):
+        if ledger is not None and dataset is not None:
+            release_id = passage.key.release_id
+            receipt = ledger.charge(dataset, passage.guarantee, passage.scope, release_id)
+        return Released(aside, with_receipt(passage.about(), receipt))

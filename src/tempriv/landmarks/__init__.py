@@ -1,0 +1,1 @@
+"""Choosing and marking a person's significant moments; dummy landmarks."""

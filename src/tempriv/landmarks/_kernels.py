@@ -1,0 +1,75 @@
+"""Compiled loops that choose moments: stays of a path, histograms nearest to another.
+
+See ``kernels`` for their laws.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+Array = Any  # numba takes its types from the calls
+
+EARTH_RADIUS = 6_371_008.8  # meters, the mean radius
+
+
+@njit(cache=True, nogil=True)
+def mark_stays(points: Array, seconds: Array, reach: float, lasting: float, marks: Array) -> None:
+    """Stay points of Li et al. 2008; points on the unit sphere, ``reach`` a squared chord.
+
+    From a point on, the points that follow within reach are one stretch. If it lasts, all of it is
+    a stay and the scan goes on behind it; otherwise from the next point.
+    """
+    n = seconds.size
+    first = 0
+    while first < n:
+        x, y, z = points[first, 0], points[first, 1], points[first, 2]
+        last = first
+        while last + 1 < n:
+            dx, dy, dz = points[last + 1, 0] - x, points[last + 1, 1] - y, points[last + 1, 2] - z
+            if dx * dx + dy * dy + dz * dz > reach:
+                break
+            last += 1
+        if seconds[last] - seconds[first] >= lasting:
+            for i in range(first, last + 1):
+                marks[i] = True
+            first = last + 1
+        else:
+            first += 1
+
+
+@njit(cache=True, nogil=True)
+def nearest_by_transport(start: Array, capacity: Array, added: Array, moved: Array) -> None:
+    """Algorithm 1 under the Wasserstein distance: the bin that each step adds one event to.
+
+    The cumulated shares start_b / l and current_b / n differ by |n start_b - l current_b| / (l n):
+    whole numbers are compared, so that ties are ties, and the first of equal bins is taken.
+    ``moved`` gets the sum over bins of those differences, still times l.
+    """
+    bins = start.size
+    landmarks = 0
+    for b in range(bins):
+        landmarks += start[b]
+    current = start.copy()
+    total = landmarks
+    for step in range(added.size):
+        total += 1
+        # as if the new event came before the first bin, then from bin to bin
+        whole, below, above = 0, 0, 0
+        for b in range(bins):
+            below += start[b]
+            above += current[b]
+            whole += abs(total * below - landmarks * (above + 1))
+        best, least = -1, 0
+        below, above = 0, 0
+        for b in range(bins):
+            if current[b] < capacity[b] and (best < 0 or whole < least):
+                best, least = b, whole
+            below += start[b]
+            above += current[b]
+            whole += abs(total * below - landmarks * above)
+            whole -= abs(total * below - landmarks * (above + 1))
+        current[best] += 1
+        added[step] = best
+        moved[step] = least / total

@@ -1,0 +1,64 @@
+"""What lies beside a table with marks: how its landmarks were chosen, and by which columns.
+
+It is bound to the table by a checksum. Where values decided, no guarantee that takes the landmarks
+as given holds for them, so whoever releases the table has to know.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tempriv.data.files import checksum, write_durably
+from tempriv.errors import DataError
+
+BESIDE = ".landmarks.json"
+
+
+@dataclass(frozen=True)
+class LandmarkProvenance:
+    """Of one column of marks.
+
+    ``looked_at`` are the columns of values that decided. Where marks were drawn, ``recall`` is the
+    chance that a landmark has one.
+    """
+
+    how: str
+    looked_at: tuple[str, ...] = ()
+    recall: float | None = None
+    hidden: str = ""
+
+
+def beside(path: Path) -> Path:
+    return path.with_name(path.name + BESIDE)
+
+
+def provenance_of(path: Path) -> dict[str, LandmarkProvenance]:
+    """By the name of the column; nothing, if nothing is written down."""
+    place = beside(path)
+    try:
+        found = json.loads(place.read_bytes())
+        notes = {
+            str(name): LandmarkProvenance(**{**note, "looked_at": tuple(note["looked_at"])})
+            for name, note in found["marks"].items()
+        }
+        bound = found["checksum"] == checksum(path)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        notes, bound = {}, False
+    if not bound:
+        raise DataError(
+            f"{place}: does not belong to {path.name} as it is now; it says how the landmarks were "
+            "chosen. Make the marks again with tempriv landmarks"
+        )
+    return notes
+
+
+def write_provenance(path: Path, notes: dict[str, LandmarkProvenance], content: Path) -> None:
+    """For a table that is still aside in ``content`` and will have its place at ``path``."""
+    told: dict[str, Any] = {name: asdict(note) for name, note in notes.items()}
+    body = {"marks": told, "checksum": checksum(content)}
+    write_durably(beside(path), (json.dumps(body, indent=2) + "\n").encode())

@@ -1,0 +1,1 @@
+"""The loss under correlation of a release, from its files."""

@@ -1,0 +1,1 @@
+"""Durable charges against limits."""

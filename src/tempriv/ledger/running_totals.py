@@ -1,0 +1,216 @@
+"""The running sums in a ledger's file: what a charge meets is found without reading all the rest.
+
+Scopes of the same members form a group, named by the first of them. A charge reads the groups that
+may share a member with it, and of these the scopes near it in time. Where a limit does not tell
+times apart, a group has one sum, kept with its first scope.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tempriv.accounting.filters import Cost, Costs, cost_of
+from tempriv.ledger import scope as scopes
+from tempriv.ledger.database import LedgerFile
+from tempriv.ledger.scope import EARLIEST, LATEST, Ids, Scope, ScopedCost
+from tempriv.privacy import guarantees, units
+
+# sets of at most so many members are found by the name of each
+SMALL = 64
+
+# of a scope's charges: all, those that published the readings themselves, and those of them that
+# guarantee something about single rows only (scopes.exactness); two stand for any more
+_NAMED = 'instr(guarantee, \'"is":"{}"\')'
+EXACT = " + ".join(_NAMED.format(kind.__name__) for kind in units.ORDER) + " > 0"
+SINGLE = f"({_NAMED.format(units.SlotOrigin.__name__)} > 0)"
+COUNTED = "".join(
+    ", (SELECT count(*) FROM (SELECT 1 FROM charges c WHERE c.dataset = s.dataset AND "
+    f"c.scope = s.id AND {which} LIMIT 2))"
+    for which in ("true", EXACT, f"{EXACT} AND {SINGLE} = 1")
+)
+
+
+class TimeRange(NamedTuple):
+    """A stretch of a clock, in ticks, both ends included."""
+
+    clock: str
+    first: int
+    last: int
+
+
+class ScopeRow(NamedTuple):
+    """The number of a scope, and of the first scope of the same members."""
+
+    scope: int
+    first: int
+
+    def for_unit(self, unit: units.Unit) -> int:
+        """Where the sum is kept: with the first scope if the unit does not tell times apart."""
+        return self.first if scopes.reach(unit) is None else self.scope
+
+
+@functools.lru_cache(maxsize=4096)
+def _promise(text: str) -> Any:
+    return guarantees.decode(json.loads(text))
+
+
+class RunningTotals:
+    """Scopes and running sums of one file."""
+
+    def __init__(self, file: LedgerFile):
+        self._file = file
+
+    def steps(self, dataset: int) -> dict[str, int | None]:
+        """The widest grid step on each clock, None where a scope does not know its own."""
+        found: dict[str, int | None] = {}
+        following = "SELECT min(clock) FROM scopes WHERE dataset = ? AND clock > ?"
+        here = "FROM scopes WHERE dataset = ? AND clock = ?"
+        # a few jumps in the index for each clock
+        clock = self._file.value(following, dataset, "")
+        while clock is not None:
+            unknown = self._file.value(f"SELECT 1 {here} AND step IS NULL LIMIT 1", dataset, clock)
+            widest = self._file.value(f"SELECT max(step) {here}", dataset, clock)
+            found[clock] = None if unknown else widest
+            clock = self._file.value(following, dataset, clock)
+        return found
+
+    def ids(self, digest: bytes, scope: Scope | None = None) -> Ids:
+        """The members of a set, which may be that of a scope at hand."""
+        if scope is not None and scope.ids is not None and scope.set_digest == digest:
+            return scope.ids
+        query = "SELECT ids FROM member_sets WHERE digest = ?"
+        return scopes.ids_in(self._file.value(query, digest))
+
+    def recorded(
+        self, dataset: int, unit: units.Unit, order: float = 1.0
+    ) -> tuple[dict[int, ScopedCost], Costs]:
+        """What the charges themselves add up to, for each place of a sum and for all."""
+        query = """SELECT c.guarantee, count(*), s.id, s.first, s.step, s.kind, s.members, s.clock,
+            s.start, s."end" FROM charges c JOIN scopes s ON s.id = c.scope WHERE c.dataset = ?
+            GROUP BY s.id, c.guarantee"""
+        each: dict[str, tuple[float, ...]] = {}
+        shares: dict[int, ScopedCost] = {}
+        for text, count, number, first, step, *scope in self._file.rows(query, dataset):
+            if text not in each:
+                promise = _promise(text)
+                each[text] = (*cost_of(promise, unit, order), 1, *scopes.exactness(promise))
+            place = ScopeRow(number, first).for_unit(unit)
+            held = shares.get(place)
+            before = (0.0,) * 6 if held is None else (*held.cost, *held[7:])
+            after = [b + count * one for b, one in zip(before, each[text], strict=True)]
+            counts = [min(int(one), 2) for one in after[3:]]
+            shares[place] = scopes.scoped_cost(scope, Cost(*after[:3]), step, *counts)
+        widths = scopes.widths(unit, self.steps(dataset))
+        return shares, scopes.totals(list(shares.values()), self.ids, unit, widths)
+
+    def replace(self, limit: int, shares: dict[int, ScopedCost]) -> None:
+        """Begin the sums of a limit anew."""
+        self._file.execute('DELETE FROM sums WHERE "limit" = ?', limit)
+        self._file.insert(
+            "INSERT INTO sums VALUES (?, ?, ?, ?, ?)",
+            [(limit, place, *share.cost) for place, share in shares.items()],
+        )
+
+    def touching(
+        self,
+        dataset: int,
+        limit: int,
+        unit: units.Unit,
+        scope: Scope | None = None,
+        near: TimeRange | None = None,
+    ) -> list[ScopedCost]:
+        """The sums that may meet a scope (None: any), and are near in time where that matters."""
+        group = "id" if scopes.reach(unit) is None else "first"
+        also = f", s.step{COUNTED}" if isinstance(unit, scopes.Order) else ""
+        query = f"""SELECT s.kind, s.members, s.clock, s.start, s."end",
+            u.epsilon, u.delta, u.rho{also}
+            FROM scopes s CROSS JOIN sums u ON u."limit" = ? AND u.scope = s.id
+            WHERE s.{group} IN (SELECT value FROM json_each(?))"""
+        given = [limit, json.dumps(self._groups(dataset, scope))]
+        if near is not None:
+            # as the index has it
+            query += f""" AND s.clock = ? AND ifnull(s."end", {LATEST}) >= ?
+                AND ifnull(s.start, {EARLIEST}) <= ?"""
+            given += near
+        return [
+            scopes.scoped_cost(row[:5], Cost(*row[5:8]), *row[8:])
+            for row in self._file.rows(query, *given)
+        ]
+
+    def index_exact(self) -> None:
+        """Have exact charges found without looking at the others.
+
+        Made when the first limit on the order of readings is set; no other needs it.
+        """
+        index = f"exact_charges ON charges (dataset, scope, {SINGLE}) WHERE {EXACT}"
+        self._file.execute(f"CREATE INDEX IF NOT EXISTS {index}")
+
+    def _groups(self, dataset: int, scope: Scope | None) -> list[int]:
+        """Groups that may share a member with a scope.
+
+        All of them if it has many members; else those of many members or of another kind, and
+        those in which one of its members is found by name.
+        """
+        if scope is None or scope.ids is None or len(scope.ids) > SMALL:
+            found = self._file.rows("SELECT first FROM groups WHERE dataset = ?", dataset)
+        else:
+            query = """SELECT first FROM groups WHERE dataset = ?1 AND small = 0
+                UNION SELECT first FROM groups WHERE dataset = ?1 AND small = 1 AND kind < ?2
+                UNION SELECT first FROM groups WHERE dataset = ?1 AND small = 1 AND kind > ?2
+                UNION SELECT g.first FROM small_sets m CROSS JOIN groups g ON g.dataset = ?1
+                AND g.small = 1 AND g.kind = ?2 AND g.members = m.digest
+                WHERE m.member IN (SELECT value FROM json_each(?3))"""
+            names = json.dumps(_names(scope.ids))
+            found = self._file.rows(query, dataset, scope.kind, names)
+        return [first for (first,) in found]
+
+    def place(self, dataset: int, scope: Scope) -> ScopeRow:
+        """Where a scope is, made if it is new."""
+        file = self._file
+        find = "SELECT id, first FROM scopes WHERE dataset = ? AND digest = ?"
+        known = file.rows(find, dataset, scope.digest)
+        if known:
+            return ScopeRow(*known[0])
+        ids, digest = scope.ids, scope.set_digest
+        small = ids is not None and len(ids) <= SMALL
+        if ids is not None:
+            row = (digest, scopes.blob_of(ids))
+            file.execute("INSERT INTO member_sets VALUES (?, ?) ON CONFLICT DO NOTHING", *row)
+        if small and ids is not None:
+            names = [(name, digest) for name in _names(ids)]
+            file.insert("INSERT INTO small_sets VALUES (?, ?) ON CONFLICT DO NOTHING", names)
+        group = (dataset, int(small), scope.kind, digest)
+        first = file.value(
+            "SELECT first FROM groups WHERE dataset = ? AND small = ? AND kind = ?"
+            " AND members IS ?",
+            *group,
+        )
+        file.execute(
+            'INSERT INTO scopes (dataset, digest, kind, members, start, "end", step, clock, first)'
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            *(dataset, scope.digest, scope.kind, digest),
+            *(scope.start, scope.end, scope.step, scope.clock, first),
+        )
+        number = file.rows(find, dataset, scope.digest)[0][0]
+        if first is None:
+            file.execute("UPDATE scopes SET first = id WHERE id = ?", number)
+            file.execute("INSERT INTO groups VALUES (?, ?, ?, ?, ?)", number, *group)
+        return ScopeRow(number, first or number)
+
+    def add(self, limit: int, unit: units.Unit, place: ScopeRow, cost: Cost) -> None:
+        """Add a charge to its sum."""
+        self._file.execute(
+            "INSERT INTO sums VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+            " epsilon = epsilon + excluded.epsilon, delta = delta + excluded.delta,"
+            " rho = rho + excluded.rho",
+            *(limit, place.for_unit(unit), *cost),
+        )
+
+
+def _names(ids: Ids) -> list[int]:
+    """Digests of members as integers that SQLite can hold."""
+    return [int(one) for one in ids.view(np.int64)]

@@ -1,0 +1,1 @@
+"""Protocols of local privacy between devices and a server, without a network."""

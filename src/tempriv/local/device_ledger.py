@@ -1,0 +1,263 @@
+"""What devices have answered so far, and the most that they may: their own small ledgers.
+
+A device does not take a server's word for what it may be asked. In memory or on disk, an answer is
+noted before it leaves, whatever else runs on the device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import math
+import os
+import threading
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import NoReturn
+
+from tempriv.data.files import private_file, sync_directory, write_durably
+from tempriv.errors import BudgetError, StateError, require
+from tempriv.local.state import finite, members, sound, whole_number
+from tempriv.local.wire import campaign_name, strict_json
+from tempriv.privacy.guarantees import Guarantee, Pure
+from tempriv.privacy.units import Window
+
+ONCE = "this device has answered a question of this campaign; it answers one"
+COPIED = "is not copied: two copies would spend the same budget twice"
+
+
+def _epsilon(epsilon: float) -> None:
+    require(
+        isinstance(epsilon, (int, float))
+        and not isinstance(epsilon, bool)
+        and 0 < epsilon < math.inf,
+        f"epsilon={epsilon}: must be > 0 and finite",
+    )
+
+
+@contextlib.contextmanager
+def _reachable(place: Path) -> Iterator[None]:
+    """A disk that fails keeps a device from answering, and says why."""
+    try:
+        yield
+    except OSError as reason:
+        raise StateError(f"{place}: the ledger cannot be used: {reason.strerror}") from None
+
+
+@contextlib.contextmanager
+def _locked(place: Path, flags: int) -> Iterator[None]:
+    descriptor = os.open(place, flags, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+class DeviceLedger:
+    """What a device has answered: one question of a campaign, and no more than its limit in all.
+
+    A file for each campaign in a folder of its own, made before the answer leaves and never twice,
+    whatever else runs on the device; without a folder, in memory. A file that is not just as it was
+    written counts as everything there is.
+
+    >>> ledger = DeviceLedger(limit=1.0)
+    >>> ledger.spend("a" * 32, 0.75)
+    >>> ledger.spent()
+    0.75
+    """
+
+    def __init__(self, folder: str | Path | None = None, limit: float = math.inf):
+        require(limit > 0, f"limit={limit}: must be > 0")
+        self.folder, self.limit = None if folder is None else Path(folder), limit
+        self._answered: dict[str, float] = {}
+        self._turn = threading.Lock()
+        if self.folder is not None:
+            with _reachable(self.folder):
+                self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def __reduce__(self) -> NoReturn:
+        raise StateError(f"a ledger {COPIED}")
+
+    def spent(self) -> float:
+        """Epsilon of all answers together."""
+        with self._alone():
+            return self._spent()
+
+    def spend(self, campaign: str, epsilon: float) -> None:
+        """Refused if the campaign has had its answer, or the limit is reached."""
+        campaign_name(campaign)
+        _epsilon(epsilon)
+        with self._alone():
+            self._spend(campaign, epsilon)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """No other thread or process adds up at the same time: two could pass the limit."""
+        with self._turn:
+            if self.folder is None:
+                yield
+                return
+            with _reachable(self.folder), _locked(self.folder, os.O_RDONLY):
+                yield
+
+    def _spent(self) -> float:
+        if self.folder is None:
+            return sum(self._answered.values())
+        # a charge that was begun and has no name yet has let no answer leave
+        return sum(_epsilon_in(one) for one in self.folder.iterdir() if one.suffix != ".partial")
+
+    def _spend(self, campaign: str, epsilon: float) -> None:
+        require(not self._has(campaign), ONCE, BudgetError)
+        require(
+            self._spent() + epsilon <= self.limit * (1 + 1e-12),
+            f"epsilon={epsilon:g}: with what this device has answered before, more than its limit "
+            f"of {self.limit:g}",
+            BudgetError,
+        )
+        if self.folder is None:
+            self._answered[campaign] = epsilon
+            return
+        # whole before it has its name: a file that was only begun counts as all there is
+        partial = self.folder / f".{campaign}.{os.getpid()}.partial"
+        try:
+            with private_file(partial) as file:
+                file.write(f"{float(epsilon)!r}\n".encode())
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(partial, self.folder / campaign)
+        except FileExistsError:
+            raise BudgetError(ONCE) from None
+        finally:
+            partial.unlink(missing_ok=True)
+        sync_directory(self.folder)
+
+    def _has(self, campaign: str) -> bool:
+        if self.folder is None:
+            return campaign in self._answered
+        return os.path.lexists(self.folder / campaign)
+
+
+def _epsilon_in(path: Path) -> float:
+    """What cannot be read to its end was begun, or damaged, and counts as all there is."""
+    try:
+        text = path.read_text()
+        found = float(text)
+    except (ValueError, OSError):
+        return math.inf
+    return found if text.endswith("\n") and 0 < found < math.inf else math.inf
+
+
+class WindowLedger:
+    """What a device has answered about its latest steps, and the most that it may.
+
+    Guarantees:
+        - the epsilons of all answers about any ``window`` consecutive steps sum to at most
+          ``limit``, exactly, whatever is asked by whomever;
+        - with a ``path`` that holds after restarts and among processes: an answer is noted on
+          disk before it leaves.
+
+    >>> ledger = WindowLedger(window=2, limit=1.0)
+    >>> ledger.spend("a" * 32, 10, "publish", 0.75)
+    >>> ledger.left(11), ledger.left(12)
+    (0.25, 1.0)
+    """
+
+    def __init__(self, window: int, limit: float, path: str | Path | None = None):
+        self.unit = Window(window)
+        require(0 < limit < math.inf, f"limit={limit}: must be > 0 and finite")
+        self.window, self.limit = window, float(limit)
+        self.path = None if path is None else Path(path)
+        self._charges: list[tuple[int, str, str, float]] = []
+        self._turn = threading.Lock()
+        with self._held():
+            pass  # a damaged file, or one for another window, is refused at once
+
+    def __reduce__(self) -> NoReturn:
+        raise StateError(f"a ledger {COPIED}")
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(Pure(self.limit), self.unit)
+
+    def left(self, step: int) -> float:
+        """How much epsilon an answer about this step could still have, rounded down."""
+        with self._held():
+            return rounded_down(Fraction(self.limit) - self._spent(step))
+
+    def spend(self, campaign: str, step: int, part: str, epsilon: float) -> None:
+        """Note an answer, or refuse it."""
+        _epsilon(epsilon)
+        with self._held():
+            latest = max((charge[0] for charge in self._charges), default=step)
+            require(step >= latest, f"step {step} is past: step {latest} was told", BudgetError)
+            require(
+                (step, campaign, part) not in [charge[:3] for charge in self._charges],
+                "this device has answered this question; it answers a question once",
+                BudgetError,
+            )
+            require(
+                self._spent(step) + Fraction(epsilon) <= Fraction(self.limit),
+                f"epsilon={epsilon:g}: with the answers about the {self.window} steps up to "
+                f"step {step}, more than this device's limit of {self.limit:g}",
+                BudgetError,
+            )
+            kept = [charge for charge in self._charges if step - charge[0] < self.window]
+            # on disk first: what could not be noted was not spent, and is not answered
+            self._keep([*kept, (step, campaign, part, float(epsilon))])
+
+    def _spent(self, step: int) -> Fraction:
+        """By answers about the steps of the window that ends here."""
+        recent = [charge[3] for charge in self._charges if step - charge[0] < self.window]
+        return sum(map(Fraction, recent), Fraction(0))
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[None]:
+        """With what the file says, and nobody else at it."""
+        with self._turn:
+            if self.path is None:
+                yield
+                return
+            lock = self.path.with_name(self.path.name + ".lock")
+            with _reachable(self.path), _locked(lock, os.O_CREAT | os.O_RDWR):
+                self._read()
+                yield
+
+    def _keep(self, charges: list[tuple[int, str, str, float]]) -> None:
+        if self.path is not None:
+            kept = {"window": self.window, "limit": self.limit, "charges": charges}
+            write_durably(self.path, json.dumps(kept).encode())
+        self._charges = charges
+
+    def _read(self) -> None:
+        assert self.path is not None
+        if not self.path.exists():
+            self._charges = []
+            return
+        try:
+            kept = members(strict_json(self.path.read_bytes()), ("window", "limit", "charges"))
+            charges = [_charge(one) for one in kept["charges"]]
+        except (ValueError, TypeError, RecursionError):
+            raise StateError(f"{self.path}: not a ledger, or damaged") from None
+        require(
+            kept["window"] == self.window
+            and kept["limit"] == self.limit
+            and all(0 < charge[3] <= self.limit for charge in charges),
+            f"{self.path}: is damaged, or was kept with another window or limit",
+            StateError,
+        )
+        self._charges = charges
+
+
+def _charge(given: list[object]) -> tuple[int, str, str, float]:
+    step, campaign, part, epsilon = given
+    sound(isinstance(campaign, str) and isinstance(part, str))
+    return whole_number(step), str(campaign), str(part), finite(epsilon)
+
+
+def rounded_down(exact: Fraction) -> float:
+    """The largest float that is not more."""
+    found = float(exact)
+    return found if Fraction(found) <= exact else math.nextafter(found, -math.inf)

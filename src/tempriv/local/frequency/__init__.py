@@ -1,0 +1,1 @@
+"""Frequency oracles: shares of values from randomized reports."""

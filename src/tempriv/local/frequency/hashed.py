@@ -1,0 +1,371 @@
+"""Oracles whose reports have a few bytes however many values there are.
+
+OLH hashes the value to few cells and reports the cell by randomized response; which hash, a device
+draws at random and says. Hadamard reports one entry of the value's column of a Hadamard matrix;
+which row, it draws and says. Both draw before they look at the value, so only the last step can
+give anything away.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tempriv.errors import DataError, require
+from tempriv.local.frequency import base as shared
+from tempriv.local.frequency._kernels import hashed_support
+from tempriv.local.frequency.base import Bytes, Flags, Frequencies, Integers
+from tempriv.local.frequency.estimation import Interval
+from tempriv.privacy import units
+from tempriv.privacy.guarantees import Guarantee, Pure
+from tempriv.sampling import distributions
+from tempriv.sampling.keystream import Keystream
+
+MOST_CELLS = 1 << 15
+FINENESS = 16  # cells of a sixteenth of the prime at least: collisions within 1/1024 of 1 / cells
+ENUMERATED = 1 << 20
+PART = 1 << 18  # people simulated at a time
+
+# the law of a response takes the words' lane 0 and branches 0 and 1
+BEFORE = 2
+
+
+@functools.cache
+def prime_from(least: int) -> int:
+    """The smallest prime that is not smaller.
+
+    >>> prime_from(1000), prime_from(2)
+    (1009, 2)
+    """
+    found = least
+    while any(found % divisor == 0 for divisor in range(2, math.isqrt(found) + 1)):
+        found += 1
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class OLH:
+    """Optimized local hashing: a random hash, and the cell of the value by randomized response.
+
+    e^epsilon + 1 cells, rounded, have the least variance (Wang et al. 2017). The hash
+    of v is the cell of (a v + b) mod P, where a and b are uniform below the prime P >= size and
+    cells are stretches of equal length, but for one (Carter and Wegman 1979). As two different
+    values take every pair of places equally often, they collide with one probability, which is
+    known exactly: the estimator assumes nothing else, and is unbiased.
+
+    A report is a P + b and then the cell, each in as few bytes as it takes, the lowest first.
+
+    >>> asked = OLH(epsilon=1.0, size=1000)
+    >>> asked.cells, asked.prime, asked.report_bytes
+    (4, 1009, 4)
+    """
+
+    epsilon: float
+    size: int
+
+    def __post_init__(self) -> None:
+        shared.check(self.epsilon, self.size)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(Pure(self.epsilon), units.Event())
+
+    @functools.cached_property
+    def cells(self) -> int:
+        return min(round(math.exp(min(self.epsilon, 20.0))) + 1, MOST_CELLS)
+
+    @functools.cached_property
+    def prime(self) -> int:
+        return prime_from(max(self.size, FINENESS * self.cells))
+
+    @functools.cached_property
+    def law(self) -> distributions.CategoryFlip:
+        return distributions.CategoryFlip(Fraction(self.epsilon), self.cells)
+
+    @functools.cached_property
+    def _hashes(self) -> distributions.UniformChoice:
+        return distributions.UniformChoice(self.prime**2)
+
+    @functools.cached_property
+    def _starts(self) -> Integers:
+        """Where each cell begins, and the prime."""
+        return -(-np.arange(self.cells + 1) * self.prime // self.cells)
+
+    @functools.cached_property
+    def collision(self) -> float:
+        """The probability that two different values have one cell."""
+        lengths = np.diff(self._starts).tolist()
+        return float(Fraction(sum(n * n for n in lengths), self.prime**2))
+
+    @functools.cached_property
+    def keep(self) -> float:
+        return self.law.pmf(0)
+
+    @functools.cached_property
+    def other(self) -> float:
+        return self.collision * self.keep + (1 - self.collision) * self.law.pmf(1)
+
+    @functools.cached_property
+    def _widths(self) -> tuple[int, int]:
+        return shared.width(self.prime**2), shared.width(self.cells)
+
+    @property
+    def report_bytes(self) -> int:
+        return sum(self._widths)
+
+    # devices
+
+    def reports(self, values: Any, words: Keystream) -> Bytes:
+        """A row of bytes for each device."""
+        values = shared.values_of(values, self.size, words)
+        hashes = self._hashes.sample(words.branch(BEFORE))
+        return self._said(values, hashes, self.law.sample(words))
+
+    def report(self, value: int, words: Keystream) -> bytes:
+        value = shared.value_of(value, self.size, words)
+        number = shared.uniform_of(self._hashes, words.branch(BEFORE))
+        multiplier, offset = divmod(number, self.prime)
+        cell = (multiplier * value + offset) % self.prime * self.cells // self.prime
+        said = (cell + shared.shift_of(self.law, words)) % self.cells
+        wide, narrow = self._widths
+        return number.to_bytes(wide, "little") + said.to_bytes(narrow, "little")
+
+    def _cell(self, values: Integers, hashes: Integers) -> Integers:
+        multiplier, offset = np.divmod(hashes, self.prime)
+        return (multiplier * values + offset) % self.prime * self.cells // self.prime
+
+    def _said(self, values: Integers, hashes: Integers, shifts: Integers) -> Bytes:
+        said = (self._cell(values, hashes) + shifts) % self.cells
+        wide, narrow = self._widths
+        return np.hstack([shared.to_bytes(hashes, wide), shared.to_bytes(said, narrow)])
+
+    def outcomes(self, value: int) -> dict[bytes, float]:
+        """Every report with its probability."""
+        many = self.prime**2 * self.cells
+        require(
+            many <= ENUMERATED,
+            f"{many} reports of size={self.size} at epsilon={self.epsilon}: too many to list",
+        )
+        hashes, shifts = (part.ravel() for part in np.indices((self.prime**2, self.cells)))
+        said = self._said(np.full(many, value), hashes, shifts)
+        mass = [self.law.pmf(shift) / self.prime**2 for shift in range(self.cells)]
+        return {row.tobytes(): mass[shift] for row, shift in zip(said, shifts, strict=True)}
+
+    # the server
+
+    def refuse(self, report: bytes) -> None:
+        """Raise DataRefusal, with the reason, for what no device reports."""
+        shared.refuse_length(report, self.report_bytes)
+        number, cell = (int.from_bytes(part, "little") for part in self._parts(report))
+        most = self.prime**2
+        require(number < most, f"hash {number}: must be below {most}", DataError)
+        require(cell < self.cells, f"cell {cell}: must be below {self.cells}", DataError)
+
+    def fits(self, rows: Bytes) -> Flags:
+        """Which rows of bytes are reports: those that ``refuse`` does not."""
+        hashes, cells = (shared.from_bytes(part) for part in np.split(rows, self._widths[:1], 1))
+        return np.asarray((hashes >= 0) & (hashes < self.prime**2) & (cells < self.cells))
+
+    def _parts(self, report: bytes) -> tuple[bytes, bytes]:
+        return report[: self._widths[0]], report[self._widths[0] :]
+
+    def support(self, reports: Bytes | Sequence[bytes]) -> Integers:
+        """How many reports have the cell that each value has in the report's own hash."""
+        rows = shared.rows_of(reports, self.report_bytes)
+        wide = self._widths[0]
+        hashes, cells = shared.from_bytes(rows[:, :wide]), shared.from_bytes(rows[:, wide:])
+        shared.refuse_above(hashes, self.prime**2, "hash")
+        shared.refuse_above(cells, self.cells, "cell")
+        return self._supported(hashes, cells)
+
+    def _supported(self, hashes: Integers, cells: Integers) -> Integers:
+        support = np.zeros(self.size, dtype=np.int64)
+        multiplier, offset = np.divmod(hashes, self.prime)
+        lows, highs = self._starts[cells], self._starts[cells + 1]
+        hashed_support(multiplier, offset, lows, highs, self.prime, support)
+        return support
+
+    def estimate(
+        self, support: Any, people: int, confidence: float = 0.95, interval: Interval = "normal"
+    ) -> Frequencies:
+        return shared.estimated(self, support, people, confidence, interval)
+
+    def variance(self, people: float, share: float = 0.0) -> float:
+        """Of an estimated count, where this share of the people have the value."""
+        return shared.variance(self, people, share)
+
+    def simulated(self, counts: Any, generator: Any) -> Integers:
+        """The support if so many people have each value: the law of ``reports``.
+
+        Supports of different values depend on each other through the hashes, so a hash is drawn
+        for every person.
+        """
+        counts = shared.counts_of(counts, self.size)
+        ends, support = np.cumsum(counts), np.zeros(self.size, dtype=np.int64)
+        for start in range(0, int(ends[-1]), PART):
+            people = np.arange(start, min(start + PART, int(ends[-1])))
+            hashes = generator.integers(self.prime**2, size=len(people))
+            cells = self._cell(np.searchsorted(ends, people, side="right"), hashes)
+            # to keep with p and else take another is to keep with p - q and else take any
+            replaced = generator.random(len(people)) >= self.keep - self.law.pmf(1)
+            cells[replaced] = generator.integers(self.cells, size=int(replaced.sum()))
+            support += self._supported(hashes, cells)
+        return support
+
+
+def signed_sums(tallies: Integers) -> Integers:
+    """Sum over rows j of tally[j] times the entry (j, v) of the Hadamard matrix, for each v.
+
+    By halves (the fast Walsh-Hadamard transform).
+
+    >>> signed_sums(np.array([1, 0, 2, 0])).tolist()
+    [3, 3, -1, -1]
+    """
+    sums, half = tallies.copy(), 1
+    while half < len(sums):
+        pairs = sums.reshape(-1, 2, half)
+        low, high = pairs[:, 0].copy(), pairs[:, 1]
+        pairs[:, 0], pairs[:, 1] = low + high, low - high
+        half *= 2
+    return sums
+
+
+def _odd(rows: Any, values: Any) -> Integers:
+    """1 where the matrix has -1: row and value have an odd number of binary ones in common."""
+    return np.asarray(np.bitwise_count(np.bitwise_and(rows, values)) & 1, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hadamard:
+    """Hadamard response: a random row, and the sign there of the value's column, or its opposite.
+
+    The matrix of Sylvester, of the next power of two (``order``), row 0 left out as it has the
+    same sign everywhere. The sign is true with probability e^epsilon / (e^epsilon + 1): one bit of
+    randomized response (as in Bassily and Smith 2015, with a random matrix there). Two different
+    columns agree in order/2 - 1 of the order - 1 rows.
+
+    A report is 2 (row - 1), plus 1 for a minus, in as few bytes as it takes, the lowest first.
+
+    >>> asked = Hadamard(epsilon=1.0, size=1000)
+    >>> asked.order, asked.report_bytes
+    (1024, 2)
+    """
+
+    epsilon: float
+    size: int
+
+    def __post_init__(self) -> None:
+        shared.check(self.epsilon, self.size)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(Pure(self.epsilon), units.Event())
+
+    @functools.cached_property
+    def order(self) -> int:
+        return 1 << (self.size - 1).bit_length()
+
+    @functools.cached_property
+    def law(self) -> distributions.CategoryFlip:
+        return distributions.CategoryFlip(Fraction(self.epsilon), 2)
+
+    @functools.cached_property
+    def _rows(self) -> distributions.UniformChoice:
+        return distributions.UniformChoice(self.order - 1)
+
+    @functools.cached_property
+    def keep(self) -> float:
+        return self.law.pmf(0)
+
+    @functools.cached_property
+    def other(self) -> float:
+        agree = (self.order // 2 - 1) / (self.order - 1)
+        return agree * self.keep + (1 - agree) * self.law.pmf(1)
+
+    @property
+    def report_bytes(self) -> int:
+        return shared.width(2 * (self.order - 1))
+
+    # devices
+
+    def reports(self, values: Any, words: Keystream) -> Bytes:
+        """A row of bytes for each device."""
+        values = shared.values_of(values, self.size, words)
+        rows = self._rows.sample(words.branch(BEFORE))
+        return self._said(values, rows, self.law.sample(words))
+
+    def report(self, value: int, words: Keystream) -> bytes:
+        value = shared.value_of(value, self.size, words)
+        row = shared.uniform_of(self._rows, words.branch(BEFORE))
+        minus = ((row + 1 & value).bit_count() & 1) ^ shared.shift_of(self.law, words)
+        return (2 * row + minus).to_bytes(self.report_bytes, "little")
+
+    def _said(self, values: Integers, rows: Integers, flips: Integers) -> Bytes:
+        """Rows are counted from 0 here, which stands for the matrix's row 1."""
+        return shared.to_bytes(2 * rows + (_odd(rows + 1, values) ^ flips), self.report_bytes)
+
+    def outcomes(self, value: int) -> dict[bytes, float]:
+        """Every report with its probability."""
+        rows, flips = (part.ravel() for part in np.indices((self.order - 1, 2)))
+        said = self._said(np.full(len(rows), value), rows, flips)
+        mass = [self.law.pmf(flip) / (self.order - 1) for flip in (0, 1)]
+        return {row.tobytes(): mass[flip] for row, flip in zip(said, flips, strict=True)}
+
+    # the server
+
+    def refuse(self, report: bytes) -> None:
+        """Raise DataRefusal, with the reason, for what no device reports."""
+        shared.refuse_length(report, self.report_bytes)
+        found, most = int.from_bytes(report, "little"), 2 * (self.order - 1)
+        require(found < most, f"row and sign {found}: must be below {most}", DataError)
+
+    def fits(self, rows: Bytes) -> Flags:
+        """Which rows of bytes are reports: those that ``refuse`` does not."""
+        return shared.from_bytes(rows) < 2 * (self.order - 1)
+
+    def support(self, reports: Bytes | Sequence[bytes]) -> Integers:
+        """How many reports have the sign that each value has in the report's row."""
+        said = shared.from_bytes(shared.rows_of(reports, self.report_bytes))
+        most = 2 * (self.order - 1)
+        shared.refuse_above(said, most, "row and sign")
+        return self._supported(np.bincount(said, minlength=most).reshape(-1, 2))
+
+    def _supported(self, signs: Integers) -> Integers:
+        """From how many reports say plus and minus in each row."""
+        tallies = np.append(0, signs[:, 0] - signs[:, 1])
+        support = (int(signs.sum()) + signed_sums(tallies)[: self.size]) // 2
+        return support.astype(np.int64)
+
+    def estimate(
+        self, support: Any, people: int, confidence: float = 0.95, interval: Interval = "normal"
+    ) -> Frequencies:
+        return shared.estimated(self, support, people, confidence, interval)
+
+    def variance(self, people: float, share: float = 0.0) -> float:
+        """Of an estimated count, where this share of the people have the value."""
+        return shared.variance(self, people, share)
+
+    def simulated(self, counts: Any, generator: Any) -> Integers:
+        """The support if so many people have each value: the law of ``reports``, all at once."""
+        counts = shared.counts_of(counts, self.size)
+        many = self.order - 1
+        rows, even = np.arange(1, self.order), np.full(many, 1 / many)
+        true = np.zeros((many, 2), dtype=np.int64)
+        for value in np.flatnonzero(counts).tolist():
+            people = int(counts[value])
+            # how many fall into each row, by rows or by people, whichever are fewer
+            if people > many:
+                fallen = generator.multinomial(people, even)
+            else:
+                fallen = np.bincount(generator.integers(many, size=people), minlength=many)
+            odd = _odd(rows, value)
+            true[:, 1] += fallen * odd
+            true[:, 0] += fallen * (1 - odd)
+        kept = generator.binomial(true, self.keep)
+        return self._supported(kept + (true - kept)[:, ::-1])

@@ -1,0 +1,332 @@
+"""How common each of many values is, when every device protects its own answer.
+
+An oracle says how a device reports one of ``size`` values (0 to size - 1) and how a server makes
+counts of many reports. All four lose at most epsilon, exactly; they differ in error and size of a
+report. ``choose`` takes the one with the least variance. OUE and OLH are those of Wang,
+Blocki, Li and Jha 2017 ("Locally differentially private protocols for frequency estimation").
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tempriv.errors import DataError, require
+from tempriv.local.frequency import base as shared
+from tempriv.local.frequency._kernels import PIECES, unary_bits
+from tempriv.local.frequency.base import Bytes, Flags, Frequencies, Integers
+from tempriv.local.frequency.estimation import Interval
+from tempriv.local.frequency.hashed import OLH, Hadamard
+from tempriv.privacy import units
+from tempriv.privacy.guarantees import Guarantee, Pure
+from tempriv.sampling import distributions
+from tempriv.sampling.exact_compare import ExactReal, decimal_of, is_below
+from tempriv.sampling.keystream import Keystream
+
+
+@dataclass(frozen=True, kw_only=True)
+class GRR:
+    """Generalized randomized response: the value, or any of the others instead.
+
+    A report is the number of a value, in as few bytes as it takes, the lowest first.
+
+    >>> from tempriv.sampling.keystream import StepRange
+    >>> from tempriv.sampling.keys import Key
+    >>> asked = GRR(epsilon=1.0, size=5)
+    >>> key = Key.from_seed(1).series("question", "person")
+    >>> words = Keystream([StepRange(key, 0, 1)], "report")
+    >>> asked.report(3, words)
+    b'\\x03'
+    """
+
+    epsilon: float
+    size: int
+
+    def __post_init__(self) -> None:
+        shared.check(self.epsilon, self.size)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(Pure(self.epsilon), units.Event())
+
+    @functools.cached_property
+    def law(self) -> distributions.CategoryFlip:
+        return distributions.CategoryFlip(Fraction(self.epsilon), self.size)
+
+    @functools.cached_property
+    def keep(self) -> float:
+        return self.law.pmf(0)
+
+    @functools.cached_property
+    def other(self) -> float:
+        return self.law.pmf(1)
+
+    @property
+    def report_bytes(self) -> int:
+        return shared.width(self.size)
+
+    # devices
+
+    def reports(self, values: Any, words: Keystream) -> Bytes:
+        """A row of bytes for each device."""
+        values = shared.values_of(values, self.size, words)
+        return self._said(values, self.law.sample(words))
+
+    def report(self, value: int, words: Keystream) -> bytes:
+        value = shared.value_of(value, self.size, words)
+        said = (value + shared.shift_of(self.law, words)) % self.size
+        return said.to_bytes(self.report_bytes, "little")
+
+    def _said(self, values: Integers, shifts: Integers) -> Bytes:
+        said = values + shifts
+        said[said >= self.size] -= self.size
+        return shared.to_bytes(said, self.report_bytes)
+
+    def outcomes(self, value: int) -> dict[bytes, float]:
+        """Every report with its probability."""
+        shifts, masses = zip(*self.law.outcomes(0.0), strict=True)
+        said = self._said(np.full(self.size, value), np.array(shifts))
+        return {row.tobytes(): mass for row, mass in zip(said, masses, strict=True)}
+
+    # the server
+
+    def refuse(self, report: bytes) -> None:
+        """Raise DataRefusal, with the reason, for what no device reports."""
+        shared.refuse_length(report, self.report_bytes)
+        found = int.from_bytes(report, "little")
+        require(found < self.size, f"value {found}: must be below {self.size}", DataError)
+
+    def fits(self, rows: Bytes) -> Flags:
+        """Which rows of bytes are reports: those that ``refuse`` does not."""
+        return shared.from_bytes(rows) < self.size
+
+    def support(self, reports: Bytes | Sequence[bytes]) -> Integers:
+        """How many reports there are of each value."""
+        said = shared.from_bytes(shared.rows_of(reports, self.report_bytes))
+        shared.refuse_above(said, self.size, "value")
+        return np.bincount(said, minlength=self.size).astype(np.int64)
+
+    def estimate(
+        self, support: Any, people: int, confidence: float = 0.95, interval: Interval = "normal"
+    ) -> Frequencies:
+        return shared.estimated(self, support, people, confidence, interval)
+
+    def variance(self, people: float, share: float = 0.0) -> float:
+        """Of an estimated count, where this share of the people have the value."""
+        return shared.variance(self, people, share)
+
+    def simulated(self, counts: Any, generator: Any) -> Integers:
+        """The support if so many people have each value: the law of ``reports``, all at once."""
+        counts = shared.counts_of(counts, self.size)
+        # to keep with p and else take another is to keep with p - q and else take any
+        kept = generator.binomial(counts, self.keep - self.other)
+        others = generator.multinomial(
+            int((counts - kept).sum()), np.full(self.size, 1 / self.size)
+        )
+        return np.asarray(kept + others, dtype=np.int64)
+
+
+# bits of every byte, the lowest first
+BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+TOGETHER = 1 << 16  # words
+LANES = 4094  # of the branches that one branch has; the last is for further digits
+ENUMERATED = 1 << 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class OUE:
+    """Optimized unary encoding: a bit for each value, 1 with probability 1/2 for the true one.
+
+    For the others 1 has probability 1 / (e^epsilon + 1) (Wang et al. 2017). A report is the bits,
+    eight to a byte, that of the lowest value lowest; what is left of the last byte is 0.
+
+    >>> asked = OUE(epsilon=1.0, size=100)
+    >>> asked.report_bytes, round(math.sqrt(asked.variance(10_000)))
+    (13, 192)
+    """
+
+    epsilon: float
+    size: int
+
+    def __post_init__(self) -> None:
+        shared.check(self.epsilon, self.size)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(Pure(self.epsilon), units.Event())
+
+    keep = 0.5
+
+    @functools.cached_property
+    def other(self) -> float:
+        return 1 / (1 + math.exp(min(self.epsilon, 700.0)))
+
+    @functools.cached_property
+    def _cut(self) -> ExactReal:
+        weight = Fraction(self.epsilon)
+
+        def formula() -> Any:
+            less = (-decimal_of(weight)).exp()
+            return less / (1 + less)
+
+        return ExactReal(formula)
+
+    @functools.cached_property
+    def _pieces(self) -> tuple[int, int]:
+        """The first and last 16 digits that do not tell on which side of the cut a number is."""
+        low, high = self._cut.bounds(64)
+        return low >> 48, high >> 48
+
+    @property
+    def report_bytes(self) -> int:
+        return (self.size + 7) // 8
+
+    # devices
+
+    def reports(self, values: Any, words: Keystream) -> Bytes:
+        """A row of bytes for each device."""
+        return self._drawn(shared.values_of(values, self.size, words), words)
+
+    def report(self, value: int, words: Keystream) -> bytes:
+        value = shared.value_of(value, self.size, words)
+        return self._drawn(np.array([value]), words).tobytes()
+
+    def _drawn(self, values: Integers, words: Keystream) -> Bytes:
+        count = -(-self.size // PIECES)
+        out = np.zeros((len(values), self.report_bytes), dtype=np.uint8)
+        at_once = max(TOGETHER // min(count, LANES), 1)
+        for low in range(0, len(values), at_once):
+            rows = np.arange(low, min(low + at_once, len(values)))
+            for start in range(0, count, LANES):
+                many = min(LANES, count - start)
+                # all words of a device at once: its key is set up once
+                taken = words.branch(start // LANES).take_branches(
+                    np.repeat(rows, many), np.tile(np.arange(many), len(rows)), many
+                )
+                self._fill(out, rows, PIECES * start, values, taken.reshape(-1, many), words)
+        return out
+
+    def _fill(
+        self, out: Bytes, rows: Any, first: int, values: Integers, taken: Any, words: Keystream
+    ) -> None:
+        """Bits from the first on of some rows."""
+        ties = np.empty(PIECES * taken.size, dtype=np.int64)
+        low, high = self._pieces
+        part = out[rows[0] : rows[-1] + 1]
+        found = unary_bits(taken, values[rows], first, self.size, low, high, part, ties)
+        for tie in ties[:found].tolist():
+            row, bit = divmod(tie, self.size)
+            number, place = divmod(bit - first, PIECES)
+            piece = int(taken[row, number]) >> 16 * place & 0xFFFF
+            part[row, bit >> 3] |= self._settled(piece, int(rows[row]), bit, words) << (bit & 7)
+
+    def _settled(self, piece: int, row: int, bit: int, words: Keystream) -> bool:
+        """Whether a number with these first 16 digits is below the cut, by further digits."""
+        further = words.branch(LANES).branch(bit // LANES).branch(bit % LANES)
+        first = piece << 48 | further.one(row, 0) >> 16
+        return is_below(first, lambda depth: further.one(row, depth + 1), self._cut)
+
+    def outcomes(self, value: int) -> dict[bytes, float]:
+        """Every report with its probability."""
+        require(
+            1 << self.size <= ENUMERATED,
+            f"size={self.size}: too many reports to list, at most 16 values",
+        )
+        one, found = np.full(self.size, self.other), {}
+        one[value] = self.keep
+        for bits in itertools.product((0, 1), repeat=self.size):
+            mass = math.prod(p if bit else 1 - p for p, bit in zip(one.tolist(), bits, strict=True))
+            found[np.packbits(bits, bitorder="little").tobytes()] = mass
+        return found
+
+    # the server
+
+    def refuse(self, report: bytes) -> None:
+        """Raise DataRefusal, with the reason, for what no device reports."""
+        shared.refuse_length(report, self.report_bytes)
+        require(
+            report[-1] >> (self.size - 1) % 8 + 1 == 0,
+            f"a bit behind the last of {self.size} is set: it must be 0",
+            DataError,
+        )
+
+    def fits(self, rows: Bytes) -> Flags:
+        """Which rows of bytes are reports: those that ``refuse`` does not."""
+        return np.asarray(rows[:, -1].astype(np.int64) < 1 << (self.size - 1) % 8 + 1)
+
+    def support(self, reports: Bytes | Sequence[bytes]) -> Integers:
+        """How many reports have the bit of each value set."""
+        rows = shared.rows_of(reports, self.report_bytes)
+        shared.refuse_above(rows[:, -1].astype(np.int64), 1 << (self.size - 1) % 8 + 1, "last byte")
+        # how often each byte occurs in a column, times its bits
+        found = [np.bincount(column, minlength=256) @ BITS for column in rows.T.copy()]
+        return np.concatenate(found)[: self.size].astype(np.int64)
+
+    def estimate(
+        self, support: Any, people: int, confidence: float = 0.95, interval: Interval = "normal"
+    ) -> Frequencies:
+        return shared.estimated(self, support, people, confidence, interval)
+
+    def variance(self, people: float, share: float = 0.0) -> float:
+        """Of an estimated count, where this share of the people have the value."""
+        return shared.variance(self, people, share)
+
+    def simulated(self, counts: Any, generator: Any) -> Integers:
+        """The support if so many people have each value: the law of ``reports``, all at once."""
+        counts = shared.counts_of(counts, self.size)
+        true = generator.binomial(counts, self.keep)
+        return np.asarray(true + generator.binomial(counts.sum() - counts, self.other), np.int64)
+
+
+Oracle = GRR | OUE | OLH | Hadamard
+ORACLES: dict[str, Any] = {"grr": GRR, "oue": OUE, "olh": OLH, "hadamard": Hadamard}
+"""As messages name them."""
+
+
+def name_of(oracle: Oracle) -> str:
+    """As in ``ORACLES``.
+
+    >>> name_of(GRR(epsilon=1.0, size=2))
+    'grr'
+    """
+    return type(oracle).__name__.lower()
+
+
+SMALL = 16
+"""Bytes of a small report."""
+
+WORK = 10**10
+"""Pairs of report and value that a server hashes for OLH, in ten to twenty seconds."""
+
+
+def choose(epsilon: float, size: int, people: int | None = None, one_shot: bool = False) -> Oracle:
+    """The oracle with the least variance for values that few people have.
+
+    GRR is better than OUE below 3 e^epsilon + 2 values; Hadamard is better than both for a small
+    epsilon and some values, such as 6 to 32 at epsilon 1/2. In ``one_shot`` a question goes over
+    many values at once and reports must be small. Then OLH may be taken too, unless ``people``
+    times values is more than a server should hash.
+
+    >>> choose(1.0, 10), choose(1.0, 11), choose(0.5, 8)
+    (GRR(epsilon=1.0, size=10), OUE(epsilon=1.0, size=11), Hadamard(epsilon=0.5, size=8))
+    >>> choose(1.0, 4096, people=10_000, one_shot=True)
+    OLH(epsilon=1.0, size=4096)
+    >>> choose(1.0, 4096, people=10_000_000, one_shot=True)
+    Hadamard(epsilon=1.0, size=4096)
+    """
+    require(people is None or people >= 1, f"people={people}: must be at least 1")
+    found: list[Oracle] = [one(epsilon=epsilon, size=size) for one in (GRR, OUE, Hadamard)]
+    if one_shot:
+        found = [one for one in found if one.report_bytes <= SMALL]
+        if (people or 0) * size <= WORK:
+            found.append(OLH(epsilon=epsilon, size=size))
+    least = min(one.variance(1) for one in found)
+    # of two values GRR and Hadamard are the same, but for rounding
+    return next(one for one in found if one.variance(1) <= least * (1 + 1e-9))

@@ -1,0 +1,1 @@
+"""Frequent shapes of many people's series (PrivShape)."""

@@ -1,0 +1,274 @@
+"""Shapes in scikit-learn's manner: ``fit`` plays a whole campaign, ``predict`` takes the nearest.
+
+Whoever calls ``fit`` holds everyone's series, so what is guaranteed is guaranteed towards those who
+get ``shapes_``. Where nobody is to hold them, series stay on devices: see ``population.shapes``.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv.errors import DataError, TemprivError, require
+from tempriv.local.shapes.distance import Kind as Distance
+from tempriv.local.shapes.messages import LONGEST_TEXT, MOST_LABELS
+from tempriv.local.shapes.plan import MOST_SHAPES, Method, ShapesPlan
+from tempriv.local.shapes.sax import Sax
+from tempriv.local.shapes.simulate import Outcome, Through, nearest, simulate, with_label
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+except ImportError:
+    raise TemprivError("estimators need scikit-learn: pip install 'tempriv[shapes]'") from None
+
+Integers = npt.NDArray[np.int64]
+LARGEST_SEED = 1 << 31
+
+
+class ShapeClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """The shapes that many series have in common, each series protected whole; clusters by them.
+
+    ``X`` is a matrix with a row for each series, or a list of series of any lengths. Each series
+    belongs to one person and answers one question, with noise; the caller sees all of them, so the
+    guarantee is towards whoever gets ``shapes_``. It does not cover ``labels_`` and ``predict``,
+    which look at the series themselves and are as private as they are.
+
+    ``symbols``, ``segment`` and ``longest`` are those of ``Sax``, and must not be found by trying
+    out what suits the data; so are ``distance`` and ``method`` (see ``shapes_course``). With
+    ``through="grouped"`` it is a fast trial, with a ``random_state`` an experiment that can be
+    repeated: nothing is guaranteed then, and ``guarantee_`` says so.
+
+    Attributes: ``shapes_`` (text, count, error, ends), most frequent first; ``guarantee_``;
+    ``outcome_``, with ``rounds`` and ``share(shape)``; ``labels_``; ``sax_``; ``n_features_in_``
+    if X was a matrix.
+
+    >>> waves = [np.sin(np.arange(60) / 6 + phase) for phase in (0, 3) for _ in range(500)]
+    >>> found = ShapeClusterer(n_shapes=2, symbols=3, longest=6, random_state=1).fit(waves)
+    >>> [shape.text for shape in found.shapes_], found.predict([waves[0], waves[-1]]).tolist()
+    (['cacb', 'acab'], [0, 1])
+    >>> found.guarantee_.sentence
+    'Protects nothing: the noise comes from seed 1, so anyone can take it off again.'
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 4.0,
+        n_shapes: int = 3,
+        symbols: int = 4,
+        segment: int = 10,
+        longest: int = 10,
+        distance: Distance = "levenshtein",
+        method: Method = "automatic",
+        through: Through = "messages",
+        random_state: Any = None,
+    ):
+        self.epsilon = epsilon
+        self.n_shapes = n_shapes
+        self.symbols = symbols
+        self.segment = segment
+        self.longest = longest
+        self.distance = distance
+        self.method = method
+        self.through = through
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
+        """Ask everyone once; y is not looked at."""
+        series = _series(self, X, reset=True)
+        plan = _plan(self, series, self.n_shapes, ())
+        self.outcome_ = simulate(plan, series, through=self.through, seed=_seed(self.random_state))
+        _keep(self, self.outcome_)
+        self.labels_ = _nearest(self, series)[0]
+        return self
+
+    def predict(self, X: Any) -> Integers:  # noqa: N803
+        """The number of the nearest shape, for each series."""
+        check_is_fitted(self)
+        return _nearest(self, _series(self, X, reset=False))[0]
+
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
+        """How far series are from their nearest shape on average, negated; y is not looked at."""
+        check_is_fitted(self)
+        return -float(_nearest(self, _series(self, X, reset=False))[1].mean())
+
+
+class ShapeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Frequent shapes of each label, each series with its label protected whole; classifies.
+
+    All that is said of ``ShapeClusterer`` holds here, too. Labels are asked for together with
+    shapes in the last round, so a label is protected like its series. Which labels there are is
+    taken from ``y`` and not protected; have all of them in it whoever takes part.
+
+    ``n_shapes`` is how many shapes are looked for in all; as many as labels by default. Attributes
+    are those of ``ShapeClusterer``, where shapes have a ``label`` as text; and ``classes_``.
+
+    >>> waves = [np.sin(np.arange(60) / 6 + phase) for phase in (0, 3) for _ in range(500)]
+    >>> which = ["late"] * 500 + ["early"] * 500
+    >>> found = ShapeClassifier(symbols=3, longest=6, random_state=1).fit(waves, which)
+    >>> found.predict([waves[0], waves[-1]]).tolist(), found.score(waves, which)
+    (['late', 'early'], 1.0)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 4.0,
+        n_shapes: int | None = None,
+        symbols: int = 4,
+        segment: int = 10,
+        longest: int = 10,
+        distance: Distance = "levenshtein",
+        method: Method = "automatic",
+        through: Through = "messages",
+        random_state: Any = None,
+    ):
+        self.epsilon = epsilon
+        self.n_shapes = n_shapes
+        self.symbols = symbols
+        self.segment = segment
+        self.longest = longest
+        self.distance = distance
+        self.method = method
+        self.through = through
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
+        """Ask everyone once, for shape and label together."""
+        require(y is not None, "requires y to be passed, but the target y is None", DataError)
+        series = _series(self, X, reset=True)
+        targets = column_or_1d(y, warn=True)
+        check_classification_targets(targets)
+        require(
+            len(targets) == len(series),
+            f"y has {len(targets)} labels for {len(series)} series: must be one for each",
+            DataError,
+        )
+        self.classes_, numbers = np.unique(targets, return_inverse=True)
+        names = tuple(str(name) for name in self.classes_.tolist())
+        _require_labels(names)
+        # one label says nothing, and is not asked for
+        asked = names if len(names) > 1 else ()
+        shapes = min(len(names), MOST_SHAPES) if self.n_shapes is None else self.n_shapes
+        plan = _plan(self, series, shapes, asked)
+        found = simulate(
+            plan,
+            series,
+            numbers.tolist() if asked else None,
+            through=self.through,
+            seed=_seed(self.random_state),
+        )
+        self.outcome_ = found if asked else with_label(found, names[0])
+        _keep(self, self.outcome_)
+        self._classes_of_shapes = np.array([names.index(shape.label) for shape in self.shapes_])
+        return self
+
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """The label of the nearest shape, for each series."""
+        check_is_fitted(self)
+        which = _nearest(self, _series(self, X, reset=False))[0]
+        return self.classes_[self._classes_of_shapes[which]]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # scores are for many people; of a few dozen the noise shows nothing
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def _plan(one: Any, series: Any, shapes: Any, labels: tuple[str, ...]) -> ShapesPlan:
+    sax = Sax(
+        symbols=_whole("symbols", one.symbols),
+        segment=_whole("segment", one.segment),
+        longest=_whole("longest", one.longest),
+    )
+    one.sax_ = sax
+    return ShapesPlan(
+        epsilon=_real("epsilon", one.epsilon),
+        shapes=_whole("n_shapes", shapes),
+        people=len(series),
+        sax=sax,
+        distance=one.distance,
+        method=one.method,
+        labels=labels,
+    )
+
+
+def _keep(one: Any, outcome: Outcome) -> None:
+    one.shapes_, one.guarantee_ = outcome.shapes, outcome.guarantee
+
+
+def _nearest(one: Any, series: Any) -> tuple[Integers, npt.NDArray[np.float64]]:
+    return nearest(one.shapes_, one.sax_.sequences(series), one.distance)
+
+
+def _require_labels(names: tuple[str, ...]) -> None:
+    require(
+        len(names) <= MOST_LABELS,
+        f"y has {len(names):,} different labels: must have at most {MOST_LABELS:,}",
+        DataError,
+    )
+    require(
+        len(set(names)) == len(names),
+        "y has labels that are different but look alike as texts, such as 1 and '1'",
+        DataError,
+    )
+    longest = max(map(len, names))
+    require(
+        longest <= LONGEST_TEXT,
+        f"y has a label of {longest:,} characters: must have at most {LONGEST_TEXT}",
+        DataError,
+    )
+
+
+def _whole(name: str, value: Any) -> int:
+    """Of any kind of whole numbers, as grids of parameters have them; truth values are none."""
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    require(whole, f"{name}={value!r}: must be a whole number", DataError)
+    return int(value)
+
+
+def _real(name: str, value: Any) -> float:
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    require(real, f"{name}={value!r}: must be a number", DataError)
+    return float(value)
+
+
+def _seed(random_state: Any) -> int | None:
+    """None is the operating system's randomness; all else is for experiments."""
+    if random_state is None:
+        return None
+    if isinstance(random_state, (bool, numbers.Integral)):
+        return _whole("random_state", random_state)
+    return int(check_random_state(random_state).randint(LARGEST_SEED))
+
+
+def _series(one: Any, given: Any, reset: bool) -> Any:
+    """A checked matrix; or a list, where series have different lengths."""
+    if _are_ragged(given):
+        if reset and hasattr(one, "n_features_in_"):
+            del one.n_features_in_
+        return [np.asarray(row, dtype=np.float64) for row in given]
+    # one to say how long its sequence is, one to say which: nothing is learned of fewer
+    least = 2 if reset else 1
+    return validate_data(one, given, reset=reset, dtype=np.float64, ensure_min_samples=least)
+
+
+def _are_ragged(given: Any) -> bool:
+    array = isinstance(given, np.ndarray)
+    if not (isinstance(given, (list, tuple)) or (array and given.dtype == object)):
+        return False
+    if (array and given.ndim != 1) or not len(given):
+        return False
+    if not all(
+        np.ndim(row) == 1 if isinstance(row, np.ndarray) else isinstance(row, (list, tuple))
+        for row in given
+    ):
+        return False
+    return array or len({len(row) for row in given}) > 1

@@ -1,0 +1,297 @@
+"""What the two roles of a shapes campaign say to each other: small, versioned, checked values.
+
+A question goes to everyone and is public. An answer is one report behind a fixed head; it carries
+nothing else about its device. Both have a JSON form and a form in bytes, and whatever is not just
+so is refused with a reason.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import json
+import struct
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from tempriv.errors import TemprivError, require
+from tempriv.local.frequency.oracles import ORACLES
+from tempriv.local.shapes.distance import Kind as Distance
+from tempriv.local.shapes.domain import Bigrams, WholeSequences
+from tempriv.local.shapes.sax import Sax
+from tempriv.local.wire import (
+    TOKEN_BYTES,
+    MessageError,
+    campaign_name,
+    from_base64,
+    is_version,
+    json_object,
+    some_bytes,
+    whole,
+)
+
+VERSION = 1
+KINDS = ("length", "bigram", "level", "refine", "whole")
+EXPONENTIAL = "exponential"
+DISTANCES = get_args(Distance)
+
+MOST_CANDIDATES = 4096
+MOST_LABELS = 1024
+MOST_CELLS = 1 << 20
+MOST_ROUNDS = 1 << 16
+LARGEST_QUESTION = 1 << 22  # bytes; the most candidates and labels, spelt out, have room
+LONGEST_TEXT = 200
+ABOUT = "shapes"
+END = "."
+"""Follows a candidate that ends there: the shape is no longer."""
+
+HEAD = struct.Struct(">2sBB16sH16s")  # magic, kind, version, campaign, round, token
+MAGIC = b"ts"
+QUESTION, ANSWER = 1, 2
+INDEX = struct.Struct(">H")
+
+
+Kind = Literal["length", "bigram", "level", "refine", "whole"]
+
+
+def _texts(name: str, values: Any, most: int) -> None:
+    require(
+        isinstance(values, tuple)
+        and len(values) <= most
+        and all(isinstance(value, str) and len(value) <= LONGEST_TEXT for value in values)
+        and len(set(values)) == len(values),
+        f"{name}: must be at most {most} different texts",
+        MessageError,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShapesQuestion:
+    """What one device is asked, once.
+
+    ``kind`` says what about: the length of its sequence; two symbols in a row at some level; which
+    of the candidates of a ``level`` its beginning is nearest to; which of all, with a label if
+    there are ``labels`` (``refine``); or the whole sequence.
+    """
+
+    campaign: str
+    round: int
+    kind: Kind
+    epsilon: float
+    sax: Sax
+    oracle: str
+    distance: Distance = "levenshtein"
+    low: int = 1
+    high: int = 10
+    candidates: tuple[str, ...] = ()
+    ends: bool = False
+    labels: tuple[str, ...] = ()
+    readings: int = 1_000_000
+    version: int = VERSION
+
+    def __post_init__(self) -> None:
+        is_version(self.version, VERSION, "questions about shapes")
+        campaign_name(self.campaign)
+        whole("round", self.round, 0, MOST_ROUNDS - 1)
+        require(self.kind in KINDS, f"kind: must be one of {', '.join(KINDS)}", MessageError)
+        require(
+            isinstance(self.epsilon, (int, float))
+            and not isinstance(self.epsilon, bool)
+            and 0 < self.epsilon <= 100,
+            "epsilon: must be > 0 and at most 100",
+            MessageError,
+        )
+        require(isinstance(self.sax, Sax), "sax: must be a Sax", MessageError)
+        require(
+            self.oracle in tuple(ORACLES) or (self.oracle == EXPONENTIAL and self.kind == "level"),
+            f"oracle: must be one of {', '.join(ORACLES)}; or {EXPONENTIAL}, for a level",
+            MessageError,
+        )
+        require(
+            self.distance in DISTANCES,
+            f"distance: must be one of {', '.join(DISTANCES)}",
+            MessageError,
+        )
+        whole("low", self.low, 1, self.sax.longest)
+        whole("high", self.high, self.low, self.sax.longest)
+        whole("readings", self.readings, 1, 1 << 40)
+        require(isinstance(self.ends, bool), "ends: must be true or false", MessageError)
+        _texts("candidates", self.candidates, MOST_CANDIDATES)
+        _texts("labels", self.labels, MOST_LABELS)
+        self._check_candidates()
+        require(
+            2 <= self.cells <= MOST_CELLS,
+            f"{self.cells} cells to answer from: must be from 2 to {MOST_CELLS}",
+            MessageError,
+        )
+
+    def _check_candidates(self) -> None:
+        asked = self.kind in ("level", "refine")
+        require(
+            asked == bool(self.candidates),
+            "candidates: belong to a level or a refinement, and only there",
+            MessageError,
+        )
+        require(
+            not self.labels or self.kind in ("refine", "whole"),
+            "labels: belong to a refinement or to whole sequences",
+            MessageError,
+        )
+        letters = set(self.sax.alphabet)
+        for one in self.candidates:
+            body = one.removesuffix(END) if self.ends else one
+            require(
+                0 < len(body) <= self.sax.longest and set(body) <= letters,
+                f"candidates: each must have 1 to {self.sax.longest} of the letters "
+                f"{self.sax.alphabet}",
+                MessageError,
+            )
+
+    @functools.cached_property
+    def bigrams(self) -> Bigrams:
+        return Bigrams(self.sax.symbols, self.sax.compressed, self.ends)
+
+    @functools.cached_property
+    def domain(self) -> WholeSequences:
+        return WholeSequences(self.sax.symbols, self.high, self.sax.compressed)
+
+    @property
+    def levels(self) -> int:
+        """How many pairs of neighbors a sequence of length ``high`` has, ends included."""
+        return max(1, self.high - 1 + int(self.ends))
+
+    @property
+    def cells(self) -> int:
+        """How many answers there are, before any noise."""
+        if self.kind == "length":
+            return max(2, self.high - self.low + 1)
+        if self.kind == "bigram":
+            return self.bigrams.size
+        if self.kind == "whole":
+            return self.domain.size * max(1, len(self.labels))
+        return max(2, len(self.candidates) * max(1, len(self.labels)))
+
+    @functools.cached_property
+    def frequency(self) -> Any:
+        """The oracle that reports go through; None for the exponential mechanism."""
+        if self.oracle == EXPONENTIAL:
+            return None
+        return ORACLES[self.oracle](epsilon=self.epsilon, size=self.cells)
+
+    @property
+    def report_bytes(self) -> int:
+        """Of every answer."""
+        body = INDEX.size if self.frequency is None else int(self.frequency.report_bytes)
+        return body + (1 if self.kind == "bigram" else 0)
+
+    # forms
+
+    def to_json(self) -> str:
+        fields: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
+        return json.dumps(
+            {
+                "tempriv": "shapes question",
+                **fields,
+                "candidates": list(self.candidates),
+                "labels": list(self.labels),
+                "sax": self.sax.to_dict(),
+            },
+            sort_keys=True,
+        )
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> ShapesQuestion:
+        names = {*PLAIN, "candidates", "labels", "sax"}
+        given = json_object(text, "shapes question", names, ABOUT, LARGEST_QUESTION)
+        for name in ("candidates", "labels"):
+            require(isinstance(given[name], list), f"{name}: must be a list", MessageError)
+            given[name] = tuple(given[name])
+        try:
+            given["sax"] = Sax.from_dict(given["sax"])
+        except TemprivError as reason:
+            raise MessageError(str(reason)[:200]) from None
+        return cls(**given)
+
+    def to_bytes(self) -> bytes:
+        head = HEAD.pack(
+            MAGIC, QUESTION, VERSION, bytes.fromhex(self.campaign), self.round, b"\0" * 16
+        )
+        return head + self.to_json().encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> ShapesQuestion:
+        campaign, number, token, body = _headed(data, QUESTION)
+        found = cls.from_json(body)
+        require(
+            found.campaign == campaign and found.round == number and token == b"\0" * 16,
+            "the head of the question and its body do not agree",
+            MessageError,
+        )
+        return found
+
+
+PLAIN = (
+    *("campaign", "round", "kind", "epsilon", "oracle", "distance", "low", "high", "ends"),
+    *("readings", "version"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShapesAnswer:
+    """One report, to one question; the token is drawn anew for it."""
+
+    campaign: str
+    round: int
+    token: bytes
+    report: bytes
+    version: int = VERSION
+
+    def __post_init__(self) -> None:
+        is_version(self.version, VERSION, "answers about shapes")
+        campaign_name(self.campaign)
+        whole("round", self.round, 0, MOST_ROUNDS - 1)
+        some_bytes("token", self.token, TOKEN_BYTES, TOKEN_BYTES)
+        some_bytes("report", self.report, 1, MOST_CELLS // 8 + 16)
+
+    def to_bytes(self) -> bytes:
+        campaign = bytes.fromhex(self.campaign)
+        head = HEAD.pack(MAGIC, ANSWER, VERSION, campaign, self.round, self.token)
+        return head + self.report
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> ShapesAnswer:
+        campaign, number, token, report = _headed(data, ANSWER)
+        return cls(campaign=campaign, round=number, token=token, report=report)
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "tempriv": "shapes answer",
+                "version": self.version,
+                "campaign": self.campaign,
+                "round": self.round,
+                "token": base64.b64encode(self.token).decode(),
+                "report": base64.b64encode(self.report).decode(),
+            },
+            sort_keys=True,
+        )
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> ShapesAnswer:
+        names = {"version", "campaign", "round", "token", "report"}
+        given = json_object(text, "shapes answer", names, ABOUT, LARGEST_QUESTION)
+        for name in ("token", "report"):
+            given[name] = from_base64(name, given[name])
+        return cls(**given)
+
+
+def _headed(data: Any, kind: int) -> tuple[str, int, bytes, bytes]:
+    require(
+        isinstance(data, (bytes, bytearray)) and HEAD.size < len(data) <= LARGEST_QUESTION,
+        "not a message about shapes: it is too short, or too long",
+        MessageError,
+    )
+    magic, found, version, campaign, number, token = HEAD.unpack_from(data)
+    require(magic == MAGIC and found == kind, "not a message of this kind", MessageError)
+    is_version(version, VERSION, "messages about shapes")
+    return campaign.hex(), number, token, bytes(data[HEAD.size :])

@@ -1,0 +1,461 @@
+"""How a campaign goes on: from what a round counted to the next question, and at last to shapes.
+
+Nothing here sees an answer, only how many reports support each cell: the same course is taken
+whether devices answered or a population was tried out at once. Four ways of going:
+
+``baseline`` and ``published`` are Algorithms 1 and 2 of Mao, Ye, Hu, Wang and Huang, "PrivShape"
+(ICDE 2024). ``nearest`` grows the same tree, but devices name the nearest candidate through a
+frequency oracle, sequences may end, and similar shapes are joined by weighted medoids.
+``one-shot`` asks for the whole sequence at once, which is best where there are not too many.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv.errors import UsageError, require
+from tempriv.local.frequency.oracles import GRR, choose, name_of
+from tempriv.local.shapes.distance import distances
+from tempriv.local.shapes.medoids import medoids
+from tempriv.local.shapes.messages import (
+    END,
+    EXPONENTIAL,
+    MOST_CANDIDATES,
+    MOST_CELLS,
+    ShapesQuestion,
+)
+from tempriv.local.shapes.plan import MOST_AT_ONCE, ShapesPlan
+from tempriv.local.shapes.sequences import LETTERS, Sequences
+from tempriv.local.state import (
+    campaign_of,
+    damage_is_refused,
+    finite,
+    members,
+    sound,
+    texts,
+    truth,
+    whole_number,
+)
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+COVERED, HALF = 0.9, 0.5
+"""Part of the sequences that are to end within the length that is asked about; and the least part
+for which whole sequences are asked for, if no more of them can be told apart."""
+
+DOUBT = 0.05  # the chance that any cell without anything in it is told as a shape
+PER_LABEL = 8  # shapes of a label at most
+MOST_FOLLOWED = 256  # candidates out of whole sequences
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A frequent shape, about how many devices have it, and the standard error of that."""
+
+    text: str
+    count: float
+    error: float
+    label: str | None = None
+    ends: bool = True
+
+
+@dataclass(frozen=True)
+class ShapesProtocol:
+    """Where a campaign stands; a value, so that a refused answer changes nothing."""
+
+    plan: ShapesPlan
+    campaign: str
+    round: int = 0
+    stage: str = "length"
+    method: str = ""
+    length: int = 0
+    level: int = 0
+    pairs: tuple[tuple[str, ...], ...] = ()
+    candidates: tuple[str, ...] = ()
+    shapes: tuple[Shape, ...] = ()
+
+    @property
+    def kept(self) -> int:
+        return self.plan.breadth * self.plan.shapes
+
+    @property
+    def ours(self) -> bool:
+        return self.method not in ("baseline", "published")
+
+    @functools.cached_property
+    def question(self) -> ShapesQuestion | None:
+        """What to ask next; None when there is nothing left to ask."""
+        plan = self.plan
+        if self.stage == "done":
+            return None
+        ask: dict[str, Any] = {
+            "campaign": self.campaign,
+            "round": self.round,
+            "epsilon": plan.epsilon,
+            "sax": plan.sax,
+            "distance": plan.distance,
+            "low": plan.low,
+            "high": plan.sax.longest,
+            "readings": plan.readings,
+            "ends": self.ours,
+        }
+        if self.stage == "length":
+            return ShapesQuestion(kind="length", oracle="grr", **ask)
+        ask["high"] = self.length
+        ask["low"] = min(plan.low, self.length)
+        if self.stage == "bigram":
+            return ShapesQuestion(kind="bigram", oracle="grr", **ask)
+        if self.stage == "whole":
+            cells = plan.whole_cells(self.length)
+            oracle = name_of(choose(plan.epsilon, cells, self.wanted, one_shot=True))
+            return ShapesQuestion(kind="whole", oracle=oracle, labels=plan.labels, **ask)
+        if self.stage == "level":
+            oracle = EXPONENTIAL
+            if self.ours:
+                oracle = name_of(choose(plan.epsilon, max(2, len(self.candidates))))
+            return ShapesQuestion(kind="level", oracle=oracle, candidates=self.candidates, **ask)
+        cells = max(2, len(self.candidates) * max(1, len(plan.labels)))
+        # Section V-E: optimized unary encoding for labels; Section V-B: GRR
+        oracle = "oue" if plan.labels else "grr"
+        if self.ours:
+            oracle = name_of(choose(plan.epsilon, cells))
+        return ShapesQuestion(
+            kind="refine", oracle=oracle, candidates=self.candidates, labels=plan.labels, **ask
+        )
+
+    @property
+    def wanted(self) -> int:
+        """How many answers this round is for."""
+        lengths, pairs, tree, last = self.plan.shares
+        if self.stage == "length":
+            share = lengths
+        elif self.stage == "whole":
+            share = 1 - lengths
+        elif self.stage == "bigram":
+            share = pairs
+        elif self.method == "baseline":
+            share = (1 - lengths) / max(1, self.length)
+        elif self.stage == "level":
+            # where sequences may end there is one more level, for those that end at the last
+            share = tree / max(1, self.length + int(self.ours))
+        else:
+            share = last
+        return max(1, round(share * self.plan.people))
+
+    def after(self, support: Integers, people: int) -> ShapesProtocol:
+        """The course after a round in which so many devices answered, none if it failed.
+
+        Nobody who was asked is asked again: a round without answers goes on with what is known.
+        """
+        question = self.question
+        require(question is not None, "the campaign is over", UsageError)
+        assert question is not None
+        going = replace(self, round=self.round + 1)
+        if self.stage == "length":
+            return going._after_lengths(support, people)
+        if self.stage == "bigram":
+            return going._after_pairs(support.reshape(question.levels, -1), people)
+        if self.stage == "level":
+            counts = support.astype(np.float64)
+            if question.frequency is not None and people:
+                counts = question.frequency.estimate(support, people).counts
+            return going._after_level(counts[: len(self.candidates)])
+        found = question.frequency.estimate(support, max(people, 1))
+        if people == 0:  # nobody answered, so nothing is known
+            nothing = np.zeros(question.cells)
+            found = replace(found, counts=nothing, standard_error=nothing + math.inf)
+        return going._finished(question, found)
+
+    # lengths
+
+    def _after_lengths(self, support: Integers, people: int) -> ShapesProtocol:
+        plan, method = self.plan, self.plan.method
+        lengths = np.arange(plan.low, plan.sax.longest + 1)
+        if people == 0:
+            length = plan.sax.longest
+        elif method in ("baseline", "published"):
+            length = int(lengths[int(np.argmax(support[: len(lengths)]))])
+        else:
+            length = _covering(lengths, support[: len(lengths)], plan.epsilon, people, COVERED)
+        if method in ("automatic", "one-shot"):
+            fits = [n for n in range(1, length + 1) if plan.whole_cells(n) <= MOST_AT_ONCE]
+            enough = bool(fits) and fits[-1] >= _covering(
+                lengths, support[: len(lengths)], plan.epsilon, people, HALF
+            )
+            if method == "one-shot" or enough:
+                return replace(self, method="one-shot", stage="whole", length=fits[-1])
+            method = "nearest"
+        going = replace(self, method=method, length=length)
+        grows = method != "baseline" and (length > 1 or method == "nearest")
+        return replace(going, stage="bigram") if grows else going._first_level()
+
+    # the tree
+
+    def _after_pairs(self, support: Integers, people: int) -> ShapesProtocol:
+        question = replace(self, stage="bigram").question
+        assert question is not None
+        pairs = []
+        for counts in support:
+            order = np.argsort(-counts, kind="stable")[: self.kept]
+            pairs.append(tuple(filter(None, (question.bigrams.text(int(i)) for i in order))))
+        return replace(self, pairs=tuple(pairs))._first_level()
+
+    def _first_level(self) -> ShapesProtocol:
+        return self._at_level(1, tuple(LETTERS[: self.plan.sax.symbols]))
+
+    def _at_level(self, level: int, candidates: tuple[str, ...]) -> ShapesProtocol:
+        stage = "level"
+        if self.method == "baseline" and self.plan.labels and level == self.length:
+            stage = "refine"  # the last level is asked with labels
+        return replace(self, stage=stage, level=level, candidates=candidates)
+
+    def _after_level(self, counts: Floats) -> ShapesProtocol:
+        plan = self.plan
+        order = np.argsort(-counts, kind="stable")
+        kept = [self.candidates[i] for i in order[: self.kept]]
+        if self.method == "baseline":
+            kept = [self.candidates[i] for i in order if counts[i] >= plan.least]
+        if not kept:
+            kept = [self.candidates[i] for i in order[: self.kept]]
+        grown = self._grown(kept) if self.level < self.length + int(self.ours) else ()
+        if grown and set(grown) != set(self.candidates):
+            return self._at_level(self.level + 1, grown)
+        if self.method == "baseline":
+            best = order[: plan.shapes]
+            shapes = tuple(
+                Shape(self.candidates[i], float(counts[i]), math.sqrt(max(counts[i], 0)), None)
+                for i in best
+            )
+            return replace(self, stage="done", shapes=shapes)
+        return replace(self, stage="refine", candidates=tuple(kept))
+
+    def _grown(self, kept: list[str]) -> tuple[str, ...]:
+        """Candidates one symbol longer, by the pairs that are frequent at this level."""
+        grown: list[str] = []
+        for one in kept:
+            if one.endswith(END):
+                grown.append(one)
+                continue
+            if self.method == "baseline":
+                last = one[-1] if self.plan.sax.compressed else ""
+                grown += [one + s for s in LETTERS[: self.plan.sax.symbols] if s != last]
+                continue
+            next_pairs = self.pairs[self.level - 1] if self.level <= len(self.pairs) else ()
+            longer = [one[:-1] + pair for pair in next_pairs if pair[0] == one[-1]]
+            if self.ours and self.level == self.length:
+                # it ends here, or goes on past what is asked about
+                longer = [one, *(more for more in longer if more.endswith(END))]
+            grown += longer
+        most = min(MOST_CANDIDATES, MOST_CELLS // max(1, len(self.plan.labels)))
+        return tuple(dict.fromkeys(grown))[:most]
+
+    # for a restart
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON; an error that is not known is None."""
+        return {
+            **{name: getattr(self, name) for name in PLAIN},
+            "pairs": [list(level) for level in self.pairs],
+            "candidates": list(self.candidates),
+            "shapes": [
+                {**vars(one), "error": one.error if math.isfinite(one.error) else None}
+                for one in self.shapes
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, plan: ShapesPlan, given: Any) -> ShapesProtocol:
+        """What ``to_dict`` gave for a course of this plan; anything else is refused."""
+        with damage_is_refused():
+            body = members(given, (*PLAIN, "pairs", "candidates", "shapes"))
+            campaign, number = campaign_of(body["campaign"]), whole_number(body["round"])
+            if body["stage"] == "length":
+                found = cls(plan, campaign)
+                sound(found.to_dict() == body)
+                return found
+            method = body["method"]
+            sound(body["stage"] in STAGES[method])
+            sound(method == plan.method or (plan.method == "automatic" and method in CHOSEN))
+            length = whole_number(body["length"], 1, plan.sax.longest)
+            sound(isinstance(body["pairs"], list) and isinstance(body["shapes"], list))
+            found = cls(
+                plan,
+                campaign,
+                number,
+                body["stage"],
+                method,
+                length,
+                whole_number(body["level"], 0, length + 1),
+                tuple(map(texts, body["pairs"])),
+                texts(body["candidates"]),
+                tuple(_shape_of(one, plan) for one in body["shapes"]),
+            )
+            found._check()
+        return found
+
+    def _check(self) -> None:
+        """That such a course can be, and goes on."""
+        asks = self.stage in ("level", "refine")
+        sound(bool(self.candidates) or not asks)
+        sound(not self.candidates or asks or self.stage == "done")
+        sound(not self.shapes or self.stage == "done")
+        sound((self.level >= 1) == (asks or (self.stage == "done" and self.method != "one-shot")))
+        asked = replace(self, stage="bigram", candidates=()).question
+        assert asked is not None
+        pairs = {asked.bigrams.text(i) for i in range(asked.bigrams.size)}
+        sound(len(self.pairs) in (0, asked.levels))
+        sound(not self.pairs or (self.method in ("published", "nearest") and self.level >= 1))
+        sound(all(set(level) <= pairs for level in self.pairs))
+        letters = set(self.plan.sax.alphabet)
+        for one in self.candidates:
+            body = one.removesuffix(END) if self.ours else one
+            sound(0 < len(body) <= self.plan.sax.longest and set(body) <= letters)
+        sound(self.stage == "done" or self.question is not None)
+
+    # shapes
+
+    def _finished(self, question: ShapesQuestion, found: Any) -> ShapesProtocol:
+        labels = len(question.labels) or 1
+        names = self.candidates
+        used = len(found.counts) // labels if self.stage == "whole" else len(names)
+        counts = found.counts[: used * labels].reshape(-1, labels)
+        errors = found.standard_error[: used * labels].reshape(-1, labels)
+        if self.stage == "whole":
+            # of thousands of cells hardly any holds anything: those that surely do, or at least
+            # as many as are followed otherwise
+            order = np.argsort(-counts.max(axis=1), kind="stable")
+            sure = int((counts.max(axis=1) > _sure(counts.size) * float(np.median(errors))).sum())
+            some = np.sort(order[: min(max(sure, self.kept), MOST_FOLLOWED)])
+            names = tuple(question.domain.text(int(i)) for i in some)
+            counts, errors = counts[some], errors[some]
+        if question.labels:
+            shapes = self._of_each_label(names, counts, errors)
+        else:
+            shapes = self._apart(names, counts[:, 0], errors[:, 0])
+        return replace(self, stage="done", candidates=names, shapes=shapes)
+
+    def _shape(self, name: str, count: float, error: float, label: str | None) -> Shape:
+        ends = name.endswith(END) or not self.ours
+        return Shape(name.removesuffix(END), float(count), float(error), label, ends)
+
+    def _of_each_label(
+        self, names: tuple[str, ...], counts: Floats, errors: Floats
+    ) -> tuple[Shape, ...]:
+        """The most frequent shape of each label; of ours several that are likely its own.
+
+        They are kept because several shapes a label classify better. Only likely: the bound counts
+        the cells that are followed, not all that could have been.
+        """
+        shapes: list[Shape] = []
+        whose, sure = counts.argmax(axis=1), counts > _sure(counts.size) * errors
+        for j, label in enumerate(self.plan.labels):
+            order = np.argsort(-counts[:, j], kind="stable")
+            own = order[(whose[order] == j) & sure[order, j]][:PER_LABEL]
+            some = own if self.ours and len(own) else order[:1]
+            shapes += [self._shape(names[i], counts[i, j], errors[i, j], label) for i in some]
+        return tuple(shapes)
+
+    def _apart(self, names: tuple[str, ...], counts: Floats, errors: Floats) -> tuple[Shape, ...]:
+        """As many shapes as were asked for, none too like another (Section IV-C)."""
+        bodies = Sequences.of_texts([one.removesuffix(END) for one in names], self.plan.sax)
+        apart = distances(self.plan.distance, bodies, bodies)
+        count = min(self.plan.shapes, len(names))
+        if self.ours:
+            chosen = medoids(apart, np.maximum(counts, 0.0), count)
+        else:
+            centers = medoids(apart, np.ones(len(names)), count)
+            nearest = apart[:, centers].argmin(axis=1)
+            groups = [np.flatnonzero(nearest == g) for g in range(count)]
+            chosen = np.array([g[int(np.argmax(counts[g]))] for g in groups if len(g)])
+        order = chosen[np.argsort(-counts[chosen], kind="stable")]
+        return tuple(self._shape(names[i], counts[i], errors[i], None) for i in order)
+
+
+PLAIN = ("campaign", "round", "stage", "method", "length", "level")
+CHOSEN = ("one-shot", "nearest")  # what automatic may take
+STAGES = {
+    "baseline": ("level", "refine", "done"),
+    "published": ("bigram", "level", "refine", "done"),
+    "nearest": ("bigram", "level", "refine", "done"),
+    "one-shot": ("whole", "done"),
+}
+
+
+def _shape_of(given: Any, plan: ShapesPlan) -> Shape:
+    found = members(given, ("text", "count", "error", "label", "ends"))
+    text, label, error = found["text"], found["label"], found["error"]
+    sound(type(text) is str and 0 < len(text) <= plan.sax.longest)
+    sound(set(text) <= set(plan.sax.alphabet))
+    sound(label in plan.labels if plan.labels else label is None)
+    error = math.inf if error is None else finite(error)
+    sound(error >= 0)
+    return Shape(text, finite(found["count"]), error, label, truth(found["ends"]))
+
+
+def least_people(plan: ShapesPlan) -> int:
+    """So many that somebody is left for the last question, whatever is answered before.
+
+    It looks at the plan alone. Automatic may find that it has to ask more often than its shortest
+    way does: it then ends with what there is.
+    """
+    first = ShapesProtocol(plan, "0" * 32)
+    if plan.method in ("automatic", "one-shot"):
+        return first.wanted + 1
+    most = 0
+    for length in range(1, plan.sax.longest + 1):
+        here = replace(first, method=plan.method, length=length)
+        levels = replace(here, stage="level").wanted
+        before = (length - 1) * levels
+        if plan.method != "baseline":
+            before = replace(here, stage="bigram").wanted + (length + int(here.ours)) * levels
+        most = max(most, first.wanted + before)
+    return most + 1
+
+
+def enough_people(plan: ShapesPlan) -> int:
+    """The next number of people with whom somebody is left for the last question.
+
+    Shares of the people are rounded, so of a few more of them there may be one too few again.
+
+    >>> from tempriv.local.shapes.sax import Sax
+    >>> given = {"epsilon": 1.0, "shapes": 2, "sax": Sax(longest=12)}
+    >>> enough_people(ShapesPlan(method="nearest", people=10, **given))
+    17
+    """
+    return next(
+        many
+        for many in itertools.count(plan.people)
+        if least_people(replace(plan, people=many)) <= many
+    )
+
+
+def _sure(cells: int) -> float:
+    """So many standard errors above nothing, for a cell among so many to be believed."""
+    return NormalDist().inv_cdf(1 - DOUBT / cells)
+
+
+def _covering(
+    lengths: Integers, support: Integers, epsilon: float, people: int, part: float
+) -> int:
+    """The least length within which that part of sequences ends, as far as noisy lengths tell."""
+    if people == 0:
+        return int(lengths[-1])
+    counts = (
+        GRR(epsilon=epsilon, size=max(2, len(lengths)))
+        .estimate(np.resize(support, max(2, len(lengths))), people)
+        .counts[: len(lengths)]
+    )
+    sure = np.maximum(counts, 0.0)
+    if sure.sum() <= 0:
+        return int(lengths[-1])
+    ended = np.cumsum(sure) / sure.sum()
+    return int(lengths[min(int(np.searchsorted(ended, part)), len(lengths) - 1)])

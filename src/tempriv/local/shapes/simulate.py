@@ -1,0 +1,372 @@
+"""A whole shapes campaign on one machine: every series is here, and each answers one question.
+
+Whoever runs this holds all series, so the guarantee is towards those who get the shapes; where
+series stay on devices, ``population.shapes`` has the two roles. Noise is that of real devices and
+answers are real messages, so what comes out may be handed out. ``through="grouped"`` draws what
+equal sequences say together instead: the same law, far faster, and for trials only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv._version import VERSION
+from tempriv.errors import DataError, require
+from tempriv.local.shapes.distance import told_apart
+from tempriv.local.shapes.plan import ShapesPlan
+from tempriv.local.shapes.protocol import Shape, ShapesProtocol, enough_people, least_people
+from tempriv.local.shapes.randomizer import sequences_of, with_labels
+from tempriv.local.shapes.roles import ShapesServer, answers_of
+from tempriv.local.shapes.sequences import Sequences
+from tempriv.local.shapes.simulate_grouped import simulate_grouped
+from tempriv.privacy import serialization
+from tempriv.privacy.guarantees import Guarantee, NoGuarantee
+from tempriv.sampling.keys import Key, fresh_series_key
+from tempriv.sampling.keystream import Keystream, StepRange
+
+Integers = npt.NDArray[np.int64]
+Through = Literal["messages", "grouped"]
+Progress = Callable[[int], None]
+
+AT_ONCE = 1 << 15  # devices whose messages are there at a time
+DOUBT = 0.05  # the chance that any of the cells without anything in it looks surely frequent
+NORMAL = 1.959963984540054  # 95 % of the normal law lie within so many standard deviations
+
+
+@dataclass(frozen=True)
+class Round:
+    """One question, in how many ways it could be answered, and how many answered it.
+
+    A report supports its device's own cell with probability ``keep``, and any other cell with
+    ``other``; both are 0 where scores of candidates decide instead.
+    """
+
+    kind: str
+    oracle: str
+    cells: int
+    people: int
+    keep: float = 0.0
+    other: float = 0.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a campaign found, and what it may guarantee."""
+
+    plan: ShapesPlan
+    campaign: str
+    method: str
+    shapes: tuple[Shape, ...]
+    rounds: tuple[Round, ...]
+    guarantee: Guarantee | NoGuarantee
+
+    @property
+    def counted(self) -> int:
+        """How many answered the last question: shapes are counted among these."""
+        return self.rounds[-1].people
+
+    def share(self, shape: Shape) -> tuple[float, float, float]:
+        """Of those who answered the last question, from 0 to 1, with a 95 % interval.
+
+        Counts are unbiased and so also fall below 0 or above all; a share does not.
+        """
+        if self.counted == 0 or not math.isfinite(shape.error):
+            return 0.0, 0.0, 1.0  # nobody was left to ask: nothing is known
+        around = NORMAL * shape.error
+        counts = (shape.count, shape.count - around, shape.count + around)
+        share, low, high = (min(1.0, max(0.0, count / self.counted)) for count in counts)
+        return share, low, high
+
+    def is_sure(self, shape: Shape) -> bool | None:
+        """Whether noise hardly ever makes so large a count in any of all cells without anyone.
+
+        Only where whole sequences were asked for: reports that support a cell without anyone follow
+        a binomial law, so this is exact but for counting each cell as if it were alone. Where each
+        device names the nearest of some candidates, every one of them may be named by devices that
+        have none of them, and nothing can be said: None.
+        """
+        from scipy.special import bdtrc
+
+        last = self.rounds[-1]
+        if last.kind != "whole":
+            return None
+        support = round(shape.count * (last.keep - last.other) + last.people * last.other)
+        return bool(
+            support > 0 and bdtrc(support - 1, last.people, last.other) < DOUBT / last.cells
+        )
+
+
+def simulate(
+    plan: ShapesPlan,
+    series: Any,
+    labels: Sequence[int] | None = None,
+    *,
+    through: Through = "messages",
+    seed: int | None = None,
+    campaign: str | None = None,
+    progress: Progress = lambda done: None,
+) -> Outcome:
+    """Ask everyone one question, in groups drawn at random, until shapes are known.
+
+    ``series`` is a matrix or a list; ``labels`` number those of the plan. With a ``seed`` anyone
+    can make the noise again: for experiments, and nothing is guaranteed then. If nobody is left to
+    be asked, the campaign ends with what it knows. It has the name ``campaign``, or one of its own.
+
+    Guarantees:
+        - each series answers once, with the plan's epsilon;
+        - nothing is refused once the first has answered;
+        - without a seed, noise is that of devices: exact, from the operating system.
+
+    >>> from tempriv.local.shapes.sax import Sax
+    >>> waves = [np.sin(np.arange(60) / 6 + phase) for phase in (0, 3) for _ in range(500)]
+    >>> plan = ShapesPlan(epsilon=4.0, shapes=2, people=1000, sax=Sax(symbols=3, longest=6))
+    >>> found = simulate(plan, waves, seed=1)
+    >>> [shape.text for shape in found.shapes], found.counted
+    (['cacb', 'acab'], 980)
+    """
+    require(through in get_args(Through), f"through={through!r}: must be messages or grouped")
+    # all are looked at before anyone answers: a refusal then costs nothing, and names the right one
+    sequences = check(plan, series, labels)
+    numbers = None if labels is None else np.asarray(labels, dtype=np.int64)
+    if through == "grouped":
+        course, rounds = _grouped(plan, sequences, numbers, seed, progress)
+    else:
+        name = campaign or (None if seed is None else _campaign(Key.from_seed(seed)))
+        server = ShapesServer(plan, name)
+        course, rounds = _by_messages(server, series, len(sequences), numbers, seed, progress)
+    return Outcome(
+        plan,
+        campaign or course.campaign,
+        course.method,
+        course.shapes,
+        tuple(rounds),
+        promise(plan, through, seed),
+    )
+
+
+def check(plan: ShapesPlan, series: Any, labels: Sequence[int] | None = None) -> Sequences:
+    """Refuse what cannot be played, before anyone answers and before anything is paid.
+
+    Whether there are enough people follows from the plan alone, not from what they would answer.
+    """
+    require(
+        bool(plan.labels) == (labels is not None), "labels: must be given if the plan has labels"
+    )
+    sequences = sequences_of(plan.sax, plan.readings, series)
+    people = len(sequences)
+    require(people > 0, "no series: there is nothing to ask", DataError)
+    require(
+        labels is None or (len(labels) == people and set(labels) <= set(range(len(plan.labels)))),
+        f"labels: must be numbers from 0 to {len(plan.labels) - 1}, one for each series",
+        DataError,
+    )
+    longest = series.shape[1] if getattr(series, "ndim", 1) == 2 else max(map(len, series))
+    require(
+        longest <= plan.readings,
+        f"readings={plan.readings}: a series has {longest} readings, and the guarantee is for that "
+        "many at most; declare more, or cut the series",
+        DataError,
+    )
+    other = "" if plan.method in SHORT else ", or take method one-shot, which asks twice"
+    if people < least_people(plan):
+        enough = enough_people(replace(plan, people=people))
+        raise DataError(
+            f"{people} series are too few for method {plan.method}: each answers one question, and "
+            f"somebody must be left for the last one; {enough} would do{other}"
+        )
+    return sequences
+
+
+SHORT = ("automatic", "one-shot")
+
+
+def promise(
+    plan: ShapesPlan, through: Through = "messages", seed: int | None = None
+) -> Guarantee | NoGuarantee:
+    """What a campaign may guarantee, before it is played."""
+    if seed is not None:
+        return NoGuarantee(f"the noise comes from seed {seed}, so anyone can take it off again")
+    if through == "grouped":
+        return NoGuarantee("the noise was drawn for a trial, with ordinary random numbers")
+    return plan.guarantee
+
+
+def round_of(course: ShapesProtocol, people: int) -> Round:
+    """What is told of the round that a course stands at."""
+    question = course.question
+    assert question is not None
+    law = question.frequency
+    laws = (0.0, 0.0) if law is None else (float(law.keep), float(law.other))
+    return Round(question.kind, question.oracle, question.cells, people, *laws)
+
+
+def _by_messages(
+    server: ShapesServer,
+    series: Any,
+    people: int,
+    labels: Integers | None,
+    seed: int | None,
+    progress: Progress,
+) -> tuple[ShapesProtocol, list[Round]]:
+    key = None if seed is None else Key.from_seed(seed)
+    chain = fresh_series_key() if key is None else key.again("campaign", "order")
+    order = np.argsort(Keystream([StepRange(chain, 0, people)], "order").take())
+    rounds: list[Round] = []
+    asked = 0
+    while not server.is_over:
+        question = server.question
+        group = order[asked : asked + server.wanted]
+        asked += len(group)
+        # one call draws with one key, so that a seeded round is not cut
+        step = AT_ONCE if key is None else max(1, len(group))
+        for begin in range(0, len(group), step):
+            who = group[begin : begin + step]
+            own = None if labels is None or not question.labels else labels[who].tolist()
+            refused = server.receive_many(answers_of(question, _of(series, who), own, key))
+            assert not refused, "a device's own message was refused"
+            progress(len(who))
+        rounds.append(round_of(server.course, len(group)))
+        server.close_round()
+    return server.course, rounds
+
+
+def _campaign(key: Key) -> str:
+    return key.again("campaign", "name").cipher_key("name")[:16].hex()
+
+
+def _of(series: Any, who: Integers) -> Any:
+    if isinstance(series, np.ndarray) and series.ndim == 2:
+        return series[who]
+    return [series[i] for i in who.tolist()]
+
+
+def _grouped(
+    plan: ShapesPlan,
+    sequences: Sequences,
+    labels: Integers | None,
+    seed: int | None,
+    progress: Progress,
+) -> tuple[ShapesProtocol, list[Round]]:
+    distinct, which = sequences.grouped()
+    texts: list[str] = distinct.texts()
+    numbers: list[int] | None = None
+    if labels is not None:
+        own, numbers, which = with_labels(which, labels)
+        texts = [texts[i] for i in own]
+    counts = np.bincount(which, minlength=len(texts)).astype(np.int64)
+    rounds: list[Round] = []
+
+    def watch(course: ShapesProtocol, asked: int) -> None:
+        rounds.append(round_of(course, asked))
+        progress(asked)
+
+    key = Key.generate() if seed is None else Key.from_seed(seed)
+    return simulate_grouped(plan, texts, counts, key, numbers, watch), rounds
+
+
+def nearest(
+    shapes: Sequence[Shape], sequences: Sequences, distance: Any
+) -> tuple[Integers, npt.NDArray[np.float64]]:
+    """The number of the nearest shape for each sequence, and how far it is.
+
+    A shape that goes on beyond what was asked about is compared with as much of a sequence. Of
+    equally near ones it is the one nearer symbol by symbol, then the most frequent.
+
+    >>> shapes = [Shape("ab", 5.0, 1.0), Shape("ba", 9.0, 1.0), Shape("ba", 3.0, 1.0)]
+    >>> found, far = nearest(shapes, Sequences.of(["aba", "ba"], symbols=2), "levenshtein")
+    >>> found.tolist(), far.tolist()
+    ([0, 1], [1.0, 0.0])
+    """
+    by_count = sorted(range(len(shapes)), key=lambda i: -shapes[i].count)
+    ranked = [shapes[i] for i in by_count]
+    candidates = Sequences.of([shape.text for shape in ranked], symbols=sequences.symbols)
+    distinct, which = sequences.grouped()
+    apart = np.empty((len(distinct), len(ranked)))
+    for ends in (True, False):
+        some = [i for i, shape in enumerate(ranked) if shape.ends == ends]
+        if some:
+            apart[:, some] = told_apart(distance, distinct, candidates.take(some), prefix=not ends)
+    best = apart.argmin(axis=1)
+    far = apart[np.arange(len(distinct)), best]
+    if distance != "euclidean":
+        far = np.floor(far)  # without what tells equal ones apart
+    return np.array(by_count, dtype=np.int64)[best][which], far[which]
+
+
+def with_label(outcome: Outcome, label: str) -> Outcome:
+    """Where there is one label only, all shapes have it."""
+    return replace(outcome, shapes=tuple(replace(shape, label=label) for shape in outcome.shapes))
+
+
+TAKEN = (
+    "which labels there are: they were taken from the table, so a label that one person alone has "
+    "gives away that somebody has it"
+)
+
+
+def about(outcome: Outcome, declared: bool = True) -> dict[str, Any]:
+    """Everything public of a campaign in plain values, for JSON and reports.
+
+    ``declared`` says that the labels, if there are any, were not taken from the data.
+    """
+    plan, found = outcome.plan, []
+    for shape in outcome.shapes:
+        share, low, high = outcome.share(shape)
+        error = shape.error if math.isfinite(shape.error) else None
+        found.append(
+            {
+                "shape": shape.text,
+                "label": shape.label,
+                "count": shape.count,
+                "standard_error": error,
+                "share": share,
+                "low": low,
+                "high": high,
+                "sure": outcome.is_sure(shape),
+                "ends": shape.ends,
+            }
+        )
+    noise = outcome.guarantee
+    return {
+        "tempriv": VERSION,
+        "campaign": outcome.campaign,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "series": plan.people,
+        "counted": outcome.counted,
+        "method": outcome.method,
+        "settings": plan.to_dict(),
+        "shapes": found,
+        "rounds": [vars(one) for one in outcome.rounds],
+        "guarantee": serialization.encode(noise),
+        "sentence": noise.sentence,
+        "published": None if plan.published is None else serialization.encode(plan.published),
+        "randomness": "AES-256 in counter mode, keys from the operating system, gone"
+        if isinstance(noise, Guarantee)
+        else noise.reason,
+        "not_protected": [
+            "how many series there are",
+            "the settings: they were declared, not taken from the data",
+            *([TAKEN] if plan.labels and not declared else []),
+            "anything at all towards whoever held the table and ran this: all series were there",
+        ],
+        "ledger": None,
+    }
+
+
+def rounded(count: float, error: float | None) -> str:
+    """A count to as many digits as its error lets matter.
+
+    >>> rounded(639.16, 30.7), rounded(19.48, 1.72), rounded(0.0123, 0.08), rounded(0.0, None)
+    ('639', '19.5', '0.012', '0')
+    """
+    if error is None or error <= 0:
+        return f"{count:,.3g}"
+    digits = max(0, 1 - math.floor(math.log10(error)))
+    return f"{count:,.{min(digits, 6) if error < 10 else 0}f}"

@@ -1,0 +1,1 @@
+"""Shares of values over time, reported by devices."""

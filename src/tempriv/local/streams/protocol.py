@@ -1,0 +1,424 @@
+"""How a stream over a population goes on: whom to ask what at each step, and what to release.
+
+Seven ways of Ren, Shi, Yu, Yang, Zhao and Xu, "LDP-IDS: Local Differential Privacy for Infinite
+Data Streams" (SIGMOD 2022). Three ask everybody and divide epsilon over a window of w steps (LBU,
+LBD, LBA), LSP asks everybody once in a window; three divide the people instead (LPU, LPD, LPA):
+who has answered rests until the window has passed, and answers with all of epsilon.
+
+LBD, LBA, LPD and LPA use half of what there is to see whether the stream has moved away from the
+last release by more than a new one would err. If it has not, they repeat it and save the other
+half. D stands for distribution: half of what is left of the window. A stands for absorption: what
+was saved before, and then nothing for as many steps.
+
+Nothing here sees an answer, only how many reports support each value: whom to ask and with which
+epsilon depends on reports and on a public draw, never on a value.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv.errors import UsageError, require
+from tempriv.local.device_ledger import rounded_down
+from tempriv.local.frequency.oracles import ORACLES, choose, name_of
+from tempriv.local.state import (
+    campaign_of,
+    damage_is_refused,
+    finite,
+    members,
+    sound,
+    truth,
+    whole_number,
+)
+from tempriv.local.streams.messages import (
+    MOST_EPSILON,
+    MOST_STEPS,
+    MOST_VALUES,
+    Part,
+    StreamQuestion,
+    is_epsilon,
+    oracle_of,
+)
+from tempriv.privacy.guarantees import Guarantee, Published, Pure
+from tempriv.privacy.units import Window
+from tempriv.sampling.keys import Key
+from tempriv.sampling.keystream import Keystream, StepRange
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Method = Literal["LBU", "LSP", "LBD", "LBA", "LPU", "LPD", "LPA"]
+METHODS: tuple[Method, ...] = ("LBU", "LSP", "LBD", "LBA", "LPU", "LPD", "LPA")
+ADAPTIVE = ("LBD", "LBA", "LPD", "LPA")
+AUTOMATIC = "automatic"
+
+ONE = 1 << 30
+"""Parts of epsilon that a step owns for comparing, and again for publishing. Budgets are whole
+numbers of them, so that sums over a window are exact."""
+
+MOST_WINDOW = 1 << 20
+MOST_PEOPLE = 1 << 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamPlan:
+    """A stream before it begins; all of it is public.
+
+    Every device has one of ``size`` values at each step. ``people`` is how many devices there are;
+    a group of fewer than ``least`` publishes nothing. ``counts_sampling`` is ours: a group is a
+    sample of the people, and LPD and LPA decide better if they know what that adds to their error;
+    the published rule knows the noise of reports only.
+
+    Guarantees:
+        - what a device reports within any ``window`` consecutive steps loses at most epsilon about
+          all its values of these steps, against anyone.
+
+    >>> plan = StreamPlan(method="LPA", epsilon=1.0, window=20, size=5, people=100_000)
+    >>> plan.guarantee.sentence
+    'Protects everything within any 20 consecutive time steps of a series: epsilon = 1. It holds \
+against anyone who sees the output, whatever else they know.'
+    """
+
+    method: Method
+    epsilon: float
+    window: int
+    size: int
+    people: int
+    oracle: str = AUTOMATIC
+    least: int = 1
+    counts_sampling: bool = False
+
+    def __post_init__(self) -> None:
+        require(self.method in METHODS, f"method={self.method}: must be one of {METHODS}")
+        require(
+            is_epsilon(self.epsilon),
+            f"epsilon={self.epsilon}: must be > 0 and at most {MOST_EPSILON}",
+        )
+        for name, least, most in (
+            ("window", 1, MOST_WINDOW),
+            ("size", 2, MOST_VALUES),
+            ("people", 1, MOST_PEOPLE),
+            ("least", 1, MOST_PEOPLE),
+        ):
+            value = getattr(self, name)
+            require(
+                isinstance(value, int) and not isinstance(value, bool) and least <= value <= most,
+                f"{name}={value}: must be a whole number from {least} to {most}",
+            )
+        require(
+            isinstance(self.counts_sampling, bool),
+            f"counts_sampling={self.counts_sampling}: must be True or False",
+        )
+        require(
+            not self.counts_sampling or (self.adapts and self.divides_people),
+            f"counts_sampling: {self.method} decides nothing about groups; it is for LPD and LPA",
+        )
+        known = (AUTOMATIC, *ORACLES)
+        require(self.oracle in known, f"oracle={self.oracle}: must be one of {known}")
+        enough = self.window * (2 if self.adapts else 1) if self.divides_people else 1
+        require(
+            self.people >= enough,
+            f"people={self.people}: too few for {self.method} with a window of {self.window}; "
+            f"it needs at least {enough}",
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of every device, towards anyone who sees its answers."""
+        return Guarantee(Pure(float(self.epsilon)), Window(self.window))
+
+    @property
+    def published(self) -> Published:
+        return Published(
+            claim="w-event epsilon-LDP for each user",
+            source="Ren, Shi, Yu, Yang, Zhao and Xu 2022 (LDP-IDS)",
+            holds=True,
+            remark="As long as nobody is asked for more. Here a device does not take the server's "
+            "word for it: it keeps account of its own answers by its own clock, and refuses. The "
+            "methods were rebuilt without the paper's full text; the guarantee is enumerated for "
+            "them as they are here.",
+        )
+
+    # what is divided: parts of epsilon, or people
+
+    @property
+    def divides_people(self) -> bool:
+        return self.method in ("LPU", "LPD", "LPA")
+
+    @property
+    def adapts(self) -> bool:
+        return self.method in ADAPTIVE
+
+    @property
+    def one(self) -> int:
+        """What a step owns for comparing, and again for publishing: 1 / (2 w) of all."""
+        return self.people // (2 * self.window) if self.divides_people else ONE
+
+    @property
+    def half(self) -> int:
+        """What publications of a window may take together."""
+        return self.people // 2 if self.divides_people else self.window * ONE
+
+    @property
+    def uniform(self) -> int:
+        """What a step takes of LBU and LPU: 1 / w of all."""
+        return self.people // self.window if self.divides_people else 2 * ONE
+
+    def terms(self, amount: int) -> tuple[float, int]:
+        """Epsilon and the number of people that so much comes to."""
+        if self.divides_people:
+            return float(self.epsilon), amount
+        # rounded down, so that a window never sums to more than epsilon
+        return rounded_down(Fraction(self.epsilon) * amount / (2 * self.window * ONE)), self.people
+
+    def asking(self, epsilon: float) -> str:
+        """The oracle with the least variance."""
+        if self.oracle != AUTOMATIC:
+            return self.oracle
+        return name_of(choose(epsilon, self.size))
+
+    def error(self, epsilon: float, people: float) -> float:
+        """The mean squared error of shares by the noise of so many reports.
+
+        An oracle's variance is linear in the share of a value, and shares sum to 1: their mean is
+        the variance at 1 / size.
+        """
+        asked = oracle_of(self.asking(epsilon), epsilon, self.size)
+        return asked.variance(people, 1 / self.size) / people**2
+
+    def sampling(self, people: float) -> float:
+        """What drawing so many of the people adds to the variance of a share f, per f (1 - f)."""
+        if not self.counts_sampling or self.people == 1:
+            return 0.0
+        return max(0.0, (self.people - people) / (people * (self.people - 1)))
+
+
+@dataclass(frozen=True, eq=False)
+class StreamProtocol:
+    """Where a stream stands; a value, so that a refused answer changes nothing.
+
+    A step has up to two questions, and then a ``release``: a share for each value.
+    """
+
+    plan: StreamPlan
+    campaign: str
+    step: int = 0
+    stage: Part | Literal["done"] = "done"
+    release: tuple[float, ...] = ()
+    published: bool = False
+    amount: int = 0
+    """What the publication of this step takes."""
+    taken: tuple[tuple[int, int], ...] = ()
+    """What publications took, with their steps, as far back as a window reaches."""
+    free: int = 0
+    """Of absorption: the first step that owns its part still."""
+    asked_at: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64), repr=False)
+    """Of divided people: the last step at which each was asked."""
+    first: int = 0
+
+    @classmethod
+    def beginning(cls, plan: StreamPlan, campaign: str, first: int = 0) -> StreamProtocol:
+        """At its first step; nothing is known, so the release before it is 0 throughout."""
+        require(0 <= first < MOST_STEPS, f"first={first}: must be a time step >= 0")
+        asked_at = np.full(plan.people if plan.divides_people else 0, first - plan.window)
+        nothing = (0.0,) * plan.size
+        return cls(
+            plan, campaign, first, release=nothing, free=first, first=first, asked_at=asked_at
+        )._started()
+
+    def _started(self) -> StreamProtocol:
+        plan = self.plan
+        if plan.adapts:
+            return replace(self, stage="compare")
+        if plan.method != "LSP":
+            return replace(self, stage="publish", amount=plan.uniform)
+        if (self.step - self.first) % plan.window == 0:
+            return replace(self, stage="publish", amount=2 * plan.window * ONE)
+        return self
+
+    # asking
+
+    @functools.cached_property
+    def question(self) -> StreamQuestion | None:
+        """What to ask now; None when the step is done."""
+        if self.stage == "done":
+            return None
+        epsilon, _ = self.plan.terms(self._asked_for)
+        return StreamQuestion(
+            campaign=self.campaign,
+            step=self.step,
+            part=self.stage,
+            epsilon=epsilon,
+            size=self.plan.size,
+            oracle=self.plan.asking(epsilon),
+        )
+
+    @property
+    def _asked_for(self) -> int:
+        return self.plan.one if self.stage == "compare" else self.amount
+
+    @functools.cached_property
+    def asked(self) -> Integers:
+        """The numbers of the devices that the question is for; by a draw that anyone can repeat."""
+        if self.stage == "done":
+            return np.zeros(0, dtype=np.int64)
+        if not self.plan.divides_people:
+            return np.arange(self.plan.people)
+        return drawn(self.campaign, self.step, self.stage, self._rested(), self._asked_for)
+
+    def _rested(self) -> Integers:
+        """Who was not asked within the window that ends here."""
+        return np.flatnonzero(self.step - self.asked_at >= self.plan.window)
+
+    # going on
+
+    def after(self, support: Integers, people: int) -> StreamProtocol:
+        """After a question that so many devices answered, none if it failed.
+
+        What was asked for is spent in any case: nobody is asked again to make up for it.
+        """
+        question = self.question
+        require(question is not None, "this step has no more questions", UsageError)
+        assert question is not None
+        shares = None
+        if people > 0:
+            shares = question.frequency.estimate(support, people).counts / people
+        going = self._having_asked()
+        if self.stage == "compare":
+            return going._compared(shares, people)
+        going = replace(going, stage="done", **self._having_taken())
+        if shares is None:
+            return going
+        return replace(going, release=tuple(shares.tolist()), published=True)
+
+    def _having_asked(self) -> StreamProtocol:
+        if not self.plan.divides_people:
+            return self
+        asked_at = self.asked_at.copy()
+        asked_at[self.asked] = self.step
+        return replace(self, asked_at=asked_at)
+
+    def _having_taken(self) -> dict[str, Any]:
+        if not self.plan.adapts:
+            return {}
+        taken = (*self.taken, (self.step, self.amount))
+        # a publication that took k parts leaves nothing to the k - 1 steps after it
+        return {"taken": taken, "free": self.step + self.amount // self.plan.one}
+
+    def _compared(self, shares: Floats | None, people: int) -> StreamProtocol:
+        """Publish if the stream moved away by more than a publication errs, else repeat."""
+        amount, plan = self._at_hand(), self.plan
+        repeating = replace(self, stage="done")
+        if shares is None or amount < (plan.least if plan.divides_people else 1):
+            return repeating
+        distance, spread = self.distance(shares, people)
+        epsilon, asked = plan.terms(amount)
+        # as many of them answer, about, as answered now
+        people_then = asked * people / plan.terms(plan.one)[1]
+        error = plan.error(epsilon, people_then) + plan.sampling(people_then) * spread
+        if distance <= error:
+            return repeating
+        return replace(self, stage="publish", amount=amount)
+
+    def distance(self, shares: Floats, people: int) -> tuple[float, float]:
+        """The mean squared distance from the last release, and the mean of all f (1 - f).
+
+        Unbiased: what estimated shares stray by themselves is taken off.
+        """
+        plan = self.plan
+        noise = plan.error(plan.terms(plan.one)[0], people)
+        sampling = plan.sampling(people)
+        squares = float(np.mean(shares**2)) - noise
+        # E squares = mean f^2 + sampling * mean f (1 - f), and f sums to 1
+        spread = (1 / plan.size - squares) / (1 - sampling) if sampling < 1 else 0.0
+        away = float(np.mean((shares - np.array(self.release)) ** 2))
+        return away - noise - sampling * spread, max(0.0, spread)
+
+    def _at_hand(self) -> int:
+        """What a publication at this step may take."""
+        plan = self.plan
+        if plan.method in ("LBD", "LPD"):
+            recent = [amount for step, amount in self.taken if self.step - step < plan.window]
+            return (plan.half - sum(recent)) // 2
+        return plan.one * max(0, min(self.step - self.free + 1, plan.window))
+
+    def next_step(self) -> StreamProtocol:
+        require(self.stage == "done", "this step has a question still: close it first")
+        step = self.step + 1
+        taken = tuple(one for one in self.taken if step - one[0] < self.plan.window)
+        return replace(self, step=step, taken=taken, published=False, amount=0)._started()
+
+    # for a restart
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **{name: getattr(self, name) for name in PLAIN},
+            "release": list(self.release),
+            "taken": [list(one) for one in self.taken],
+            "asked_at": base64.b64encode(self.asked_at.astype("<i8").tobytes()).decode(),
+        }
+
+    @classmethod
+    def from_dict(cls, plan: StreamPlan, given: Any) -> StreamProtocol:
+        """What ``to_dict`` gave for a course of this plan; anything else is refused."""
+        with damage_is_refused():
+            return cls._from_dict(plan, members(given, COURSE))
+
+    @classmethod
+    def _from_dict(cls, plan: StreamPlan, given: dict[str, Any]) -> StreamProtocol:
+        most = plan.people if plan.divides_people else 2 * plan.window * ONE
+        step = whole_number(given["step"], 0, MOST_STEPS)
+        first = whole_number(given["first"], 0, step)
+        stages = ("compare", "publish", "done") if plan.adapts else ("publish", "done")
+        stage = given["stage"]
+        sound(stage in stages)
+        amount = whole_number(given["amount"], int(stage == "publish"), most)
+        sound(isinstance(given["release"], list) and len(given["release"]) == plan.size)
+        sound(isinstance(given["taken"], list) and (plan.adapts or not given["taken"]))
+        taken = tuple(
+            (whole_number(when, max(first, step - plan.window + 1), step), whole_number(a, 1, most))
+            for when, a in given["taken"]
+        )
+        steps = [when for when, _ in taken]
+        sound(steps == sorted(set(steps)))
+        asked_at = np.frombuffer(base64.b64decode(given["asked_at"], validate=True), dtype="<i8")
+        sound(len(asked_at) == (plan.people if plan.divides_people else 0))
+        sound(bool(((asked_at >= first - plan.window) & (asked_at <= step)).all()))
+        found = cls(
+            plan,
+            campaign_of(given["campaign"]),
+            step,
+            stage,
+            tuple(map(finite, given["release"])),
+            truth(given["published"]),
+            amount,
+            taken,
+            whole_number(given["free"], first, step + plan.window),
+            asked_at.astype(np.int64),
+            first,
+        )
+        # there are people left to ask
+        sound(
+            stage == "done" or not plan.divides_people or len(found._rested()) >= found._asked_for
+        )
+        return found
+
+
+PLAIN = ("campaign", "step", "stage", "published", "amount", "free", "first")
+COURSE = (*PLAIN, "release", "taken", "asked_at")
+
+
+def drawn(campaign: str, step: int, part: str, places: Integers, count: int) -> Integers:
+    """So many of these places, by a draw that is public: it follows from the campaign's name."""
+    require(count <= len(places), f"{count} of {len(places)} devices: there are not so many")
+    if count == 0 or count == len(places):
+        return places[:count]
+    chain = Key.from_seed(int(campaign, 16)).again("public draw", f"{step} {part}")
+    words = Keystream([StepRange(chain, 0, int(places[-1]) + 1)], "places").take()[places]
+    return np.sort(places[np.argpartition(words, count)[:count]])

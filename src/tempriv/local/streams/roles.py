@@ -1,0 +1,283 @@
+"""The two roles of a stream over a population: a server that asks at each step, and devices.
+
+A device knows its own value and its own time. It answers what its ledger allows: within any window
+of steps no more than its limit, whatever the server says. The server sees reports and nothing else.
+Messages between them are values (``streams_messages``), so it does not matter what carries them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import numbers
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, fields
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv.errors import DataError, StateError, UsageError, require
+from tempriv.local.device_ledger import COPIED, WindowLedger
+from tempriv.local.state import damage_is_refused, members, received_of, state_object
+from tempriv.local.streams.messages import (
+    MOST_STEPS,
+    MOST_VALUES,
+    StreamAnswer,
+    StreamQuestion,
+    refuse_report,
+)
+from tempriv.local.streams.protocol import StreamPlan, StreamProtocol
+from tempriv.local.wire import MessageError, campaign_name, new_token
+from tempriv.privacy.guarantees import Guarantee
+from tempriv.sampling.keys import Key, SeriesKey, fresh_series_key, new_id
+from tempriv.sampling.keystream import Keystream, StepRange
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+AT_ONCE = 1 << 15  # reports kept before they are added up
+STATE = "tempriv stream server 1"
+REPORT = "stream report"
+
+
+class StreamDevice:
+    """One person's device: it knows its value at the present step, by its own clock.
+
+    Values are 0 to ``size`` - 1. That is declared here, not by whoever asks: a device that refused
+    a question because its value is out of the question's range would give its value away.
+
+    Guarantees:
+        - it answers only about the present step, each question once, within its ledger;
+        - each answer is drawn with fresh randomness of the operating system;
+        - whether it refuses does not depend on its value.
+
+    >>> plan = StreamPlan(method="LBU", epsilon=1.0, window=4, size=3, people=1)
+    >>> server, device = StreamServer(plan), StreamDevice(WindowLedger(window=4, limit=1.0), size=3)
+    >>> device.observe(0, 2)
+    >>> server.receive(device.answer(server.question))
+    >>> server.received
+    1
+    """
+
+    def __init__(self, ledger: WindowLedger, *, size: int):
+        require(
+            _is_whole(size) and 2 <= size <= MOST_VALUES,
+            f"size={size}: must be a whole number from 2 to {MOST_VALUES}",
+        )
+        self.ledger, self.size = ledger, int(size)
+        self._now: tuple[int, int] | None = None
+
+    def __repr__(self) -> str:
+        return f"Device({self.guarantee.sentence})"
+
+    def __reduce__(self) -> NoReturn:
+        raise StateError(f"a device {COPIED}")
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return self.ledger.guarantee
+
+    def observe(self, step: int, value: int) -> None:
+        """The time has come to this step, and this is the value."""
+        require(
+            _is_whole(step) and 0 <= step <= MOST_STEPS,
+            f"step={step}: must be a whole number >= 0",
+        )
+        require(
+            self._now is None or step > self._now[0],
+            f"step {step}: time goes on, from step {self._now and self._now[0]}",
+        )
+        require(
+            _is_whole(value) and 0 <= value < self.size,
+            f"value: must be a whole number from 0 to {self.size - 1}, as the device was made for",
+            DataError,
+        )
+        self._now = (int(step), int(value))
+
+    def answer(self, question: StreamQuestion, key: SeriesKey | None = None) -> StreamAnswer:
+        """The answer of this device; a key is for experiments only."""
+        require(
+            question.size == self.size,
+            f"a question about {question.size} values: this device has {self.size}",
+            MessageError,
+        )
+        require(self._now is not None, "this device has no value yet", DataError)
+        assert self._now is not None
+        step, value = self._now
+        require(
+            question.step == step,
+            f"a question about step {question.step}: by this device's clock it is step {step}",
+            MessageError,
+        )
+        # everything that can go wrong has its turn before anything is spent
+        words = Keystream([StepRange(key or fresh_series_key(), 0, 1)], REPORT)
+        report = question.frequency.report(value, words)
+        self.ledger.spend(question.campaign, step, question.part, question.epsilon)
+        return StreamAnswer(
+            campaign=question.campaign,
+            step=step,
+            part=question.part,
+            token=new_token(),
+            report=report,
+        )
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+
+
+class StreamServer:
+    """Asks at each step, counts, and releases shares; it never needs anything but answers.
+
+    Guarantees:
+        - an answer that is malformed, of another version or campaign, late, early, there already
+          or more than were asked for is refused with a reason, and nothing changes;
+        - a question that is closed stays closed, however few answered it.
+    """
+
+    def __init__(self, plan: StreamPlan, campaign: str | None = None, first: int = 0):
+        self.plan = plan
+        campaign = campaign or new_id()
+        campaign_name(campaign)
+        self.course = StreamProtocol.beginning(plan, campaign, first)
+        self._begin()
+
+    def _begin(self) -> None:
+        self.received = 0
+        self._tokens: set[bytes] = set()
+        self._waiting: list[bytes] = []
+        self._support = np.zeros(self.plan.size, dtype=np.int64)
+
+    @property
+    def question(self) -> StreamQuestion:
+        """What to ask the devices of ``asked``."""
+        question = self.course.question
+        require(question is not None, "this step is done: go on with next_step()")
+        assert question is not None
+        return question
+
+    @property
+    def asked(self) -> Integers:
+        """The numbers of the devices, from 0, that the question is for."""
+        return self.course.asked
+
+    @property
+    def is_done(self) -> bool:
+        """Whether this step has its release."""
+        return self.course.question is None
+
+    @property
+    def release(self) -> Floats:
+        """The share of people with each value at this step; unbiased, so also below 0."""
+        require(self.is_done, "this step has a question still: close it first")
+        return np.array(self.course.release)
+
+    def receive(self, answer: StreamAnswer | bytes) -> None:
+        """Take one answer, or refuse it with a reason."""
+        if not isinstance(answer, StreamAnswer):
+            answer = StreamAnswer.from_bytes(answer)
+        course = self.course
+        require(
+            answer.campaign == course.campaign,
+            "the answer belongs to another campaign",
+            MessageError,
+        )
+        here = course.question
+        # within a step comparing comes first, and by the alphabet too
+        late = answer.step < course.step or (
+            answer.step == course.step and (here is None or answer.part < here.part)
+        )
+        require(not late, "the answer is late", MessageError)
+        require(
+            here is not None and (answer.step, answer.part) == (here.step, here.part),
+            "nobody was asked that question yet",
+            MessageError,
+        )
+        assert here is not None
+        require(answer.token not in self._tokens, "this answer is there already", MessageError)
+        require(
+            self.received < len(course.asked),
+            f"all {len(course.asked)} that were asked have answered",
+            MessageError,
+        )
+        refuse_report(here, answer.report)
+        self._tokens.add(answer.token)
+        self._waiting.append(answer.report)
+        self.received += 1
+        if len(self._waiting) >= AT_ONCE:
+            self._add_up()
+
+    def receive_many(self, answers: Iterable[bytes]) -> Counter[str]:
+        """Take many; gives how many were refused, by reason."""
+        refused: Counter[str] = Counter()
+        for answer in answers:
+            try:
+                self.receive(answer)
+            except MessageError as reason:
+                refused[str(reason)] += 1
+        return refused
+
+    def _add_up(self) -> None:
+        if self._waiting:
+            self._support = self._support + self.question.frequency.support(self._waiting)
+            self._waiting = []
+
+    def close_question(self) -> None:
+        """Go on with what was received: to another question of this step, or to its release."""
+        require(not self.is_done, "this step is done: go on with next_step()")
+        self._add_up()
+        self.course = self.course.after(self._support, self.received)
+        self._begin()
+
+    def next_step(self) -> None:
+        self.course = self.course.next_step()
+        self._begin()
+
+    def state(self) -> bytes:
+        """Everything needed to go on after a restart; no more than the answers themselves."""
+        self._add_up()
+        body = {
+            "is": STATE,
+            "plan": asdict(self.plan),
+            "course": self.course.to_dict(),
+            "support": self._support.tolist(),
+            "received": self.received,
+            "tokens": [base64.b64encode(token).decode() for token in sorted(self._tokens)],
+        }
+        return json.dumps(body, sort_keys=True, allow_nan=False).encode()
+
+    @classmethod
+    def resume(cls, state: bytes) -> StreamServer:
+        """A server that stands where the other one stood."""
+        with damage_is_refused():
+            body = state_object(state, STATE, BODY)
+            plan = StreamPlan(**members(body["plan"], (one.name for one in fields(StreamPlan))))
+            course = StreamProtocol.from_dict(plan, body["course"])
+            received = received_of(body, plan.size, len(course.asked))
+        server = cls(plan, course.campaign)
+        server.course = course
+        server._support, server.received, server._tokens = received
+        return server
+
+
+BODY = ("plan", "course", "support", "received", "tokens")
+
+
+def answers_of(question: StreamQuestion, values: Any, key: Key | None = None) -> list[bytes]:
+    """The messages of many devices that are all here and answer this for the first time.
+
+    For trials on one machine: the same messages as of ``StreamDevice``, drawn together.
+    """
+    require(np.ndim(values) == 1, "values: one for each device", UsageError)
+    name = f"{question.step} {question.part}"
+    chain = fresh_series_key() if key is None else key.again("stream answers", name)
+    reports = question.frequency.reports(
+        values, Keystream([StepRange(chain, 0, len(values))], REPORT)
+    )
+    where = {"campaign": question.campaign, "step": question.step, "part": question.part}
+    return [
+        StreamAnswer(token=new_token(), report=row.tobytes(), **where).to_bytes()  # type: ignore[arg-type]
+        for row in reports
+    ]

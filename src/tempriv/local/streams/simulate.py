@@ -1,0 +1,86 @@
+"""A stream over a population tried out at once: people with equal values answer together.
+
+For studies and planning. Devices with the same value draw from the same law, so what a group of
+them says together is one draw; nothing is sent, and nothing may be released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv.errors import DataError, require
+from tempriv.local.streams.protocol import StreamPlan, StreamProtocol
+from tempriv.sampling.keys import Key, simulation
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+NO_CAMPAIGN = "0" * 32
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a stream released at each step, and what it was like.
+
+    ``answers`` is how many questions a person answered at a step, on average.
+    """
+
+    releases: Floats
+    truth: Floats
+    published: npt.NDArray[np.bool_]
+    answers: float
+
+    @property
+    def squared_errors(self) -> Floats:
+        """At each step, the mean over all values."""
+        found: Floats = np.mean((self.releases - self.truth) ** 2, axis=1)
+        return found
+
+
+def simulate_grouped(
+    plan: StreamPlan,
+    values: Callable[[int], Integers],
+    steps: int,
+    key: Key,
+    campaign: str = NO_CAMPAIGN,
+) -> Trial:
+    """A stream among people who have ``values(step)`` at a step, one number for each of them.
+
+    >>> plan = StreamPlan(method="LPU", epsilon=1.0, window=5, size=2, people=1000)
+    >>> trial = simulate_grouped(plan, lambda step: np.arange(1000) % 2, 5, Key.from_seed(1))
+    >>> trial.truth[0].tolist(), trial.answers
+    ([0.5, 0.5], 0.2)
+    """
+    generator = simulation(key, "stream over a population")
+    course = StreamProtocol.beginning(plan, campaign)
+    releases, truth = np.empty((steps, plan.size)), np.empty((steps, plan.size))
+    published = np.zeros(steps, dtype=bool)
+    answers = 0
+    for step in range(steps):
+        here = np.asarray(values(step))
+        require(
+            here.shape == (plan.people,) and here.dtype.kind in "iu",
+            f"values({step}): must be a whole number for each of {plan.people} people",
+            DataError,
+        )
+        course = course if step == 0 else course.next_step()
+        everyone = _counts(here, plan.size)
+        while course.question is not None:
+            group = everyone
+            if plan.divides_people:
+                group = _counts(here[course.asked], plan.size)
+            support = course.question.frequency.simulated(group, generator)
+            answers += int(group.sum())
+            course = course.after(support, int(group.sum()))
+        releases[step], published[step] = course.release, course.published
+        truth[step] = everyone / plan.people
+    return Trial(releases, truth, published, answers / (plan.people * max(1, steps)))
+
+
+def _counts(values: Integers, size: int) -> Integers:
+    found = np.bincount(values, minlength=size).astype(np.int64)
+    require(len(found) == size, f"values: must be from 0 to {size - 1}", DataError)
+    return found

@@ -1,0 +1,1 @@
+"""Mechanisms that adapt to the stream: FAST, PeGaSus, pattern sampling."""

@@ -1,0 +1,1 @@
+"""Running counts: trees and matrix factorizations."""

@@ -1,0 +1,355 @@
+"""What readings are (numbers, categories, places) and the public grid they are put on.
+
+Whatever comes in, what goes to the mechanism lies within the declared bounds: the guarantee does
+not rest on anyone having checked the data before.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv.data.series import Block, Bounds, Categories, Flags
+from tempriv.errors import DataError, require
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+FINENESS = 1024
+"""Grid steps to the noise scale (or the range, if smaller): rounding adds < 1e-6 of the error."""
+
+LARGEST = 2**52  # grid numbers stay exact as floats
+TOO_FINE = "grid: too fine for bounds this far from zero; choose a coarser grid"
+EARTH_RADIUS = 6_371_008.8  # meters, the mean radius
+
+
+class Domain(Protocol):
+    """The way of a reading onto the grid and of an output off it."""
+
+    @property
+    def columns(self) -> int | None:
+        """How many columns it is set up for; None takes any number of them."""
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """What values a column may have, for numbers."""
+
+    @property
+    def categories(self) -> Categories | None:
+        """What values a column may have, for categories."""
+
+    @property
+    def latency(self) -> int:
+        """How many steps after its own the output of a step comes."""
+
+    def to_grid(self, values: Floats) -> Integers: ...
+
+    def from_grid(self, outputs: Integers) -> Floats:
+        """Sees nothing private."""
+
+    def missing_after(self, missing: Flags) -> Flags:
+        """Which outputs are missing, given which readings are."""
+
+
+def positive(name: str, value: Any) -> None:
+    require(
+        isinstance(value, (int, float))
+        and not isinstance(value, bool)
+        and 0 < value <= sys.float_info.max,
+        f"{name}={value}: must be > 0",
+    )
+
+
+def one_budget(epsilon: Any, rho: Any) -> None:
+    """For mechanisms that take either noise: Laplace's by epsilon, or Gauss's by rho."""
+    require(
+        epsilon is not None or rho is not None,
+        "epsilon=None: must be a number > 0, for Laplace noise; or rho=None: must be one, for "
+        "Gaussian noise",
+    )
+    for name, value in (("epsilon", epsilon), ("rho", rho)):
+        if value is not None:
+            positive(name, value)
+    require(
+        epsilon is None or rho is None,
+        f"epsilon={epsilon}: must be left out when rho is given; noise is Laplace's or Gauss's",
+    )
+
+
+def power_of_two_below(x: float) -> float:
+    return math.ldexp(1.0, math.frexp(x)[1] - 1)
+
+
+def bounds_of(given: Any) -> Bounds:
+    """One (low, high) pair, or a pair for each column, as a tuple of pairs.
+
+    >>> bounds_of((0, 5))
+    ((0.0, 5.0),)
+    """
+    try:
+        if not isinstance(given[0], (list, tuple)):
+            given = (given,)
+        pairs = tuple((float(low), float(high)) for low, high in given)
+    except (TypeError, ValueError, IndexError, KeyError, OverflowError):
+        pairs = ()
+    require(bool(pairs), f"bounds={given!r}: must be (low, high), or such a pair for each column")
+    for low, high in pairs:
+        require(
+            math.isfinite(low) and math.isfinite(high) and low < high,
+            f"bounds={low:g} {high:g}: must be two finite numbers, the lower first",
+        )
+        require(
+            1e-150 < high - low < 1e150 and max(abs(low), abs(high)) < 1e150,
+            f"bounds={low:g} {high:g}: must be numbers between 1e-150 and 1e150 apart; use another "
+            "unit of measurement",
+        )
+    return pairs
+
+
+def grids_of(given: Any, bounds: Bounds, scale_to_range: float) -> tuple[float, ...]:
+    """The grid of each column: as given, or fine enough to vanish beside the noise."""
+    if given is None:
+        return tuple(
+            power_of_two_below((high - low) * min(1.0, scale_to_range) / FINENESS)
+            for low, high in bounds
+        )
+    grids = tuple(given) if isinstance(given, (list, tuple)) else (given,) * len(bounds)
+    require(
+        len(grids) == len(bounds),
+        f"grid={given}: must be one for all columns, or one for each of the {len(bounds)}",
+    )
+    for grid, (low, high) in zip(grids, bounds, strict=True):
+        power_of_two(grid)
+        require(max(abs(low), abs(high)) / grid < LARGEST, TOO_FINE)
+        require(
+            high - low >= grid and round(high / grid) > round(low / grid),
+            f"grid={grid:g}: must be finer for the bounds {low:g} {high:g}",
+        )
+    return tuple(float(grid) for grid in grids)
+
+
+def power_of_two(grid: Any) -> None:
+    positive("grid", grid)
+    require(math.frexp(grid)[0] == 0.5, f"grid={grid:g}: must be a power of two, such as 0.25")
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Bounded numbers, one or more columns, each on a grid of its own.
+
+    Counts (``exact``) must lie on the grid as they come: rounding would change every cell of a row
+    and so add to what one person changes.
+    """
+
+    bounds: Bounds
+    grids: tuple[float, ...]
+    exact: bool = False
+
+    categories = None
+    latency = 0
+
+    def __post_init__(self) -> None:
+        require(
+            all(
+                grid > 0 and abs(edge) / grid < LARGEST
+                for pair, grid in self._columns()
+                for edge in pair
+            ),
+            TOO_FINE,
+        )
+
+    def _columns(self) -> Sequence[tuple[tuple[float, float], float]]:
+        return list(zip(self.bounds, self.grids, strict=True))
+
+    @property
+    def columns(self) -> int:
+        return len(self.bounds)
+
+    def edges(self) -> Integers:
+        """The bounds in grid steps, a row for each column."""
+        return np.array(
+            [[round(low / grid), round(high / grid)] for (low, high), grid in self._columns()]
+        )
+
+    @property
+    def widths(self) -> list[int]:
+        """What one reading can change, in grid steps: the sensitivity, rounding included."""
+        return [int(high - low) for low, high in self.edges()]
+
+    def to_grid(self, values: Floats) -> Integers:
+        low, high = self.edges().T
+        # clipping twice: as floats, so that the conversion cannot overflow, and as integers,
+        # because only the integers' range is what the noise was measured for
+        grids = np.array(self.grids)
+        require(
+            not self.exact or not (np.clip(values, low * grids, high * grids) % grids).any(),
+            f"a count is no multiple of {', '.join(f'{grid:g}' for grid in self.grids)}, the grid: "
+            "count events with tempriv.aggregate, which keeps to it",
+            DataError,
+        )
+        rounded = np.rint(np.clip(values, low * grids, high * grids) / grids).astype(np.int64)
+        return np.asarray(np.clip(rounded, low, high))
+
+    def from_grid(self, outputs: Integers) -> Floats:
+        return np.asarray(outputs * np.array(self.grids))
+
+    def missing_after(self, missing: Flags) -> Flags:
+        return missing
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Something made of numbers, such as alerts or running sums, on a grid of its own."""
+
+    numbers: Numbers
+    grids: tuple[float, ...]
+
+    categories = None
+    latency = 0
+
+    @property
+    def columns(self) -> int:
+        return self.numbers.columns
+
+    @property
+    def bounds(self) -> Bounds:
+        """Of what comes in."""
+        return self.numbers.bounds
+
+    def to_grid(self, values: Floats) -> Integers:
+        return self.numbers.to_grid(values)
+
+    def from_grid(self, outputs: Integers) -> Floats:
+        return np.asarray(outputs * np.array(self.grids))
+
+    def missing_after(self, missing: Flags) -> Flags:
+        return missing
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """Categories by number, one or more columns; what is none of them counts as the last."""
+
+    categories: Categories
+
+    bounds = None
+    latency = 0
+
+    @property
+    def columns(self) -> int:
+        return len(self.categories)
+
+    @property
+    def sizes(self) -> Integers:
+        return np.array([len(column) for column in self.categories])
+
+    def to_grid(self, values: Floats) -> Integers:
+        known = (values >= 0) & (values < self.sizes)
+        return np.asarray(np.where(known, values, self.sizes - 1).astype(np.int64))
+
+    def from_grid(self, outputs: Integers) -> Floats:
+        return outputs.astype(np.float64)
+
+    def missing_after(self, missing: Flags) -> Flags:
+        return missing
+
+
+def numbers_of(names: Any, categories: Categories) -> Any:
+    """Categories by number: -1 for an unknown one, masked for None or where names are masked."""
+    rows: Any = np.ma.array(names, dtype=object, ndmin=1)
+    rows = rows[:, None] if rows.ndim == 1 else rows
+    require(
+        rows.ndim == 2, "readings: give one value, or one row of values, per time step", DataError
+    )
+    codes = [{name: i for i, name in enumerate(column)} for column in categories]
+    require(
+        rows.shape[1] == len(codes),
+        f"{rows.shape[1]} value columns, but there are categories for {len(codes)}",
+        DataError,
+    )
+    numbers = [[codes[j].get(str(name), -1) for j, name in enumerate(row)] for row in rows.data]
+    absent = np.array([[name is None for name in row] for row in rows.data], dtype=np.bool_)
+    missing = np.ma.getmaskarray(rows) | absent.reshape(rows.shape)
+    return np.ma.array(np.array(numbers, dtype=np.float64).reshape(rows.shape), mask=missing)
+
+
+def names_of(block: Block, categories: Categories) -> npt.NDArray[np.object_]:
+    """The names of released categories, None where missing."""
+    names = np.empty(block.values.shape, dtype=object)
+    for j, column in enumerate(categories):
+        known = np.array([*column, None], dtype=object)
+        names[:, j] = known[np.where(block.missing[:, j], -1, block.values[:, j].astype(np.int64))]
+    return names
+
+
+@dataclass(frozen=True)
+class OpaqueRows:
+    """Whole rows, of any number of columns of any kind, that are moved in time and never changed.
+
+    A row that came in ``reach`` steps ago can still come out; the slot of a step comes out with
+    the row that comes in ``latency`` steps later.
+    """
+
+    reach: int
+    latency: int = 0
+
+    columns = None
+    bounds = None
+    categories = None
+
+    def to_grid(self, values: Floats) -> Integers:
+        """Nothing: which row goes where does not depend on what is in it."""
+        return np.zeros((len(values), 0), dtype=np.int64)
+
+    def from_grid(self, outputs: Integers) -> Floats:
+        raise NotImplementedError("rows are carried by tempriv.mechanisms.reorder.carry")
+
+    def missing_after(self, missing: Flags) -> Flags:
+        raise NotImplementedError("rows are carried by tempriv.mechanisms.reorder.carry")
+
+
+@dataclass(frozen=True)
+class Locations:
+    """Latitude and longitude in degrees, on a lattice of meters about a public origin.
+
+    The projection is equirectangular: meters are true at the origin's latitude, and within 1 % of
+    true some 60 kilometers north or south of it at middle latitudes.
+    """
+
+    origin: tuple[float, float]
+    grid: float
+
+    categories = None
+    bounds = ((-90.0, 90.0), (-180.0, 180.0))
+    columns = 2
+    latency = 0
+
+    @property
+    def _meters_per_degree(self) -> Floats:
+        north = math.radians(EARTH_RADIUS)
+        return np.array([north, north * math.cos(math.radians(self.origin[0]))])
+
+    def to_grid(self, values: Floats) -> Integers:
+        low, high = np.array(self.bounds).T
+        degrees = np.clip(values, low, high) - np.array(self.origin)
+        degrees[:, 1] = (degrees[:, 1] + 180) % 360 - 180  # the short way round
+        steps = np.rint(degrees * self._meters_per_degree / self.grid)
+        return np.asarray(steps.astype(np.int64))
+
+    def from_grid(self, outputs: Integers) -> Floats:
+        meters = np.asarray(outputs * self.grid, dtype=np.float64)
+        return np.asarray(np.round(self.degrees(meters), 7))  # a centimetre
+
+    def degrees(self, meters: Floats) -> Floats:
+        """Latitude and longitude of places given in meters north and east of the origin."""
+        return np.asarray(meters / self._meters_per_degree + np.array(self.origin))
+
+    def missing_after(self, missing: Flags) -> Flags:
+        """Half a location is none."""
+        return np.repeat(missing.any(axis=1, keepdims=True), 2, axis=1)

@@ -1,0 +1,1 @@
+"""Mechanisms that share a budget over landmarks and any one other reading."""

@@ -1,0 +1,179 @@
+"""Landmarks protected by a bound on their number, public or drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tempriv.errors import require
+from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.domains import Integers, positive
+from tempriv.mechanisms.landmarks import private_count
+from tempriv.mechanisms.landmarks.base import (
+    SOURCE,
+    complete,
+    could_remember,
+    counts_first,
+    epsilon_of,
+    form_of,
+    guarantee_of,
+    is_causal,
+    landmarks_of,
+    marks_of,
+    meters_of,
+    require_room,
+    slots_of,
+    unit_of,
+)
+from tempriv.mechanisms.landmarks.budget import WHOLE, Over, errors_at, require_drawable, spend
+from tempriv.mechanisms.stream import start
+from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
+from tempriv.privacy.units import Unit
+from tempriv.privacy.units.landmarks import Readings
+
+LEAST_COUNT_EPSILON = 2.0**-20
+MISS = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountBoundLandmarks:
+    """Gives every reading the same part of epsilon, by a bound on the number of landmarks.
+
+    The bound is public (``count``); or it is drawn for each series: its number of landmarks and
+    noise for ``count_epsilon``, raised so that it is never too small.
+
+    Guarantees:
+        - with ``count``: pure epsilon for any count + 1 readings of a series together, wherever
+          they are, so that it does not matter how landmarks were chosen. Marks are not looked at:
+          if there are more of them, not all are covered together;
+        - with ``count_epsilon``: pure epsilon for all landmarks and any one other reading, if they
+          were not chosen by looking at the values; and for how many there are, one more or less,
+          what ``count_loss`` says.
+
+    >>> from tempriv.mechanisms.value.laplace import Laplace
+    >>> scheme = CountBoundLandmarks(over=Laplace(epsilon=1.0, bounds=(0, 5)), count=4)
+    >>> scheme.guarantee.unit, round(scheme.errors[0])
+    (Readings(count=5, meters=None), 25)
+    """
+
+    over: Over
+    count: int | None = None
+    count_epsilon: float | None = None
+    miss: float = MISS
+    chosen_from_values: bool = False
+
+    accepts_null: ClassVar[bool] = True
+    has_status: ClassVar[bool] = False
+    horizon: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        complete(self)
+        require(
+            (self.count is None) != (self.count_epsilon is None),
+            "count and count_epsilon: give one of them, a public bound on the number of landmarks "
+            "or a budget for drawing one",
+        )
+        if self.count_epsilon is not None:
+            positive("count_epsilon", self.count_epsilon)
+            require(
+                LEAST_COUNT_EPSILON <= self.count_epsilon <= 20,
+                f"count_epsilon={self.count_epsilon:g}: must be from {LEAST_COUNT_EPSILON:g}, "
+                "below which a bound is as good as none, to 20, above which it hides nothing",
+            )
+        require(
+            isinstance(self.miss, (int, float)) and 1e-300 < self.miss < 1,
+            f"miss={self.miss}: must be a probability > 0 and < 1, such as 1e-6",
+        )
+        require(
+            self.count_epsilon is not None or self.miss == MISS,
+            f"miss={self.miss:g}: goes with count_epsilon; a public bound misses nothing",
+        )
+        require_drawable(self.over, WHOLE // (self._least_bound + 1))
+
+    domain = property(form_of)
+    require_room = require_room
+    could_remember = could_remember
+    epsilon = property(epsilon_of)
+    memory_size = property(slots_of)
+    takes_whole = property(counts_first)
+    causal = property(is_causal)
+    bounded_memory = property(is_causal)
+
+    @property
+    def margin(self) -> int:
+        """How much is added to the number of landmarks beside noise: ``miss`` bounds the delta."""
+        if self.count_epsilon is None:
+            return 0
+        least = private_count.margin(self.count_epsilon, self.miss)
+        while private_count.delta(self.count_epsilon, least) > self.miss:
+            least += 1
+        return least
+
+    @property
+    def _least_bound(self) -> int:
+        return self.margin if self.count is None else self.count
+
+    @property
+    def count_loss(self) -> tuple[float, float] | None:
+        """(epsilon, delta) of the bound for one landmark more or less; None of a public one."""
+        if self.count_epsilon is None:
+            return None
+        return self.count_epsilon, private_count.delta(self.count_epsilon, self.margin)
+
+    @property
+    def unit(self) -> Unit:
+        if self.count is None:
+            return unit_of(self)
+        return Readings(self.count + 1, meters_of(self))
+
+    @property
+    def guarantee(self) -> Guarantee | NoGuarantee:
+        if self.count is None:
+            return guarantee_of(self)
+        return Guarantee(self.over.guarantee.loss, self.unit)
+
+    @property
+    def published(self) -> Published:
+        return Published(
+            claim="A part epsilon / (|L| + 1) for every timestamp gives (epsilon, L)-landmark "
+            "privacy",
+            source=f"{SOURCE}, Section 3.2, Uniform",
+            holds=True,
+            remark="The paper shares by the number of landmarks itself, which the noise then "
+            "shows; a bound in its place shows the bound only.",
+        )
+
+    @property
+    def errors(self) -> tuple[float, ...]:
+        return errors_at(self.over, WHOLE // (self._least_bound + 1))
+
+    @property
+    def error_name(self) -> str:
+        if self.count is not None:
+            return str(self.over.error_name)
+        return f"{self.over.error_name} in a series without landmarks; with each it grows"
+
+    def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        if self.count is not None:
+            # any count + 1 readings are protected: marks, which may tell of values, are not read
+            units = np.full(len(readings), WHOLE // (self.count + 1), dtype=np.int64)
+            return spend(self.over, readings, units, np.zeros_like(units), noise, state)
+        marks = marks_of(state, readings)
+        counts, _ = landmarks_of(state, marks, None)
+        bounds = self._drawn_bounds(counts, noise, state)
+        units = (WHOLE // (bounds + 1))[state.which]
+        return spend(self.over, readings, units, marks, noise, state)
+
+    def _drawn_bounds(self, counts: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        """One for each series, by noise of its first row; a length is public, so is no less."""
+        firsts = (np.cumsum(state.counts) - state.counts)[state.counts > 0]
+        drawn = np.zeros(len(counts), dtype=np.int64)
+        assert self.count_epsilon is not None
+        law = private_count.law(self.count_epsilon)
+        drawn[state.counts > 0] = noise(law, "count", firsts)
+        raised = counts + np.maximum(0, drawn + self.margin)
+        return np.asarray(np.minimum(raised, np.maximum(state.counts, 1)))
+
+    start = start

@@ -1,0 +1,61 @@
+"""Readings with a mark: the last column says which rows are landmarks, and never comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tempriv.data.series import Block, Bounds, Categories, Flags
+from tempriv.errors import DataError, require
+from tempriv.mechanisms.domains import Categorical, Domain, Floats, Integers, Locations, Numbers
+
+MARKS = ("0", "1")
+
+
+@dataclass(frozen=True)
+class WithLandmarks:
+    """Columns of readings, and one with 1 at landmarks and 0 elsewhere."""
+
+    readings: Numbers | Categorical | Locations
+
+    latency = 0
+
+    @property
+    def columns(self) -> int:
+        return self.readings.columns + 1
+
+    @property
+    def bounds(self) -> Bounds | None:
+        return None if self.readings.bounds is None else (*self.readings.bounds, (0.0, 1.0))
+
+    @property
+    def categories(self) -> Categories | None:
+        known = self.readings.categories
+        return None if known is None else (*known, MARKS)
+
+    def to_grid(self, values: Floats) -> Integers:
+        marks = (values[:, -1:] != 0).astype(np.int64)  # in doubt a landmark
+        return np.concatenate([self.readings.to_grid(values[:, :-1]), marks], axis=1)
+
+    def from_grid(self, outputs: Integers) -> Floats:
+        """Of the columns that come out."""
+        return self.readings.from_grid(outputs)
+
+    def missing_after(self, missing: Flags) -> Flags:
+        return self.readings.missing_after(missing[:, :-1])
+
+    def require_marks(self, block: Block) -> None:
+        """A row without any reading needs no mark."""
+        unmarked = block.missing[:, -1] & ~block.missing[:, :-1].all(axis=1)
+        require(
+            not unmarked.any(),
+            f"the mark of {np.count_nonzero(unmarked)} readings is missing: the last column must "
+            "be 1 at landmarks and 0 elsewhere",
+            DataError,
+        )
+
+
+def without_landmarks(form: Domain) -> Domain:
+    """The form of what comes out: marks stay in."""
+    return form.readings if isinstance(form, WithLandmarks) else form

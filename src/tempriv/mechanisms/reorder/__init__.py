@@ -1,0 +1,1 @@
+"""Mechanisms that move rows in time and leave values exact."""

@@ -1,0 +1,259 @@
+"""Values kept exact and moved in time: each slot takes an earlier row, or each row a later slot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tempriv.data.series import Flags
+from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.domains import Floats, Integers, OpaqueRows, positive
+from tempriv.mechanisms.reorder import analysis, loss
+from tempriv.mechanisms.reorder._kernels import backward, forward
+from tempriv.mechanisms.reorder.distributions import FreeSlotDistribution, LagDistribution
+from tempriv.mechanisms.stream import start
+from tempriv.privacy.guarantees import Approximate, Guarantee, NoGuarantee, Published, Pure
+from tempriv.privacy.units.order import SlotOrigin, Swap
+from tempriv.sampling._kernels import parts, suited
+
+TLDP = "Ye et al. 2021"
+DELAY = "mean delay in time steps of a reading that comes out"
+CLAIM = (
+    "epsilon-TLDP: two readings less than a window apart that trade places change the probability "
+    "of any output by at most e^epsilon"
+)
+NOT_YET = (
+    "Read literally it fails for every mechanism that only releases what has arrived: an output "
+    "that shows a reading before the other order would have it is impossible there."
+)
+
+
+# what the mechanisms of the paper have in common
+
+
+def unit_of(mechanism: Any) -> SlotOrigin:
+    return SlotOrigin(mechanism.window)
+
+
+def form_of(mechanism: Any) -> OpaqueRows:
+    return OpaqueRows(mechanism.window - 1)
+
+
+def unmet_claim(where: str, remark: str) -> Published:
+    """The claim of the paper, which none of its mechanisms meets, and what is to be said of it."""
+    return Published(
+        claim=CLAIM, source=f"{TLDP}, {where}", holds=False, remark=f"{NOT_YET} {remark}"
+    )
+
+
+def decided(
+    decide: Callable[[Any], tuple[Integers, int]],
+    law: LagDistribution | FreeSlotDistribution,
+    purpose: str,
+    noise: NoiseSource,
+    state: SeriesState,
+) -> Integers:
+    """What a kernel decides by draws that it takes as it goes.
+
+    Where 32 digits of one of them do not tell, which is as rare as can be, all are drawn first and
+    the kernel goes over the block again.
+    """
+    before = state.memory.copy()
+    ages, unsure = decide(noise.each(law, purpose))
+    if unsure:
+        state.memory[:], state.status[:] = before, 0
+        ages, _ = decide(noise(law, purpose))
+    return ages[: len(state.missing), None]
+
+
+# what the two that draw one lag at a time have in common
+
+
+def even_lags_of(mechanism: Any) -> Floats:
+    """Equation 4: that a reading moves by so many steps; all but 0 are alike."""
+    first, other = analysis.even_lags(mechanism.epsilon, mechanism.window)
+    return np.array([first] + [other] * (mechanism.window - 1))
+
+
+def delay_of_first(mechanism: Any) -> tuple[float, ...]:
+    """The mean delay of a reading that comes out, by its first time (Table I, given that)."""
+    probabilities = mechanism.probabilities
+    first, other = float(probabilities[0]), float(probabilities[-1])
+    later = np.arange(1, mechanism.window)
+    chances = (1 - first) * other * (1 - other) ** (later - 1)
+    return (float((later * chances).sum() / (first + chances.sum())),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backward:
+    """At every step releases one of the last ``window`` readings, mostly the newest.
+
+    Guarantees:
+        - a released row is an input row, unchanged, at most ``window`` - 1 steps late;
+        - the values of one output row by themselves tell two origins apart by e^(epsilon/2) at
+          most. Its status tells more (what is repeated is not new), and so do several rows
+          together: see ``loss_at``.
+
+    Some readings come out twice and some never.
+
+    >>> mechanism = Backward(epsilon=2.0, window=5)
+    >>> mechanism.probabilities.round(3).tolist()
+    [0.405, 0.149, 0.149, 0.149, 0.149]
+    >>> loss = mechanism.loss_at(1)
+    >>> loss.epsilon, round(loss.delta, 3)
+    (1.0, 0.493)
+    """
+
+    epsilon: float
+    window: int
+
+    causal: ClassVar[bool] = True
+    bounded_memory: ClassVar[bool] = True
+    accepts_null: ClassVar[bool] = True
+    has_status: ClassVar[bool] = True
+    takes_whole: ClassVar[bool] = False
+    horizon: ClassVar[None] = None
+    error_name: ClassVar[str] = DELAY
+
+    unit = property(unit_of)
+    domain = property(form_of)
+    probabilities = property(even_lags_of)
+    errors = property(delay_of_first)
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon)
+        analysis.require_window(self.window, 2)
+
+    @property
+    def memory_size(self) -> int:
+        return self.window
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(Pure(self.epsilon / 2), self.unit)
+
+    @property
+    def published(self) -> Published:
+        return unmet_claim(
+            "Section III-A",
+            "What holds is that a single output row tells two possible origins apart by "
+            "e^(epsilon/2) at most, its status aside.",
+        )
+
+    def loss_at(self, distance: int) -> Approximate:
+        """What the whole output tells of two readings so many steps apart that trade places."""
+        return loss.backward(self.epsilon, self.window, distance)
+
+    def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        def decide(lags: Any) -> tuple[Integers, int]:
+            ages = np.empty(len(state.missing), dtype=np.int64)
+            unsure = suited(backward, lags)(
+                state.counts,
+                state.starts,
+                self.window,
+                *parts(lags),
+                state.memory,
+                ages,
+                state.status,
+                *state.carriage,
+            )
+            return ages, unsure
+
+        return decided(
+            decide, LagDistribution(Fraction(self.epsilon) / 2, self.window), "lag", noise, state
+        )
+
+    def could_remember(self, memory: Integers, step: int) -> bool:
+        return bool(np.isin(memory, (0, 1)).all())
+
+    start = start
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forward:
+    """Sends every reading to one of the next ``window`` slots, mostly its own; the last one stays.
+
+    Guarantees:
+        - a released row is an input row, unchanged, at most ``window`` - 1 steps late;
+        - nothing about its origin, not even from one output row by itself: ``loss_at`` says how
+          much two readings that trade places can be told apart.
+
+    Some slots stay empty and some readings never come out.
+
+    >>> forward, backward = (kind(epsilon=1.0, window=10) for kind in (Forward, Backward))
+    >>> forward.guarantee.implies(backward.guarantee)
+    False
+    """
+
+    epsilon: float
+    window: int
+
+    causal: ClassVar[bool] = True
+    bounded_memory: ClassVar[bool] = True
+    accepts_null: ClassVar[bool] = True
+    has_status: ClassVar[bool] = True
+    takes_whole: ClassVar[bool] = False
+    horizon: ClassVar[None] = None
+    error_name: ClassVar[str] = DELAY
+
+    domain = property(form_of)
+    probabilities = property(even_lags_of)
+    errors = property(delay_of_first)
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon)
+        analysis.require_window(self.window, 2)
+
+    @property
+    def memory_size(self) -> int:
+        return self.window - 1
+
+    @property
+    def unit(self) -> Swap:
+        return Swap(self.window)
+
+    @property
+    def guarantee(self) -> NoGuarantee:
+        return NoGuarantee(
+            "a reading in a slot has not been overwritten by a later one, which makes a recent "
+            "origin likelier than the mechanism's own probabilities say"
+        )
+
+    @property
+    def published(self) -> Published:
+        return unmet_claim(
+            "Section III-B",
+            "Even the odds between two origins of one output row exceed e^(epsilon/2): of several "
+            "readings sent to a slot the latest is the one that stays.",
+        )
+
+    def loss_at(self, distance: int) -> Approximate:
+        """What the whole output tells of two readings so many steps apart that trade places."""
+        return loss.forward(self.epsilon, self.window, distance)
+
+    def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        def decide(lags: Any) -> tuple[Integers, int]:
+            ages = np.empty(len(state.missing) + self.window - 1, dtype=np.int64)
+            unsure = suited(forward, lags)(
+                state.counts, self.window, *parts(lags), state.memory, ages, *state.carriage
+            )
+            return ages, unsure
+
+        return decided(
+            decide, LagDistribution(Fraction(self.epsilon) / 2, self.window), "lag", noise, state
+        )
+
+    def could_remember(self, memory: Integers, step: int) -> bool:
+        return bool(((memory == 0) | is_pending(memory - 1, self.window, step)).all())
+
+    start = start
+
+
+def is_pending(lags: Integers, window: int, step: int) -> Flags:
+    """For the slots from a step on: whether a row that has come in can be that late there."""
+    ahead = np.arange(len(lags))
+    return (lags > ahead) & (lags < window) & (lags <= step + ahead)

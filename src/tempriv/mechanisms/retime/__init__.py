@@ -1,0 +1,1 @@
+"""Mechanisms that perturb the pace or the times of readings."""

@@ -1,0 +1,120 @@
+"""What to take instead of a noisy pace, where values or single times are to be hidden."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tempriv.data.series import Bounds
+from tempriv.errors import require
+from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.domains import Integers, Numbers
+from tempriv.mechanisms.retime.domains import Smoothed
+from tempriv.mechanisms.retime.interpolation import Windows
+from tempriv.mechanisms.retime.sampling_period import (
+    require_window,
+)
+from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.value.laplace import Laplace
+from tempriv.privacy.guarantees import Guarantee, Published, Pure
+from tempriv.privacy.units import Contribution, Event, Unit
+from tempriv.sampling import distributions
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyCurve:
+    """Adds noise to every value first, then releases the smooth curve through each window.
+
+    The curve is the sum of the ``waves`` slowest cosines of the window, which takes off most of
+    the noise where readings change slowly beside it; with as many waves as readings (w + 2) it
+    meets every noisy value. Left out, a third of them are kept.
+
+    Guarantees:
+        - pure epsilon for the unit, as ``Laplace``: curves are made of noisy values only;
+        - columns share epsilon.
+
+    >>> curve = NoisyCurve(epsilon=1.0, bounds=(0, 5), window=8)
+    >>> curve.guarantee.loss, curve.unit, curve.waves
+    (Pure(epsilon=1.0), Event(), 3)
+    """
+
+    epsilon: float
+    bounds: Bounds
+    window: int
+    unit: Unit = field(default_factory=Event)
+    waves: int | None = None
+    grid: Any = None
+
+    causal: ClassVar[bool] = False
+    bounded_memory: ClassVar[bool] = True
+    accepts_null: ClassVar[bool] = True
+    has_status: ClassVar[bool] = True
+    takes_whole: ClassVar[bool] = False
+    horizon: ClassVar[None] = None
+    error_name: ClassVar[str] = "mean absolute error of a value before it is smoothed"
+
+    def __post_init__(self) -> None:
+        require_window(self.window)
+        require(
+            not isinstance(self.unit, Contribution),
+            f"unit={self.unit!r}: must be Event, Window, WholeSeries or Person; for counts of "
+            "people take PeGaSus or Laplace",
+        )
+        most = self.window + 2
+        if self.waves is None:
+            object.__setattr__(self, "waves", max(1, most // 3))
+        waves = self.waves
+        require(
+            isinstance(waves, int) and not isinstance(waves, bool) and 1 <= waves <= most,
+            f"waves={waves}: must be a whole number from 1 to {most}, the readings of a window",
+        )
+        noisy = self.noisy
+        object.__setattr__(self, "bounds", noisy.bounds)
+        object.__setattr__(self, "grid", noisy.grid)
+
+    @property
+    def noisy(self) -> Laplace:
+        """What is done to the values."""
+        return Laplace(epsilon=self.epsilon, bounds=self.bounds, unit=self.unit, grid=self.grid)
+
+    @property
+    def domain(self) -> Smoothed:
+        return Smoothed(Numbers(self.bounds, self.grid), self.window)
+
+    @property
+    def memory_size(self) -> int:
+        return (2 * self.window + 2) * len(self.bounds)
+
+    @property
+    def laws(self) -> list[distributions.DiscreteLaplace]:
+        return self.noisy.laws
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(Pure(self.epsilon), self.unit)
+
+    @property
+    def published(self) -> Published:
+        return Published(
+            claim="What is made of noisy values alone is as private as they are",
+            source="Dwork and Roth 2014, Proposition 2.1 (post-processing)",
+            holds=True,
+            remark="So a curve through noisy values keeps their guarantee, which a curve through "
+            "the readings read at a noisy pace does not give.",
+        )
+
+    @property
+    def errors(self) -> tuple[float, ...]:
+        return self.noisy.errors
+
+    def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        noisy = self.noisy.perturb(readings, noise, state) * np.array(self.grid)
+        values = np.where(state.missing, np.nan, noisy)
+        none = np.zeros((len(readings), 0), dtype=np.int64)
+        windows = Windows(values, none, state, self.window)
+        at_its_pace = np.zeros(len(windows)), np.ones(len(windows))
+        return windows.read("cosine", *at_its_pace, windows.sums, self.waves)
+
+    start = start

@@ -1,0 +1,112 @@
+"""Noise on a column of times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from tempriv.errors import require
+from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.domains import Integers, positive
+from tempriv.mechanisms.retime.domains import Timed
+from tempriv.mechanisms.retime.sampling_period import (
+    LARGEST_SCALE,
+    SOURCE,
+    require_window,
+    time_grid,
+    widest,
+)
+from tempriv.mechanisms.stream import start
+from tempriv.privacy.guarantees import Guarantee, Published, Pure
+from tempriv.privacy.units.time import Timestamps
+from tempriv.sampling import distributions
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyTimes:
+    """Adds noise of its own to every time stamp.
+
+    There is one column, of times in the unit of ``tau``. With a ``window`` of more than one reading
+    the times of any so many consecutive ones are hidden together, which is what (epsilon, w,
+    tau)-event privacy asks for.
+
+    Guarantees:
+        - pure epsilon for the times of any ``window`` consecutive readings, each within tau;
+        - epsilon * d / tau for one time that is d away (Definition 4 of the paper): ``loss_at``.
+
+    >>> times = NoisyTimes(epsilon=1.0, tau=60.0)
+    >>> times.guarantee.unit, times.loss_at(30.0)
+    (Timestamps(tau=60.0, window=1), Pure(epsilon=0.5))
+    """
+
+    epsilon: float
+    tau: float
+    window: int = 1
+    grid: Any = None
+
+    causal: ClassVar[bool] = True
+    bounded_memory: ClassVar[bool] = True
+    accepts_null: ClassVar[bool] = True
+    has_status: ClassVar[bool] = False
+    takes_whole: ClassVar[bool] = False
+    memory_size: ClassVar[int] = 0
+    horizon: ClassVar[None] = None
+    error_name: ClassVar[str] = "mean absolute error, in the unit of the times"
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon)
+        positive("tau", self.tau)
+        require(
+            1e-100 < self.tau < 1e100,
+            f"tau={self.tau}: must be between 1e-100 and 1e100; use another unit of time",
+        )
+        require_window(self.window)
+        object.__setattr__(self, "grid", time_grid(self.grid, self.tau))
+        require(
+            self.law.scale <= LARGEST_SCALE,
+            f"noise of 2^{int(self.law.scale).bit_length()} grid steps: choose a coarser grid, or "
+            "a greater epsilon",
+        )
+
+    @property
+    def domain(self) -> Timed:
+        return Timed(values=0, times=1, grid=self.grid)
+
+    @property
+    def unit(self) -> Timestamps:
+        return Timestamps(self.tau, self.window)
+
+    @property
+    def law(self) -> distributions.DiscreteLaplace:
+        share = Fraction(self.epsilon) / self.window
+        return distributions.DiscreteLaplace(widest(self.tau, self.grid) / share)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(Pure(self.epsilon), self.unit)
+
+    def loss_at(self, distance: float) -> Pure:
+        """What two inputs lose whose times are so far apart, those of ``window`` readings."""
+        steps = widest(max(distance, 0.0), self.grid) if distance > 0 else 0
+        return Pure(float(steps * self.window / self.law.scale))
+
+    @property
+    def published(self) -> Published:
+        return Published(
+            claim=f"Laplace noise of scale tau / epsilon on one time stamp gives (epsilon, tau)-"
+            f"temporal indistinguishability, here for tau = {self.tau:g}",
+            source=f"{SOURCE}, Theorem 3",
+            holds=True,
+            remark="It holds for one time stamp; for w consecutive ones the noise is w times as "
+            "large.",
+        )
+
+    @property
+    def errors(self) -> tuple[float, ...]:
+        return (self.grid * self.law.mean_magnitude,)
+
+    def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        return readings + noise(self.law, "time")[:, None]
+
+    start = start

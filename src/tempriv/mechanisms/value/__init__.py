@@ -1,0 +1,1 @@
+"""Noise on single values: numbers, categories, locations."""

@@ -1,0 +1,126 @@
+"""Locations moved at random on a lattice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from tempriv.errors import require
+from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.domains import (
+    FINENESS,
+    Integers,
+    Locations,
+    positive,
+    power_of_two,
+    power_of_two_below,
+)
+from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.value._shared import (
+    LEAST_SHARE,
+)
+from tempriv.privacy.guarantees import Guarantee, Published, Pure
+from tempriv.privacy.units import (
+    WithinDistance,
+)
+from tempriv.sampling import distributions
+
+COARSEST = 512.0
+FINEST = 2.0**-14
+"""The finest lattice, in meters: floating point misplaces degrees by less than 2e-8 meters."""
+
+ROUNDING = Fraction(1415, 1000)
+"""What rounding to the lattice adds to a distance, in steps: sqrt(2), and floating point's part."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanarLaplace:
+    """Moves a location at random: P(displacement) falls as e^(-rate * distance), on a lattice.
+
+    Guarantees:
+        - pure epsilon between any two locations within ``unit.meters`` of each other in the public
+          projection, and in proportion to the distance beyond (geo-indistinguishability);
+        - what rounding to the lattice costs is counted in.
+
+    >>> taxi = PlanarLaplace(epsilon=1.0, unit=WithinDistance(200), origin=(39.9, 116.4))
+    >>> round(taxi.errors[0])
+    400
+    """
+
+    epsilon: float
+    unit: WithinDistance
+    origin: tuple[float, float]
+    grid: Any = None
+
+    causal: ClassVar[bool] = True
+    bounded_memory: ClassVar[bool] = True
+    accepts_null: ClassVar[bool] = True
+    has_status: ClassVar[bool] = False
+    takes_whole: ClassVar[bool] = False
+    memory_size: ClassVar[int] = 0
+    horizon: ClassVar[None] = None
+    error_name: ClassVar[str] = "mean distance moved in meters"
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon)
+        require(
+            isinstance(self.unit, WithinDistance),
+            f"unit={self.unit!r}: locations are protected against others nearby, Near(meters)",
+        )
+        require(
+            isinstance(self.origin, (list, tuple))
+            and len(self.origin) == 2
+            and all(isinstance(degree, (int, float)) for degree in self.origin)
+            and abs(self.origin[0]) <= 85
+            and abs(self.origin[1]) <= 180,
+            f"origin={self.origin}: must be a latitude (-85 to 85) and a longitude (-180 to 180)",
+        )
+        object.__setattr__(self, "origin", tuple(float(degree) for degree in self.origin))
+        if self.grid is None:
+            reach = self.unit.meters * min(1.0, 1 / self.epsilon)
+            grid = min(max(FINEST, power_of_two_below(reach / FINENESS)), COARSEST)
+            object.__setattr__(self, "grid", grid)
+        power_of_two(self.grid)
+        require(
+            FINEST <= self.grid <= COARSEST,
+            f"grid={self.grid:g}: must be from {FINEST:g} to {COARSEST:g} meters",
+        )
+        require(
+            self.law.rate > LEAST_SHARE,
+            f"epsilon={self.epsilon:g}: must be greater, or {self.unit!r} nearer",
+        )
+
+    @property
+    def law(self) -> distributions.PlanarLattice:
+        """Places within reach of each other end up at most ``ROUNDING`` steps further apart."""
+        reach = Fraction(self.unit.meters) / Fraction(self.grid) + ROUNDING
+        return distributions.PlanarLattice(Fraction(self.epsilon) / reach)
+
+    @property
+    def domain(self) -> Locations:
+        return Locations(self.origin, self.grid)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        return Guarantee(Pure(self.epsilon), self.unit)
+
+    @property
+    def published(self) -> Published:
+        return Published(
+            claim="Planar Laplace noise gives geo-indistinguishability in proportion to distance",
+            source="Andrés, Bordenabe, Chatzikokolakis and Palamidessi 2013",
+            holds=True,
+            remark="It holds in the plane; the published remapping to a grid needs a correction, "
+            "here the law is drawn on the lattice itself.",
+        )
+
+    @property
+    def errors(self) -> tuple[float, ...]:
+        distance = self.grid * self.law.mean_distance
+        return (distance, distance)
+
+    def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        return readings + noise(self.law, "place")
+
+    start = start

@@ -1,0 +1,1 @@
+"""Budgets over sliding windows (w-event privacy)."""

@@ -1,0 +1,1 @@
+"""What is guaranteed: units, guarantees, sensitivity, their JSON form."""

@@ -1,0 +1,253 @@
+"""How much is guaranteed: losses, and the guarantee (loss, unit, model) that is true.
+
+Conversions here are the plain ones; ``implies`` never says yes without a proof:
+group privacy for larger units, pure to zero-concentrated by epsilon^2/2 (Bun and Steinke 2016,
+Proposition 1.4), zero-concentrated to approximate by its tail bound (Proposition 1.3).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tempriv.errors import require
+from tempriv.privacy import serialization, units
+
+
+def _number(value: float) -> str:
+    """Four digits, never less than the value: a guarantee must not be rounded into a better one.
+
+    >>> _number(1.00049), _number(0.5)
+    ('1.001', '0.5')
+    """
+    text = f"{value:.4g}"
+    if math.isfinite(value) and float(text) < value:
+        text = f"{value + 10.0 ** (math.floor(math.log10(value)) - 3):.4g}"
+    return text
+
+
+@dataclass(frozen=True)
+class Pure:
+    """epsilon: any output is at most e^epsilon times likelier under one neighbor."""
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.epsilon, (int, float)) and 0 <= self.epsilon < math.inf,
+            f"epsilon={self.epsilon}: must be a number >= 0",
+        )
+
+    def __str__(self) -> str:
+        return f"epsilon = {_number(self.epsilon)}"
+
+    def grouped(self, links: int) -> Pure:
+        """The loss along a chain of that many neighbors."""
+        return Pure(links * self.epsilon)
+
+    def epsilon_at(self, delta: float) -> float:
+        return self.epsilon
+
+
+@dataclass(frozen=True)
+class Approximate:
+    """(epsilon, delta): as pure, except for an event of probability about delta."""
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        Pure(self.epsilon)
+        require(
+            isinstance(self.delta, (int, float)) and 0 <= self.delta <= 1,
+            f"delta={self.delta}: must be from 0 to 1",
+        )
+
+    def __str__(self) -> str:
+        return f"epsilon = {_number(self.epsilon)}, delta = {_number(self.delta)}"
+
+    def grouped(self, links: int) -> Approximate:
+        # past e^600 delta is 1 in any case, and e^710 is no float
+        spread = sum(math.exp(min(i * self.epsilon, 600.0)) for i in range(links))
+        return Approximate(links * self.epsilon, min(self.delta * spread, 1.0))
+
+    def epsilon_at(self, delta: float) -> float:
+        return self.epsilon if delta >= self.delta else math.inf
+
+
+@dataclass(frozen=True)
+class Concentrated:
+    """rho: zero-concentrated privacy (zCDP), the natural measure of Gaussian noise."""
+
+    rho: float
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.rho, (int, float)) and 0 <= self.rho < math.inf,
+            f"rho={self.rho}: must be a number >= 0",
+        )
+
+    def __str__(self) -> str:
+        epsilon = _number(self.epsilon_at(1e-6))
+        return f"rho = {_number(self.rho)} (so epsilon = {epsilon} at delta = 1e-06)"
+
+    def grouped(self, links: int) -> Concentrated:
+        return Concentrated(links * links * self.rho)
+
+    def epsilon_at(self, delta: float) -> float:
+        """Pr[privacy loss > this] <= delta (Bun and Steinke 2016, behind Proposition 1.3)."""
+        return self.rho + 2 * math.sqrt(self.rho * -math.log(delta)) if delta > 0 else math.inf
+
+
+Loss = Pure | Approximate | Concentrated
+Model = Literal["local", "central"]
+
+
+def rho_for(epsilon: float, delta: float) -> float:
+    """The largest rho whose tail bound stays at (epsilon, delta).
+
+    >>> round(Concentrated(rho_for(1.0, 1e-6)).epsilon_at(1e-6), 12)
+    1.0
+    """
+    require(0 < delta < 1, f"delta={delta}: Gaussian noise needs delta > 0 and < 1, such as 1e-6")
+    Pure(epsilon)
+    tail = math.sqrt(-math.log(delta))
+    return (math.sqrt(epsilon + tail * tail) - tail) ** 2
+
+
+def at_most(loss: Loss, bound: Loss) -> bool:
+    """Whether the first loss is known to be covered by the second.
+
+    >>> at_most(Pure(1.0), Concentrated(0.5)), at_most(Concentrated(0.5), Pure(1.0))
+    (True, False)
+    """
+    if isinstance(bound, Pure):
+        return isinstance(loss, Pure) and loss.epsilon <= bound.epsilon
+    if isinstance(bound, Approximate):
+        return loss.epsilon_at(bound.delta) <= bound.epsilon
+    if isinstance(loss, Concentrated):
+        return loss.rho <= bound.rho
+    return isinstance(loss, Pure) and loss.epsilon**2 / 2 <= bound.rho
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A true statement: neighbors by ``unit`` lose at most ``loss`` to who sees the output.
+
+    >>> daily = Guarantee(loss=Pure(1.0), unit=units.Window(24))
+    >>> daily.implies(Guarantee(loss=Pure(1.0), unit=units.Event()))
+    True
+    >>> daily.for_unit(units.Window(48)).loss
+    Pure(epsilon=2.0)
+    """
+
+    loss: Loss
+    unit: units.Unit
+    model: Model = "local"
+
+    def for_unit(self, unit: units.Unit) -> Guarantee | NoGuarantee:
+        """The same guarantee, restated for another unit by chaining neighbors."""
+        links = units.conversion_factor(self.unit, unit)
+        if links is None:
+            return NoGuarantee(f"{self.unit!r} says nothing about {unit!r}")
+        return Guarantee(self.loss.grouped(links), unit, self.model)
+
+    def implies(self, other: Guarantee | NoGuarantee) -> bool:
+        """Whether whoever needs ``other`` is served by this."""
+        if isinstance(other, NoGuarantee):
+            return True
+        # whoever trusts nobody (local) is also served towards a trusted owner (central)
+        if other.model == "local" and self.model == "central":
+            return False
+        restated = self.for_unit(other.unit)
+        return isinstance(restated, Guarantee) and at_most(restated.loss, other.loss)
+
+    @property
+    def sentence(self) -> str:
+        against = (
+            "someone who sees the values of a single row of the output and nothing else of it"
+            if isinstance(self.unit, units.SlotOrigin)
+            else "anyone who sees the output, whatever else they know"
+            if self.model == "local"
+            else "anyone but the data owner"
+        )
+        but = " It says nothing about values." if isinstance(self.unit, units.TIME) else ""
+        return f"Protects {self.unit.sentence}: {self.loss}.{but} It holds against {against}."
+
+    @property
+    def plain(self) -> str:
+        """For people who are no experts: odds instead of epsilon."""
+        if isinstance(self.loss, Pure):
+            epsilon, but = self.loss.epsilon, ""
+        elif isinstance(self.loss, Approximate):
+            epsilon = self.loss.epsilon
+            but = f", except with probability {_number(self.loss.delta)}"
+        else:
+            epsilon, but = self.loss.epsilon_at(1e-6), ", except with probability 1e-06"
+        factor = math.exp(min(epsilon, 700.0))
+        odds = f"{factor:.3g}" if factor < 1e6 else f"{factor:.1e}"
+        strength = (
+            "a strong guarantee"
+            if epsilon <= 1
+            else "a moderate guarantee"
+            if epsilon <= 4
+            else "a weak guarantee"
+        )
+        about = self.unit.sentence
+        bet = about if about.startswith("whether ") else f"what stands behind {about}"
+        seen = "this release"
+        if isinstance(self.unit, units.SlotOrigin):
+            seen = "the values of that row and nothing else"
+            strength = "far less than a guarantee about all rows"
+        elif isinstance(self.unit, units.TIME):
+            strength += " about times, and none about values"
+        return (
+            f"Suppose someone bets on {bet}. Seeing {seen} "
+            f"multiplies the odds of their bet by at most {odds}{but}. That is {strength}."
+        )
+
+
+@dataclass(frozen=True)
+class NoGuarantee:
+    """Nothing is guaranteed, and why; whatever is combined with it guarantees nothing either."""
+
+    reason: str
+
+    def for_unit(self, unit: units.Unit) -> NoGuarantee:
+        return self
+
+    def implies(self, other: Guarantee | NoGuarantee) -> bool:
+        return isinstance(other, NoGuarantee)
+
+    @property
+    def sentence(self) -> str:
+        return f"Protects nothing: {self.reason}."
+
+    @property
+    def plain(self) -> str:
+        return f"This output must be treated like the private data themselves: {self.reason}."
+
+
+@dataclass(frozen=True)
+class Published:
+    """What the literature claims for a mechanism, where, and whether it holds here."""
+
+    claim: str
+    source: str
+    holds: bool
+    remark: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.claim} ({self.source}): {'holds' if self.holds else 'does not hold'}. " + (
+            self.remark
+        )
+
+
+ALL: tuple[type, ...] = (Pure, Approximate, Concentrated, Guarantee, NoGuarantee, Published)
+
+
+def decode(data: Any) -> Any:
+    """A guarantee, loss, unit or published claim from its JSON form."""
+    return serialization.decode(data, ALL + units.ALL)

@@ -1,0 +1,85 @@
+"""Specs as JSON: frozen dataclasses of simple types to plain dictionaries and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from typing import Any
+
+from tempriv.errors import StateError, TemprivError
+
+KIND = "is"
+SPEC_NAME = "spec_name"  # in the metadata of a field whose name in files is another
+
+
+def spec_name(kind: type) -> str:
+    """The name of a class in files and digests.
+
+    Noise depends on the digest of a spec, so this name never changes. A class that is renamed in
+    Python keeps its first name as the class attribute ``spec_name``.
+    """
+    name: str = kind.__dict__.get("spec_name", kind.__name__)
+    return name
+
+
+def encode(value: Any) -> Any:
+    """The JSON form of a spec; the class name stands under the key ``is``."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {
+            field.metadata.get(SPEC_NAME, field.name): encode(getattr(value, field.name))
+            for field in dataclasses.fields(value)
+        }
+        return {KIND: spec_name(type(value)), **fields}
+    if isinstance(value, (list, tuple)):
+        return [encode(item) for item in value]
+    return value
+
+
+def decode(data: Any, kinds: tuple[type, ...]) -> Any:
+    """The value that ``encode`` wrote; only the given classes are ever built."""
+    if isinstance(data, dict):
+        name = data.get(KIND)
+        for kind in kinds:
+            if spec_name(kind) == name:
+                names: dict[str, str] = {
+                    field.metadata[SPEC_NAME]: field.name
+                    for field in dataclasses.fields(kind)
+                    if SPEC_NAME in field.metadata
+                }
+                fields: dict[str, Any] = {
+                    names.get(str(key), str(key)): decode(item, kinds)
+                    for key, item in data.items()
+                    if key != KIND
+                }
+                try:
+                    return kind(**fields)
+                except TemprivError:
+                    raise
+                except Exception as problem:
+                    raise StateError(f"{name}: its fields cannot be read") from problem
+        raise StateError(f"{name!r}: not a kind of value that this version of tempriv knows")
+    if isinstance(data, list):
+        return tuple(decode(item, kinds) for item in data)
+    return data
+
+
+def _one_form(data: Any) -> Any:
+    """Numbers that are equal are written alike: 1, 1.0 and True are."""
+    if isinstance(data, dict):
+        return {name: _one_form(item) for name, item in data.items()}
+    if isinstance(data, list):
+        return [_one_form(item) for item in data]
+    if isinstance(data, bool) or (isinstance(data, float) and data.is_integer()):
+        return int(data)
+    return data
+
+
+def canonical(value: Any) -> bytes:
+    """The one byte form of a spec, so that equal specs have equal digests."""
+    return json.dumps(_one_form(encode(value)), sort_keys=True, separators=(",", ":")).encode()
+
+
+def digest(value: Any) -> str:
+    """Names a spec; part of what all noise depends on."""
+    return hashlib.blake2b(canonical(value), digest_size=16).hexdigest()

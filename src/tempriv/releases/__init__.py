@@ -1,0 +1,1 @@
+"""From a table through a mechanism to a release: run, write, describe, verify, post-process."""

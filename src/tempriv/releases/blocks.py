@@ -1,0 +1,117 @@
+"""Blocks cut as a mechanism can take them: no series in pieces, or not too many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from tempriv.data.reader import TableSummary
+from tempriv.data.series import Block, SeriesTable
+from tempriv.errors import DataError, require
+from tempriv.mechanisms.base import Mechanism
+from tempriv.mechanisms.stream import joined
+from tempriv.privacy import units
+from tempriv.privacy.guarantees import Guarantee
+
+MOST_MEMORY = 1 << 22
+"""How many numbers may be remembered at a time, of the series of a block together."""
+
+
+def whole_series(blocks: Iterable[Block]) -> Iterator[Block]:
+    """No series cut between two blocks, for mechanisms that need all of it."""
+    held: list[Block] = []
+    for block in blocks:
+        if not block.ids:
+            continue
+        name, width = block.ids[0], block.values.shape[1]
+        goes_on = bool(held) and held[0].ids[0] == name
+        if held and not goes_on:
+            yield joined(held, held[0].ids[0], width)
+            held = []
+        first, last = (1 if goes_on else 0), len(block.ids) - 1
+        if goes_on:
+            held.append(block.part(0, 1))
+            if last > 0:
+                yield joined(held, name, width)
+                held = []
+        if last > first:
+            yield block.part(first, last)
+        if last >= first:
+            held.append(block.part(last, last + 1))
+    if held:
+        yield joined(held, held[0].ids[0], held[0].values.shape[1])
+
+
+def in_parts(blocks: Iterable[Block], slots: int) -> Iterator[Block]:
+    """Blocks of so few series that what is remembered of them fits."""
+    most = max(1, MOST_MEMORY // max(1, slots))
+    for block in blocks:
+        for first in range(0, len(block.ids), most):
+            yield block.part(first, first + most)
+
+
+def with_ends(blocks: Iterable[Block]) -> Iterator[tuple[Block, bool]]:
+    """Blocks of series that end there, and of one that goes on in the next; which, is told."""
+    some = (block for block in blocks if block.ids)
+    here = next(some, None)
+    while here is not None:
+        then = next(some, None)
+        last = len(here.ids) - 1
+        goes_on = then is not None and then.starts[0] > 0
+        if goes_on and last > 0:
+            yield here.part(0, last), True
+            here = here.part(last, last + 1)
+        yield here, not goes_on
+        here = then
+
+
+FIRST = (0, 1)
+"""What a count of readings begins with."""
+
+TELLS = "is published as it is, and would tell what is to be hidden"
+
+
+def require_long_enough(unit: units.Unit, longest: int) -> None:
+    """Rows cannot be moved about within a window that no series fills."""
+    if isinstance(unit, units.ORDER):
+        name = "block" if isinstance(unit, units.BlockSwap) else "window"
+        require(
+            longest > unit.span,
+            f"the longest series has {longest} reading{'s'[: longest != 1]}, fewer than the "
+            f"{name} of {unit.span + 1}: take a smaller {name}",
+            DataError,
+        )
+
+
+def hides_times(mechanism: Mechanism) -> bool:
+    """Whether times are the secret, so that none may stand beside the values."""
+    promise = mechanism.guarantee
+    return isinstance(promise, Guarantee) and isinstance(promise.unit, units.TIME)
+
+
+class TimesTold:
+    """Whether the times of a table tell more than how many readings there are.
+
+    Times are published as they are; where they are the secret, only a count may stand there.
+    """
+
+    def __init__(self, series: SeriesTable):
+        self.series, self._from_the_start = series, True
+
+    def see(self, block: Block) -> None:
+        """Every series counts from 0 or 1: where it stands on a clock would tell when it was."""
+        if block.times is not None:
+            begun = (block.starts == 0) & (block.counts > 0)
+            first = (np.cumsum(block.counts) - block.counts)[begun]
+            self._from_the_start &= bool(np.isin(block.times[first], FIRST).all())
+
+    def refuse(self, facts: TableSummary) -> None:
+        count = facts.clock == "integer" and facts.step in (None, 1) and not facts.filled
+        regular = self.series.grid == "regular"
+        require(
+            self.series.time is None or (count and regular and self._from_the_start),
+            f"the time column {self.series.time!r} {TELLS}: leave it out, or give the number of "
+            "the reading (0, 1, 2, ...) instead",
+            DataError,
+        )

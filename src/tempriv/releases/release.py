@@ -1,0 +1,505 @@
+"""What leaves the house: released values with everything needed to judge them, and their files.
+
+Nothing here is computed from private data outside the mechanism. A release says that ids, times,
+row counts and the missing pattern are published as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.parquet
+
+from tempriv._version import VERSION
+from tempriv.data.arrow import kind_named, to_array
+from tempriv.data.csv import csv_line, csv_rows, in_csv
+from tempriv.data.files import (
+    follow_umask,
+    is_dead,
+    private_file,
+    sync_directory,
+    write_durably,
+)
+from tempriv.errors import DataError, TemprivError, UsageError, require
+from tempriv.privacy import guarantees, serialization
+from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
+
+FORMAT = 1
+METADATA_KEY = b"tempriv"
+SIDECAR = ".release.json"
+
+NOT_PROTECTED = (
+    "which series there are (their ids, or as many pseudonyms), and how many",
+    "the times of readings, and how many there are in each series",
+    "which readings are missing",
+)
+NOT_PROTECTED_OF_MOVED = (
+    "all values: they are published exactly as they are, and at most when each was read is hidden",
+    "the order of values that give it away themselves, such as those of a meter that only rises",
+    "which series there are (their ids, or as many pseudonyms), and how many",
+    "the time steps of each series",
+    "how many readings are missing, but not which: they are moved like all others",
+)
+NOT_PROTECTED_OF_RETIMED = (
+    "the values: they lie on the curve through the readings, and whoever knows a few readings can "
+    "work out the others; where readings stay the same they are published as they are",
+    "when something happened, where values show it: what is read at another moment is another "
+    "value",
+)
+NOT_PROTECTED_OF_TIMES = (
+    "which series there are (their ids, or as many pseudonyms), and how many",
+    "how many readings there are in each series, and their order",
+    "which readings are missing",
+)
+NOT_PROTECTED_OF_COUNTS = (
+    "the time steps and the columns: they were declared, not taken from the data",
+    "what was counted, and how much one person could add to it at most",
+)
+
+
+@dataclass(frozen=True)
+class Release:
+    """Values that may be handed out, with the guarantee that goes with them.
+
+    ``about`` is the JSON form of everything but the values, the same that is written beside a file.
+    """
+
+    about: dict[str, Any]
+    table: pa.Table
+    kind: str = "arrow"
+
+    def __repr__(self) -> str:
+        return f"Release({self.about['rows']} rows, {self.about['mechanism'][serialization.KIND]})"
+
+    @property
+    def guarantee(self) -> Guarantee | NoGuarantee:
+        return cast(Guarantee | NoGuarantee, guarantees.decode(self.about["guarantee"]))
+
+    @property
+    def published(self) -> Published:
+        return cast(Published, guarantees.decode(self.about["published"]))
+
+    @property
+    def values(self) -> npt.NDArray[Any]:
+        """One column as an array, several as a matrix; missing numbers are NaN."""
+        arrays = [to_array(self.table.column(name)) for name in self.about["columns"]["values"]]
+        if len({array.dtype.kind for array in arrays}) > 1:
+            arrays = [array.astype(object) for array in arrays]  # a number must not become another
+        return arrays[0] if len(arrays) == 1 else np.stack(arrays, axis=1)
+
+    @property
+    def frame(self) -> Any:
+        """The table in the kind of frame that came in (polars, pandas), else as Arrow."""
+        if self.kind == "polars":
+            import polars
+
+            return polars.from_arrow(self.table)
+        return _pandas(self.table) if self.kind == "pandas" else self.table
+
+    def write(self, path: str | Path, force: bool = False) -> Path:
+        """Write the values as .csv or .parquet, and what is guaranteed beside them."""
+        path = Path(path)
+        refuse_existing(path, force)
+        with Writing(path, self.about["release"]) as writing:
+            for batch in self.table.to_batches():
+                writing.add(batch)
+            about = writing.close(self.about)
+            writing.publish(about)
+        return path
+
+    def plot(self, series: str | None = None) -> Any:
+        """A matplotlib figure of one series; needs the 'plots' extra."""
+        from tempriv.report.plots.series import plot_release
+
+        return plot_release(self, series)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("Promise", self.guarantee.sentence),
+            ("In plain words", self.guarantee.plain),
+            ("Mechanism", self.about["mechanism"][serialization.KIND]),
+            ("Rows", f"{self.about['rows']:,} in {self.about['series']:,} series"),
+            *(
+                (f"Expected error of {e['column']}", f"{e['error']:.4g} ({e['measure']})")
+                for e in self.about["expected_error"]
+            ),
+            *(("Afterwards", step["sentence"]) for step in self.about.get("after", [])),
+            ("Not protected", "; ".join(self.about["not_protected"])),
+            ("Ledger", ledger_sentence(self.about)),
+        ]
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(k)}</th>"
+            f"<td style='text-align:left'>{html.escape(str(v))}</td></tr>"
+            for k, v in rows
+        )
+        return f"<table>{cells}</table>"
+
+
+def _pandas(table: pa.Table) -> Any:
+    """As a pandas frame in which whole numbers and truth values stay such beside missing ones."""
+    import pandas
+
+    frame = table.to_pandas()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        whole = pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
+        if whole and column.null_count:
+            kind = "boolean" if pa.types.is_boolean(column.type) else _nullable(column.type)
+            frame[name] = pandas.array(column.to_pylist(), dtype=kind)
+    return frame
+
+
+def _nullable(kind: pa.DataType) -> str:
+    """What pandas calls whole numbers that may be missing.
+
+    >>> _nullable(pa.int64()), _nullable(pa.uint8())
+    ('Int64', 'UInt8')
+    """
+    name = str(kind)
+    return f"UI{name[2:]}" if name.startswith("ui") else f"I{name[1:]}"
+
+
+TOLD_OF_LANDMARKS = {
+    "UniformLandmarks": "about how many landmarks a series has: the size of its noise shows it",
+    "SkipLandmarks": "which moments are landmarks: they repeat the release before them",
+    "AdaptiveLandmarks": "about how many landmarks a series has, and a little of when they were: "
+    "noise becomes less as they are passed over",
+    "SplitLandmarks": "which moments are landmarks, as far as their greater noise shows it; and "
+    "about how many there are",
+    "CountBoundLandmarks": "the bound on how many landmarks a series has",
+}
+
+
+def not_protected(about: dict[str, Any]) -> list[str]:
+    """What a release says that it does not protect."""
+    scheme = about["mechanism"][serialization.KIND]
+    if scheme == "UniformLandmarks" and about["mechanism"].get("count") is not None:
+        scheme = "CountBoundLandmarks"  # it is one
+    hidden = about["mechanism"].get("count_epsilon")
+    if hidden is not None:
+        told = (
+            f"how many landmarks a series has, but for one more or less: epsilon = {hidden:g}, "
+            f"delta at most {about['mechanism']['miss']:g}, which no ledger counts"
+        )
+        return [told, *NOT_PROTECTED]
+    if scheme in TOLD_OF_LANDMARKS:
+        return [TOLD_OF_LANDMARKS[scheme], *NOT_PROTECTED]
+    if about["mechanism"][serialization.KIND] == "SamplingPeriod":
+        told = about["mechanism"]["pace"] == "public"
+        return [*NOT_PROTECTED_OF_RETIMED, *(NOT_PROTECTED if told else NOT_PROTECTED_OF_TIMES)]
+    if about["mechanism"][serialization.KIND] == "NoisyTimes":
+        return list(NOT_PROTECTED_OF_TIMES)
+    if "types" in about["columns"]:
+        return [NOT_PROTECTED_OF_MOVED[0], *_reach(about), *NOT_PROTECTED_OF_MOVED[1:]]
+    return list(NOT_PROTECTED_OF_COUNTS if about.get("counted") else NOT_PROTECTED)
+
+
+def _reach(about: dict[str, Any]) -> list[str]:
+    """What remains known of when a value was read, as far as that is certain."""
+    made, unit = about["mechanism"], about["guarantee"].get("unit")
+    promised = unit.get(serialization.KIND) if isinstance(unit, dict) else None
+    if "block" in made:
+        return [f"in which block of {made['block']} time steps each value was read"]
+    window = made.get("window")
+    said = []
+    if "noise" not in made and isinstance(window, int):
+        said.append(f"that each value was read where it stands or up to {window - 1} steps before")
+    elif made.get("latency") is not None:
+        steps = made["latency"]
+        said.append(f"that each value was read at most {steps} time steps from where it is shown")
+    if made[serialization.KIND] == "Backward":
+        said.append("that a row marked repeated was not read in its own time step, but before")
+    if promised == "SlotOrigin":
+        said.append("what several rows together tell of the order: each by itself is protected")
+    elif promised == "Swap":
+        said.append(f"the order of values read {window} or more time steps apart")
+    return said
+
+
+def ledger_sentence(about: dict[str, Any]) -> str:
+    """Whether and where the release was charged."""
+    receipt = about["ledger"]
+    if receipt is None:
+        return "not charged to a ledger: whoever adds up what was spent must count it by hand"
+    return f"charge {receipt['charge']} on dataset {receipt['dataset']!r}"
+
+
+def refuse_existing(path: Path, force: bool) -> None:
+    require(
+        force or not path.exists(),
+        f"{path}: exists already; choose another name, or replace it with --force",
+        TemprivError,
+    )
+    require(
+        path.suffix.lower() in (".csv", ".parquet"),
+        f"{path}: the output must end in .csv or .parquet",
+        UsageError,
+    )
+    require(path.parent.is_dir(), f"{path.parent}: no such directory", UsageError)
+
+
+class _Hashed:
+    """A file that is hashed while it is written."""
+
+    def __init__(self, file: IO[bytes]):
+        self.file = file
+        self.digest = hashlib.blake2b(digest_size=32)
+        self.size = 0
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        self.file.write(data)
+        self.digest.update(data)
+        self.size += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        return self.size
+
+    def flush(self) -> None:
+        self.file.flush()
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Writing:
+    """An output under way: written aside, then put in place in one step.
+
+    Used as a context: on any failure before ``publish`` the partial file is removed.
+    """
+
+    def __init__(self, path: Path, release_id: str):
+        self.path = path
+        self.partial = partial_path(path, release_id)
+        self.rows = 0
+        self._parquet: Any = None
+        self._file: Any = None
+        self._hashed: _Hashed | None = None
+        self.kept = False
+
+    def __enter__(self) -> Writing:
+        self._file = private_file(self.partial)
+        self._hashed = _Hashed(self._file)
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self._file.close()
+        if not self.kept:
+            self.partial.unlink(missing_ok=True)
+            sidecar_of(self.partial).unlink(missing_ok=True)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        assert self._hashed is not None
+        first = self.rows == 0
+        self.rows += batch.num_rows
+        if self.path.suffix.lower() == ".csv":
+            if first:
+                self._hashed.write(csv_line(batch.schema.names))
+            self._hashed.write(csv_rows(batch))
+            return
+        if self._parquet is None:
+            named = [f.name for f in batch.schema if pa.types.is_string(f.type)]
+            # no Arrow schema inside: ids are plain text to whoever reads the file
+            self._parquet = pa.parquet.ParquetWriter(
+                self._hashed, batch.schema, use_dictionary=named, store_schema=False
+            )
+        self._parquet.write(batch)
+
+    def close(self, about: dict[str, Any]) -> dict[str, Any]:
+        """Finish the partial file; returns the description with the file's checksum in it."""
+        assert self._hashed is not None
+        require(self.rows > 0, "there are no rows to write", DataError)
+        # a release that was read back still describes the file it came from
+        about = {name: value for name, value in about.items() if name != "output"}
+        if self._parquet is not None:
+            self._parquet.add_key_value_metadata({METADATA_KEY: json.dumps(about).encode()})
+            self._parquet.close()
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        output = {
+            "file": self.path.name,
+            "bytes": self._hashed.size,
+            "blake2b": self._hashed.digest.hexdigest(),
+        }
+        about = {**about, "output": output}
+        write_durably(sidecar_of(self.partial), _json(about))
+        return about
+
+    def publish(self, about: dict[str, Any]) -> None:
+        """Put the finished file in place, its description first."""
+        self.kept = True
+        publish(self.path, self.partial, about)
+
+
+def publish(path: Path, partial: Path, about: dict[str, Any]) -> None:
+    """The last step of a release, also for one that was interrupted before it."""
+    final = sidecar_of(path)
+    if partial.exists():
+        # an older file must never stand beside the new description
+        path.unlink(missing_ok=True)
+    write_durably(final, _json(about))
+    follow_umask(final)
+    if partial.exists():
+        partial.replace(path)
+        follow_umask(path)
+    sidecar_of(partial).unlink(missing_ok=True)
+    sync_directory(path.parent)
+
+
+def _json(about: dict[str, Any]) -> bytes:
+    return (json.dumps(about, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def sidecar_of(path: Path) -> Path:
+    return path.with_name(path.name + SIDECAR)
+
+
+def partial_path(path: Path, release_id: str) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.{release_id}.partial")
+
+
+def remove_stale_partials(path: Path, keep: Sequence[Path] = ()) -> None:
+    """Clear what killed runs left: outputs never put in place, descriptions half written."""
+    for left in path.parent.iterdir():
+        beginning, _, rest = left.name.partition(f".{path.name}.")
+        if beginning not in ("", ".") or ".partial" not in rest:
+            continue
+        owner = next((part for part in rest.split(".") if part.isdigit() and len(part) < 12), "")
+        if is_dead(owner) and not any(left.name.startswith(one.name) for one in keep):
+            left.unlink(missing_ok=True)
+
+
+def read(path: str | Path) -> Release:
+    """A release from its file and the description beside it."""
+    path = Path(path)
+    about = read_about(path)
+    return Release(about, read_table(path, about))
+
+
+def value_spec(about: dict[str, Any]) -> dict[str, Any]:
+    """The part of the spec that says what is done to a single value."""
+    return cast(dict[str, Any], about["mechanism"].get("over", about["mechanism"]))
+
+
+def value_kinds(about: dict[str, Any]) -> dict[str, pa.DataType]:
+    """The types of value columns that were moved as they are, as far as they have simple names."""
+    columns = about["columns"]
+    if "types" not in columns or "after" in about:
+        return {}
+    names, types = columns["values"], columns["types"]
+    sound = isinstance(types, list) and len(types) == len(names)
+    require(sound, "types: not one for each value column", TemprivError)
+    kinds = {name: kind_named(str(kind)) for name, kind in zip(names, types, strict=True)}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+def read_table(path: Path, about: dict[str, Any]) -> pa.Table:
+    """The values of a released file, with ids of the kind that they were."""
+    columns = about["columns"]
+    kinds = value_kinds(about)
+    try:
+        if path.suffix.lower() == ".parquet":
+            table = pa.parquet.read_table(path).replace_schema_metadata(None)
+        else:
+            # a column without any value would have no type
+            moved = "types" in columns and "after" not in about
+            texts = moved or "categories" in value_spec(about)
+            value = pa.string() if texts else pa.float64()
+            types = dict.fromkeys(columns["values"], value)
+            types |= {name: in_csv(kind) for name, kind in kinds.items()}
+            words = [columns["series"]] if columns["ids"] == "text" else []
+            words.append(columns.get("status"))
+            types |= {name: pa.string() for name in words if name is not None}
+            how = pa.csv.ConvertOptions(
+                column_types=types,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            )
+            parse = pa.csv.ParseOptions(newlines_in_values=moved)
+            table = pa.csv.read_csv(path, convert_options=how, parse_options=parse)
+        for i, name in enumerate(table.column_names):
+            # what a file does not know comes back as something else
+            if name in kinds and kinds[name] != table.column(i).type:
+                table = table.set_column(i, name, table.column(i).cast(kinds[name]))
+    except pa.ArrowException:
+        raise TemprivError(
+            f"{path}: cannot be read as the table that its description tells of"
+        ) from None
+    for name in [*columns["values"], columns["series"] or columns["values"][0]]:
+        require(name in table.column_names, f"{path}: has no column {name!r}", TemprivError)
+    return table
+
+
+# what every description has; the rest is for people
+SHAPE: dict[str, type] = {
+    "release": str,
+    "mechanism": dict,
+    "guarantee": dict,
+    "published": dict,
+    "sentence": str,
+    "columns": dict,
+    "expected_error": list,
+    "not_protected": list,
+    "times": dict,
+    "treatment": list,
+    "rows": int,
+    "series": int,
+    "output": dict,
+}
+
+
+def read_about(path: Path) -> dict[str, Any]:
+    """What stands beside a released file, checked for form."""
+    beside = sidecar_of(path)
+    require(path.exists(), f"{path}: no such file", TemprivError)
+    require(
+        beside.exists(),
+        f"{beside}: missing; a release is a file with this one beside it",
+        TemprivError,
+    )
+    try:
+        about = json.loads(beside.read_bytes())
+    except (ValueError, RecursionError):
+        about = None
+    found = isinstance(about, dict) and about.get("format")
+    require(
+        found in (FORMAT, False, None),
+        f"{beside}: written in format {found} by another version of tempriv; this is {VERSION}",
+        TemprivError,
+    )
+    sound = (
+        found == FORMAT
+        and all(isinstance(about.get(key), kind) for key, kind in SHAPE.items())
+        and {"series", "ids", "time", "values"} <= about["columns"].keys()
+        and isinstance(about["columns"]["values"], list)
+        and len(about["columns"]["values"]) > 0
+        and "ledger" in about
+    )
+    require(sound, f"{beside}: not the description of a release", TemprivError)
+    return cast(dict[str, Any], about)
+
+
+def with_receipt(about: dict[str, Any], receipt: Any) -> dict[str, Any]:
+    return {**about, "ledger": None if receipt is None else serialization.encode(receipt)}

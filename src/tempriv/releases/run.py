@@ -1,0 +1,439 @@
+"""A private table through a mechanism and out: check, perturb, charge, then publish.
+
+Everything is computed aside first. The durable charge is the point of no return: before it nothing
+has left, after it the finished output only has to be put in place, which an interrupted run's
+successor does with the same bits and without a second charge.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tempriv._version import VERSION
+from tempriv.data.aggregate import CountTable
+from tempriv.data.arrow import compacted, from_numpy, take_text
+from tempriv.data.duckdb import is_csv
+from tempriv.data.passthrough import PassthroughColumns
+from tempriv.data.reader import TableReader, TableSummary
+from tempriv.data.series import STATUS, STATUSES, Block, SeriesTable
+from tempriv.errors import UsageError, require
+from tempriv.landmarks.provenance import LandmarkProvenance, provenance_of
+from tempriv.ledger.ledger import Ledger
+from tempriv.ledger.scope import Scope
+from tempriv.mechanisms.base import Mechanism
+from tempriv.mechanisms.domains import Integers, OpaqueRows
+from tempriv.mechanisms.landmarks.domain import WithLandmarks, without_landmarks
+from tempriv.mechanisms.perturb import errors_of, guarantee_of_run, perturb_block
+from tempriv.mechanisms.reorder.carry import held_of_first, kept
+from tempriv.privacy import serialization, units
+from tempriv.privacy.guarantees import Guarantee, NoGuarantee
+from tempriv.privacy.units import Contribution, Person
+from tempriv.releases.blocks import (
+    TimesTold,
+    hides_times,
+    in_parts,
+    require_long_enough,
+    whole_series,
+    with_ends,
+)
+from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT
+from tempriv.releases.release import FORMAT, Release, not_protected, with_receipt
+from tempriv.sampling.keys import Key, SeriesKey
+from tempriv.sampling.keystream import StepRange
+
+Watch = Callable[[Block, Block], None]
+"""Sees private blocks beside released ones: for reports that stay with the data owner."""
+
+
+class ReleaseRun:
+    """One pass of a table through a mechanism under one key."""
+
+    def __init__(
+        self,
+        series: SeriesTable,
+        mechanism: Mechanism,
+        key: Key | None = None,
+        pseudonyms: bool = False,
+        watch: Watch | None = None,
+        counted: CountTable | None = None,
+    ):
+        require(
+            mechanism.domain.columns in (None, len(series.values)),
+            f"{len(series.values)} value columns ({', '.join(series.values)}), but the mechanism "
+            f"is set up for {mechanism.domain.columns}: give bounds (or categories) for each "
+            "column",
+            UsageError,
+        )
+        declared = mechanism.unit.max_series if isinstance(mechanism.unit, Person) else None
+        require(
+            declared == series.max_series_per_person,
+            "the mechanism's unit and the table must agree on persons: Person(max_series=n, ...) "
+            "goes with a person column and max_series_per_person=n",
+        )
+        require(
+            not pseudonyms or series.series is not None,
+            "pseudonyms need a series column: without one there are no ids to replace",
+        )
+        require(
+            not isinstance(mechanism.unit, Contribution) or series.series is None,
+            "counts of several groups are columns of one table, not series: a person may be in "
+            "more than one of them, and the guarantee is for all of them together",
+        )
+        # marks of landmarks go in and do not come out
+        marked = isinstance(mechanism.domain, WithLandmarks)
+        self.note = None
+        if marked and isinstance(series.source, Path):
+            self.note = provenance_of(series.source).get(series.values[-1])
+            if self.note is not None and set(self.note.looked_at) & set(series.values[:-1]):
+                mechanism = replace(mechanism, chosen_from_values=True)  # type: ignore[type-var]
+        self.values = series.values[:-1] if marked else series.values
+        self.kept_key = key is not None
+        key = key or Key.generate()
+        self.series, self.mechanism, self.key, self.watch = series, mechanism, key, watch
+        self.pseudonyms, self.counted = pseudonyms, counted
+        self.owner: Callable[[pa.RecordBatch], None] | None = None
+        require(
+            counted is None or units.conversion_factor(mechanism.unit, counted.unit) == 1,
+            f"unit={mechanism.unit!r}: the mechanism must cover what the counts were bounded for, "
+            f"{None if counted is None else counted.unit!r}",
+        )
+        self.digest = serialization.digest(mechanism)
+        moves = isinstance(mechanism.domain, OpaqueRows)
+        require(not (moves and series.clip), "clip: there are no bounds; values are kept exact")
+        self.cargo = PassthroughColumns(series.values) if moves else None
+        rename = key.pseudonym if pseudonyms else None
+        form = mechanism.domain
+        self.reading = TableReader(series, form.bounds, form.categories, rename, self.cargo)
+        self.times = TimesTold(series)
+        # the series at hand, which may go on in the next block: its key and the memory of it
+        self._open: tuple[str, SeriesKey] | None = None
+        self._memory = np.zeros((1, mechanism.memory_size), dtype=np.int64)
+        self._held: Block | None = None
+        require(
+            not mechanism.has_status or STATUS not in self._names(),
+            f"column {STATUS!r}: what this mechanism released, repeated or left empty goes into a "
+            "column of that name; choose another name for the one in the table",
+        )
+
+    @property
+    def guarantee(self) -> Guarantee | NoGuarantee:
+        return guarantee_of_run(self.mechanism, self.key)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Released rows; complete only if no refusal is raised at the end."""
+        yield from self.rows()
+        self.require_fitting()
+
+    def require_fitting(self) -> None:
+        """What only the whole table shows: whether the mechanism can keep its guarantee for it."""
+        require_long_enough(self.mechanism.unit, self.reading.facts.longest)
+        if hides_times(self.mechanism):
+            self.times.refuse(self.reading.facts)
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """The same without a look at the table as a whole: for a part of one."""
+        mechanism = self.mechanism
+        blocks = whole_series(self.reading) if mechanism.takes_whole else iter(self.reading)
+        parts = in_parts(blocks, mechanism.memory_size)
+        late = mechanism.domain.latency > 0
+        for block, ending in with_ends(parts) if late else ((part, False) for part in parts):
+            self.times.see(block)
+            memory = self._memory_of(block)
+            held = held_of_first(block, self._held)
+            runs = self._runs(block)
+            released = perturb_block(mechanism, block, runs, memory, None, held, ending)
+            self._memory = memory[-1:].copy()
+            self._held = kept(mechanism, self._held, block)
+            if self.watch is not None:
+                self.watch(self._shown(block), self._shown(released))
+            rows = self._rows(released)
+            if self.owner is not None and released.spent is not None:
+                self.owner(self._owned(block, released))
+            self._forget(block)
+            if len(released):
+                yield rows
+
+    def _shown(self, block: Block) -> Block:
+        """The block with the numbers of its rows, where it has their places only; no marks."""
+        if self.cargo is None:
+            width = len(self.values)
+            return replace(block, values=block.values[:, :width], missing=block.missing[:, :width])
+        values, missing = self.cargo.shown(block.values[:, 0], block.missing[:, 0])
+        return replace(block, values=values, missing=missing)
+
+    def _forget(self, block: Block) -> None:
+        """Keep of the values set aside those of rows that can still come out."""
+        if self.cargo is not None and self._held is not None:
+            waiting = self._held.values[~self._held.missing]
+            self.cargo.forget(waiting.min() if len(waiting) else block.values.max() + 1)
+
+    def spell(self, output: Path) -> None:
+        """From CSV to CSV, values that are only moved are not written anew."""
+        if self.cargo is not None and output.suffix.lower() == ".csv":
+            self.cargo.spelled = is_csv(self.series.source)
+
+    def _runs(self, block: Block) -> list[StepRange]:
+        runs = []
+        for name, start, count in zip(
+            block.ids, block.starts.tolist(), block.counts.tolist(), strict=True
+        ):
+            if self._open is None or self._open[0] != name:
+                self._open = (name, self.key.series(self.digest, name))
+            runs.append(StepRange(self._open[1], start, count))
+        return runs
+
+    def _memory_of(self, block: Block) -> Integers:
+        """Zeros for a series that begins; the first may go on from the block before."""
+        memory = np.zeros((len(block.ids), self.mechanism.memory_size), dtype=np.int64)
+        if len(block.starts) and block.starts[0] > 0:
+            memory[:1] = self._memory
+        return memory
+
+    def _names(self) -> list[str | None]:
+        return [self.series.series, *(self.series.time or "").split("+"), *self.series.values]
+
+    def _whose_and_when(self, block: Block) -> list[tuple[str, Any]]:
+        columns: list[tuple[str, Any]] = []
+        if self.series.series is not None:
+            columns.append((self.series.series, self._ids(block)))
+        if self.reading.clock is not None and block.times is not None:
+            columns += self.reading.clock.columns(block.times)
+        return columns
+
+    def _owned(self, private: Block, released: Block) -> pa.RecordBatch:
+        columns = self._whose_and_when(released)
+        marks = private.values[:, -1].astype(np.int64) * ~private.missing[:, -1]
+        columns += [(LANDMARK, from_numpy(marks, pa.int64()))]
+        columns += [(SPENT, from_numpy(np.asarray(released.spent), pa.float64()))]
+        columns += [(RELEASE, pa.array([self.key.release_id] * len(marks), pa.string()))]
+        return pa.RecordBatch.from_arrays([c for _, c in columns], names=[n for n, _ in columns])
+
+    def _rows(self, block: Block) -> pa.RecordBatch:
+        columns = self._whose_and_when(block)
+        if self.cargo is not None:
+            moved = self.cargo.unload(block.values[:, 0], block.missing[:, 0])
+            columns += zip(self.series.values, moved, strict=True)
+        else:
+            columns += [(n, self._values(block, i)) for i, n in enumerate(self.values)]
+        if block.status is not None:
+            columns.append((STATUS, take_text(STATUSES, block.status.astype(np.int64))))
+        return pa.RecordBatch.from_arrays([c for _, c in columns], names=[n for n, _ in columns])
+
+    def _ids(self, block: Block) -> Any:
+        if self.reading.whole_number_ids:
+            numbers = np.array([int(name) for name in block.ids], dtype=np.int64)
+            return from_numpy(np.repeat(numbers, block.counts), pa.int64())
+        return take_text(block.ids, np.repeat(np.arange(len(block.ids)), block.counts))
+
+    def _values(self, block: Block, column: int) -> Any:
+        values, missing = block.values[:, column], block.missing[:, column]
+        categories = without_landmarks(self.mechanism.domain).categories
+        if categories is None:
+            return from_numpy(values, pa.float64(), missing)
+        return take_text(categories[column], values, missing)
+
+    @property
+    def scope(self) -> Scope:
+        facts = self.reading.facts
+        if self.counted is not None:
+            # whether somebody is among the counted at all is protected, so it is about anyone
+            kind, members = f"person {self.counted.person}", None
+        elif facts.persons is not None:
+            kind, members = f"person {self.series.person}", tuple(facts.persons)
+        elif self.series.series is not None:
+            kind, members = f"series {self.series.series}", tuple(facts.ids)
+        else:
+            kind, members = "series", None  # whose readings these are, nobody said
+        return Scope(
+            kind=kind,
+            members=members,
+            start=facts.first,
+            end=facts.last,
+            step=facts.step,
+            clock=facts.clock if self.reading.clock is None else self.reading.clock.name,
+            longest=facts.longest,
+            even=facts.rows == len(facts.ids) * facts.longest,
+        )
+
+    def _randomness(self) -> str:
+        if self.key.seed is not None:
+            source = f"key from seed {self.key.seed}: anyone can remake it"
+        elif self.kept_key:
+            source = "key from the operating system, kept by the data owner"
+        else:
+            source = "key from the operating system, held in memory only and gone"
+        return f"AES-256 in counter mode, {source}"
+
+    def about(self) -> dict[str, Any]:
+        """The description of the release, once everything has passed."""
+        mechanism, facts, counted = self.mechanism, self.reading.facts, self.counted
+        errors = zip(self.values, errors_of(mechanism, len(self.values)), strict=True)
+        about = {
+            "tempriv": VERSION,
+            "format": FORMAT,
+            "release": self.key.release_id,
+            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "mechanism": serialization.encode(mechanism),
+            "guarantee": serialization.encode(self.guarantee),
+            "sentence": self.guarantee.sentence,
+            "published": serialization.encode(mechanism.published),
+            "expected_error": [
+                {"column": name, "error": error, "measure": mechanism.error_name}
+                for name, error in errors
+            ],
+            "randomness": self._randomness(),
+            "columns": {
+                "series": self.series.series,
+                "ids": "number" if self.reading.whole_number_ids else "text",
+                "time": None if self.reading.clock is None else list(self.reading.clock.names),
+                "values": list(self.values),
+                **({"status": STATUS} if mechanism.has_status else {}),
+                **({} if self.cargo is None else {"types": self.cargo.told}),
+            },
+            "rows": facts.rows,
+            "series": len(facts.ids),
+            "pseudonyms": self.pseudonyms,
+            "times": _times(self.series, facts),
+            "treatment": list(counted.how)
+            if counted is not None
+            else _treatment(self.series, facts, mechanism.domain.bounds is not None, self.note),
+            "ledger": None,
+            **({} if counted is None else {"counted": serialization.encode(counted.unit)}),
+        }
+        return {**about, "not_protected": not_protected(about)}
+
+
+def _times(series: SeriesTable, facts: TableSummary) -> dict[str, Any]:
+    return {
+        "clock": facts.clock,
+        "grid": series.grid if series.time is not None else "index",
+        "step": facts.step,
+        "first": facts.first,
+        "last": facts.last,
+        "filled": facts.filled,
+    }
+
+
+def _treatment(
+    series: SeriesTable, facts: TableSummary, bounded: bool, note: LandmarkProvenance | None
+) -> list[str]:
+    """What was done to the table first, by the owner's choice; nothing of it depends on values."""
+    said = []
+    if series.time is not None and series.grid == "index":
+        said.append("readings were taken in order, whatever the time between them")
+    if facts.filled:
+        said.append(f"{facts.filled:,} time steps without a reading were added as missing")
+    if series.duplicates == "first":
+        said.append("of several readings at one time the first was kept")
+    if series.clip and bounded:
+        said.append("readings outside the bounds, if any, were moved to the nearest bound")
+    if note is not None and note.recall is not None:
+        said.append(
+            "the landmarks that are protected are marked moments, drawn at random: about "
+            f"{100 * (1 - note.recall):.3g} % of those that the owner named are not among them"
+        )
+    return said
+
+
+def check_early(ledger: Ledger | None, dataset: str | None, guarantee: Any) -> None:
+    """Refuse before the work what even data that was never released could not afford."""
+    if ledger is not None and dataset is not None:
+        nobody = Scope(kind="series", members=(), start=0, end=0, step=1, clock="index")
+        ledger.check(dataset, guarantee, nobody)
+
+
+def release(
+    data: Any,
+    mechanism: Mechanism,
+    *,
+    values: str | tuple[str, ...] | list[str] | None = None,
+    key: Key | None = None,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    pseudonyms: bool = False,
+    **layout: Any,
+) -> Release:
+    """Release a private array, frame, file or table of counts through a mechanism.
+
+    ``layout`` names the columns and says how untidy the table may be, as in ``SeriesTable``: time,
+    series, person, max_series_per_person, grid, calendar, step, gaps, duplicates, clip.
+
+    Guarantees:
+        - what is returned satisfies ``mechanism.guarantee`` (no guarantee under a seeded key);
+        - with a ledger, the charge is durable before anything is returned, or nothing is.
+
+    >>> from tempriv.mechanisms.value.laplace import Laplace
+    >>> private = np.array([0.2, 0.4, 3.1])
+    >>> released = release(private, Laplace(epsilon=1.0, bounds=(0, 5)))
+    >>> released.values.shape, str(released.guarantee.loss)
+    ((3,), 'epsilon = 1')
+    """
+    require((ledger is None) == (dataset is None), "a ledger goes with the name of a dataset in it")
+    counted = data if isinstance(data, CountTable) else None
+    if counted is None:
+        source, kind, names = _source(data, any_kind=isinstance(mechanism.domain, OpaqueRows))
+        require(
+            values is not None or isinstance(data, np.ndarray) or not hides_times(mechanism),
+            "values: must be named where times are the secret: the columns of values, and then "
+            "those of times",
+        )
+        series = SeriesTable(source, values=_value_names(values, names, layout), **layout)
+    else:
+        require(
+            values is None and not layout,
+            "counts: must be released as they are, with all their columns and their own times",
+        )
+        series, kind = series_of(counted), "arrow"
+    passage = ReleaseRun(series, mechanism, key, pseudonyms, counted=counted)
+    check_early(ledger, dataset, passage.guarantee)
+    table = pa.Table.from_batches(list(passage.batches()))
+    table = pa.table([compacted(column) for column in table.columns], names=table.column_names)
+    receipt = None
+    if ledger is not None and dataset is not None:
+        receipt = ledger.charge(dataset, passage.guarantee, passage.scope, passage.key.release_id)
+    return Release(with_receipt(passage.about(), receipt), table, kind)
+
+
+def series_of(counted: CountTable) -> SeriesTable:
+    """Counts as the one series that they are."""
+    return SeriesTable(counted.table, values=counted.columns, time=counted.time, step=counted.step)
+
+
+def _source(data: Any, any_kind: bool) -> tuple[Any, str, list[str]]:
+    """What Series can read, the kind of frame it was, and its column names."""
+    if isinstance(data, (str, Path)):
+        from tempriv.data.duckdb import header
+
+        return Path(data), "arrow", header(Path(data))
+    if isinstance(data, pa.Table):
+        return data, "arrow", data.column_names
+    if hasattr(data, "__arrow_c_stream__"):
+        table = pa.table(data)
+        kind = type(data).__module__.split(".")[0]
+        return table, kind if kind in ("polars", "pandas") else "arrow", table.column_names
+    # numpy would make text of a number that stands beside text
+    as_is = object if any_kind and not isinstance(data, np.ndarray) else None
+    array = np.ma.asarray(data) if np.ma.isMaskedArray(data) else np.asarray(data, dtype=as_is)
+    require(
+        array.ndim in (1, 2) and (any_kind or array.dtype.kind in "iufb"),
+        "data: must be an array of numbers, a polars, pandas or Arrow table, or the path of a CSV "
+        "or Parquet file",
+        UsageError,
+    )
+    width = 1 if array.ndim == 1 else array.shape[1]
+    return array, "arrow", ["value"] if width == 1 else [f"value_{i}" for i in range(width)]
+
+
+def _value_names(given: Any, names: list[str], layout: dict[str, Any]) -> tuple[str, ...]:
+    """The value columns: as named, or all that are nothing else."""
+    if given is not None:
+        return (given,) if isinstance(given, str) else tuple(given)
+    taken = {layout.get("series"), layout.get("person"), *str(layout.get("time")).split("+")}
+    return tuple(name for name in names if name not in taken)

@@ -1,0 +1,132 @@
+"""A release to a file: computed aside, paid for, and put in place, however the run ends."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tempriv.data.files import checksum
+from tempriv.errors import TemprivError, require
+from tempriv.ledger.ledger import Ledger, OutputRecord
+from tempriv.mechanisms.base import Mechanism
+from tempriv.privacy import serialization
+from tempriv.releases.owner_file import OwnerFile, owner_path, put_in_place
+from tempriv.releases.release import (
+    Writing,
+    publish,
+    refuse_existing,
+    remove_stale_partials,
+    sidecar_of,
+    with_receipt,
+)
+from tempriv.releases.run import ReleaseRun, check_early
+
+
+def request_of(source: Path, mechanism: Mechanism, settings: dict[str, Any]) -> str:
+    """Names a request: the same command on the same unchanged file has the same name."""
+    there = source.stat()
+    parts = [
+        str(source.resolve()),
+        there.st_size,
+        there.st_mtime_ns,
+        serialization.digest(mechanism),
+    ]
+    text = json.dumps([*parts, settings], sort_keys=True, default=str)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def release_file(
+    passage: ReleaseRun,
+    output: Path,
+    *,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    request: str = "",
+    note: str | None = None,
+    force: bool = False,
+    progress: Callable[[int], None] = lambda rows: None,
+) -> dict[str, Any]:
+    """Release a table to a file, whatever its size; returns the description written beside it.
+
+    Guarantees:
+        - the output appears whole or not at all, and only after the charge is durable;
+        - a run that was killed after its charge is finished by the next one with the same request:
+          same bits, no second charge.
+    """
+    interrupted = finish_interrupted(output, ledger, request, force)
+    if interrupted is not None:
+        return interrupted
+    refuse_existing(output, force)
+    remove_stale_partials(output, keep=[] if ledger is None else ledger.partials(output.resolve()))
+    check_early(ledger, dataset, passage.guarantee)
+    passage.spell(output)
+    refuse_owner(output, force)
+    with (
+        Writing(output, passage.key.release_id) as writing,
+        OwnerFile(writing.partial) as owner,
+    ):
+        passage.owner = owner.add
+        for batch in passage.batches():
+            writing.add(batch)
+            progress(batch.num_rows)
+        owner.close()
+        about = writing.close(passage.about())
+        refuse_existing(output, force)
+        receipt = None
+        if ledger is not None and dataset is not None:
+            place = OutputRecord(
+                path=str(output.resolve()),
+                partial=str(writing.partial.resolve()),
+                checksum=about["output"]["blake2b"],
+                request=request,
+            )
+            receipt = ledger.charge(
+                dataset,
+                passage.guarantee,
+                passage.scope,
+                passage.key.release_id,
+                note=note,
+                output=place,
+            )
+        writing.kept = owner.kept = True
+        about = with_receipt(about, receipt)
+        put_in_place(output, writing.partial)
+        writing.publish(about)
+        if ledger is not None and receipt is not None:
+            ledger.finish(passage.key.release_id)
+    return about
+
+
+def refuse_owner(output: Path, force: bool) -> None:
+    require(
+        force or not owner_path(output).exists(),
+        f"{owner_path(output)}: exists already, from another release; choose another name for the "
+        "output, or replace both with --force",
+        TemprivError,
+    )
+
+
+def finish_interrupted(
+    output: Path, ledger: Ledger | None, request: str, force: bool
+) -> dict[str, Any] | None:
+    """Put in place what a killed run had computed and paid for."""
+    found = None if ledger is None else ledger.prepared(output.resolve(), request)
+    if ledger is None or found is None:
+        return None
+    receipt, place = found.receipt, found.output
+    partial = Path(place.partial)
+    for candidate in (output, partial):
+        beside = sidecar_of(candidate)
+        if candidate.exists() and beside.exists() and checksum(candidate) == place.checksum:
+            if candidate == partial:
+                refuse_existing(output, force)
+                put_in_place(output, partial)
+            about = with_receipt(json.loads(beside.read_bytes()), receipt)
+            publish(output, partial, about)
+            ledger.finish(receipt.release_id)
+            remove_stale_partials(output, keep=ledger.partials(output.resolve()))
+            return {**about, "finished_interrupted": True}
+    return None

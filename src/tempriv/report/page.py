@@ -1,0 +1,296 @@
+"""One HTML page about a release, for people: what it guarantees, what not, and how to use it.
+
+The public page knows released values only; the private one compares them with the readings and is
+for the data owner alone. Both load nothing, run nothing, and can be read offline or on paper.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from tempriv.data.clock import describe_step, describe_tick
+from tempriv.data.files import follow_umask, write_durably
+from tempriv.errors import TemprivError, require
+from tempriv.leakage.leakage import Leakage
+from tempriv.privacy import guarantees
+from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Pure
+from tempriv.privacy.serialization import KIND
+from tempriv.privacy.units import Event, Person, Window, WithinDistance
+from tempriv.privacy.units.order import SlotOrigin
+from tempriv.releases.release import ledger_sentence
+from tempriv.report import landmarks, reordered
+from tempriv.report import leakage as report_leakage
+from tempriv.report.accuracy import (
+    MOST_PICTURED,
+    average,
+    band_name,
+    done,
+    items,
+    lasts,
+    move_name,
+    percent,
+    trust,
+)
+from tempriv.report.excerpt import PrivateSample, PublicSample
+from tempriv.report.plots.series import About, bounds_of, is_retimed, kind_of, moves, shown
+from tempriv.report.svg import pictures
+
+PRIVATE = "Contains private data: do not hand out"
+
+
+def write_report(
+    path: Path,
+    about: About,
+    sample: PublicSample | PrivateSample,
+    force: bool = False,
+    leakage: Leakage | None = None,
+) -> Path:
+    """Write the page; with a PrivateSample it is the owner's, and only the owner can read it.
+
+    ``leakage`` adds what all readings together tell of one, if they are correlated.
+    """
+    path = Path(path)
+    require(path.suffix.lower() in (".html", ".htm"), f"{path}: a report must end in .html")
+    require(path.parent.is_dir(), f"{path.parent}: no such directory")
+    remedy = "choose another name, or replace it with --force"
+    require(force or not path.exists(), f"{path}: exists already; {remedy}", TemprivError)
+    write_durably(path, page(about, sample, leakage).encode())
+    if not isinstance(sample, PrivateSample):
+        follow_umask(path)
+    return path
+
+
+def page(about: About, sample: PublicSample | PrivateSample, leakage: Leakage | None = None) -> str:
+    """The whole page as text."""
+    guarantee = guarantees.decode(about["guarantee"])
+    names = about["columns"]["values"]
+    columns = ", ".join(names[:3]) + (" and others" if len(names) > 3 else "")
+    kind = "copy" if is_retimed(about) else "protected copy"  # of what no value is hidden
+    headline, promise, alarm = f"A {kind} of {columns}", promise_section(guarantee), ""
+    if is_retimed(about):
+        headline += " at a noisy pace"
+    if isinstance(guarantee, NoGuarantee):
+        headline, promise, alarm = f"A copy of {columns} without any guarantee", "", promise
+    secret = f'<p class="secret">{PRIVATE}</p>' if isinstance(sample, PrivateSample) else ""
+    body = [
+        secret + alarm,
+        f"<h1>{escape(headline)}</h1>{_lead(about, guarantee)}{promise}",
+        _not_protected(about, guarantee),
+        *_correlated(leakage, isinstance(sample, PrivateSample)),
+        reordered.trust(about, sample) if moves(about) else trust(about, sample),
+        reordered.rows(about, sample) if moves(about) else _pictures(about, sample),
+        _made(about, guarantee),
+        _check(about),
+        f"<footer>This page loads nothing and runs nothing.</footer>{secret}",
+    ]
+    title = escape(f"{PRIVATE} | {headline}" if secret else headline)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>{style_sheet()}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(body)
+        + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _correlated(leakage: Leakage | None, private_page: bool) -> list[str]:
+    return [] if leakage is None else [report_leakage.section(leakage, private_page)]
+
+
+def style_sheet() -> str:
+    """Of all pages."""
+    return Path(__file__).with_name("report.css").read_text()
+
+
+def facts_list(facts: Sequence[tuple[str, str]], style: str) -> str:
+    """Values are HTML already."""
+    cells = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts)
+    return f'<dl class="{style}">{cells}</dl>'
+
+
+def _lead(about: About, guarantee: Guarantee | NoGuarantee) -> str:
+    purpose = (
+        ". That was done before this copy left its owner. Read here what it protects, what it does "
+        "not, and how far the values can be trusted."
+        if isinstance(guarantee, Guarantee)
+        else ", but that does not protect anyone. Treat this copy like the original."
+    )
+    times, file = about["times"], about.get("output", {}).get("file")
+    facts = [("Rows", f"{about['rows']:,}"), ("Series", f"{about['series']:,}")]
+    if times["clock"] != "index" and times["first"] is not None:
+        facts += [
+            (f"{end.title()} time", describe_tick(times["clock"], times[end]))
+            for end in ("first", "last")
+        ]
+    if times["clock"] != "index" and times["step"] is not None:
+        facts.append(("Time step", describe_step(times["clock"], times["step"])))
+    goes = f"This page goes with the file <code>{escape(file)}</code>. " if file else ""
+    said = f"The values in it are not the originals: {done(about)}{purpose}"
+    if moves(about):
+        said = escape(reordered.lead(about, guarantee))
+    return f'<p class="lead">{goes}{said}</p>' + facts_list(facts, "facts")
+
+
+def promise_section(guarantee: Guarantee | NoGuarantee) -> str:
+    """The guarantee in words, and how sure an observer can become; or that there is none."""
+    sentence, plain = guarantee.sentence, guarantee.plain
+    said = f"<p>{escape(sentence)}</p><p>{escape(plain)}</p>"
+    if isinstance(guarantee, NoGuarantee):
+        return f'<div class="alarm" role="alert"><h2>No privacy guarantee</h2>{said}</div>'
+    alone = isinstance(guarantee.unit, SlotOrigin)
+    after = "after that row, at most" if alone else "after seeing it, at most"
+    loss, delta = guarantee.loss, getattr(guarantee.loss, "delta", 1e-6)
+    epsilon = loss.epsilon_at(delta)
+    but = "" if isinstance(loss, Pure) else f", but for a probability of {delta:.3g}"
+    # from even odds, the chance to be right
+    right = {e: 1 / (1 + math.exp(-e)) for e in (epsilon, 0.1, 0.5, 1, 2, 4, 8)}
+    bars = "".join(
+        f'<div class="guess {style}"><span>{label}</span><span class="track">'
+        f'<span style="width:{100 * share:.2f}%"></span></span><b>{percent(share)}</b></div>'
+        for label, share, style in (
+            ("before seeing this copy", 0.5, ""),
+            (after, right[epsilon], "after"),
+            ("if they saw the original", 1.0, ""),
+        )
+    )
+    scale = ", ".join(f"{e:g} allows {percent(right[e])}" for e in (0.1, 0.5, 1, 2, 4, 8))
+    return (
+        f'<section class="guarantee"><h2>The guarantee</h2>{said}<h3>How sure can an observer '
+        "become?</h3><p>Someone wavers between two guesses and finds both equally likely. The "
+        f"guesses are about {escape(guarantee.unit.sentence)}. Their chance to be right:</p>{bars}"
+        f'<p class="note">This is for epsilon = {epsilon:.3g}{but}. For comparison, epsilon '
+        f"{scale}.</p></section>"
+    )
+
+
+def _not_protected(about: About, guarantee: Guarantee | NoGuarantee) -> str:
+    points = [point[:1].upper() + point[1:].rstrip(".") + "." for point in about["not_protected"]]
+    name = about["columns"]["series"]
+    if name is not None:
+        points.append(
+            f"Ids: those in “{name}” are pseudonyms, but who knows when someone's readings were "
+            "taken, or how many there are, may still recognize the series."
+            if about["pseudonyms"]
+            else f"Ids: those in “{name}” are shown as they are."
+        )
+    first, more = "Nothing in this copy is protected. These things are not even changed:", ""
+    if moves(about):
+        first = "Nothing in this copy is protected. What others can learn:"
+        points += reordered.beyond(guarantee)
+        more = reordered.together(about)
+    if isinstance(guarantee, Guarantee):
+        points += _beyond(about, guarantee)
+        first = "The guarantee does not cover everything. What others can still learn:"
+    points.append("Other columns of the original table were left out of this copy.")
+    listed = f"<h2>What is not protected</h2><p>{first}</p>{items(points)}{more}"
+    return f"<section>{listed}</section>"
+
+
+def _beyond(about: About, guarantee: Guarantee) -> list[str]:
+    """What can be told from more than the unit covers, and how little is guaranteed for that."""
+    unit, said = guarantee.unit, []
+    each = unit.each if isinstance(unit, Person) else unit
+    if isinstance(each, WithinDistance):
+        far, stay = WithinDistance(10 * each.meters), average(about, 0, 24) or math.nan
+        less: Any = guarantee.for_unit(far)
+        said = [
+            f"The wider area: places {far.meters:,.0f} meters apart have only {less.loss}.",
+            "Places where someone stays, or often returns to: 24 readings taken at one place give "
+            f"it away to about {shown(stay)} meters when they are averaged.",
+        ]
+    elif isinstance(each, (Event, Window)):
+        longer = Window(24 if isinstance(each, Event) else 10 * each.length)
+        wider = Person(unit.max_series, longer) if isinstance(unit, Person) else longer
+        less = guarantee.for_unit(wider)
+        covered = "single readings" if isinstance(each, Event) else f"{each.length} steps in a row"
+        time = f" ({lasts(about, longer.length)})".replace(" ()", "")
+        said = [
+            f"Habits, averages, trends: the guarantee covers {covered}, not what many readings "
+            f"show together. For any {longer.length} readings in a row{time} it is only "
+            f"{less.loss}.",
+            "Readings that go together: where one reading lets you guess its neighbors, their "
+            "released values together tell more about it than its own does.",
+        ]
+    said += landmarks.beyond(about, guarantee)
+    if not isinstance(unit, Person) and about["series"] > 1:
+        said.append("Several series of one person: each is protected alone; their losses add up.")
+    return said
+
+
+def _pictures(about: About, sample: PublicSample | PrivateSample) -> str:
+    released, kind = [*sample.released.traces.values()], kind_of(about)
+    private = [*sample.private.traces.values()] if isinstance(sample, PrivateSample) else None
+    names, known = about["columns"]["values"], about["columns"]["series"]
+    dot = "" if kind == "numbers" else " dot"
+    keys = [("released" + dot, "released"), *([("private" + dot, "private")] if private else [])]
+    if kind == "numbers":
+        keys += [("bound", "bounds")] if bounds_of(about, 0) is not None else []
+        keys += [] if private or is_retimed(about) else [("band", band_name(about))]
+    if kind == "alerts":
+        keys = [("released dot", "released alert")]
+        beside = [("private", "private"), ("bound", "threshold")]
+        keys += beside if private else [("released", "output, until it ends")]
+    if kind == "places":
+        keys.append(("ring", move_name(about)))
+    legend = "".join(f'<span><i class="key {style}"></i>{text}</span>' for style, text in keys)
+    rows = max((len(trace.ticks) for trace in released), default=0)
+    n, every = len(released), about["series"]
+    some = "the" if every == 1 else "each" if n == every else f"{n} of {every:,}"
+    first = f"The first {rows:,} readings of {some} series." if rows else "No readings were kept."
+    title = "Before and after" if private else "What the released values look like"
+    parts = [f'<h2>{title}</h2><p>{first}</p><p class="legend">{legend}</p>']
+    for column in range(1 if kind == "places" else min(len(names), MOST_PICTURED)):
+        parts.append(f'<div class="{"wide" if len(released) == 1 else "pair"}">')
+        for name, svg in pictures(about, column, released, private) if released else ():
+            caption = f"<figcaption>{escape(f'{known}: {name}')}</figcaption>" if known else ""
+            parts.append(f"<figure>{caption}{svg}</figure>")
+        parts.append("</div>")
+    return f"<section>{''.join(parts)}</section>"
+
+
+def _made(about: About, guarantee: Guarantee | NoGuarantee) -> str:
+    spec = about["mechanism"].items()
+    inner = ",\n".join(f"  {json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in spec)
+    ledger = ledger_sentence(about)
+    done = "; ".join(about["treatment"]) or "taken as it was"
+    facts = [
+        ("Mechanism", about["mechanism"][KIND]),
+        ("Table before that", done[:1].upper() + done[1:] + "."),
+        ("Randomness", about["randomness"]),
+        ("Release id", about["release"]),
+        ("Made", about["created"].replace("T", " ").replace("+00:00", " UTC")),
+        ("Version", f"tempriv {about['tempriv']}"),
+        ("Ledger", ledger[:1].upper() + ledger[1:] + "."),
+        ("Guarantee of this copy", guarantee.sentence),
+        ("Claim in the literature", guarantees.decode(about["published"]).sentence),
+    ]
+    return (
+        "<section><h2>How it was made</h2>"
+        + facts_list([(name, escape(str(value))) for name, value in facts], "made")
+        + _afterwards(about)
+        + f"<h3>All settings</h3><pre>{{\n{escape(inner)}\n}}</pre></section>"
+    )
+
+
+def _afterwards(about: About) -> str:
+    if "after" not in about:
+        return ""
+    steps = [entry["sentence"] for entry in about["after"]]
+    said = items([step[:1].upper() + step[1:] + "." for step in steps])
+    return f"<h3>Done afterwards</h3>{said}<p>{escape(about['after_note'])}</p>"
+
+
+def _check(about: About) -> str:
+    output = about.get("output", {"file": "FILE", "blake2b": "not written to a file yet"})
+    file = escape(output["file"])
+    return (
+        "<section><h2>How to check</h2><p>Keep the file together with its description, "
+        f"<code>{file}.release.json</code>, and run</p><pre>tempriv verify {file}</pre><p>Or "
+        "compare the checksum of the file (BLAKE2b, 256 bits) yourself, for instance with "
+        f"<code>b2sum -l 256 {file}</code>:</p><pre>{escape(output['blake2b'])}</pre></section>"
+    )

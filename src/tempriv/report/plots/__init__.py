@@ -1,0 +1,1 @@
+"""Figures of releases, advice, attacks, budgets, leakage and shapes."""

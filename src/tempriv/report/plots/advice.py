@@ -1,0 +1,104 @@
+"""A picture of advice: what each order mechanism costs at every epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tempriv.report.plots.series import BLUE, GRAY, INK, RULE, figure_class, shown
+from tempriv.utility.ranking import Ranking
+
+# Okabe and Ito's colors; what is dashed guarantees nothing about swaps, what is dotted nothing
+LINES: dict[str, tuple[str, Any, float]] = {
+    "Backward": ("#E69F00", (0, (5, 2)), 3.2),
+    "Forward": ("#CC79A7", (0, (1, 1.2)), 2.0),
+    "Threshold": (BLUE, (0, (5, 2)), 2.6),
+    "DualThreshold": ("#009E73", (2, (3, 1.5)), 1.8),
+    "BlockShuffle": ("#D55E00", "solid", 2.0),
+    "NoisyOrder": (INK, "solid", 2.0),
+}
+PROMISES = {
+    "Backward": "one row alone",
+    "Forward": "nothing",
+    "Threshold": "one row alone",
+    "DualThreshold": "one row alone",
+    "BlockShuffle": "swaps inside a block",
+    "NoisyOrder": "any swap within the window",
+}
+
+
+def plot_advice(
+    advice: Ranking,
+    epsilons: Sequence[float],
+    costs: Mapping[str, Sequence[float]],
+    title: str,
+) -> Any:
+    """A matplotlib figure of costs against epsilon, with the epsilon of the advice marked."""
+    figure = figure_class()(figsize=(10.5, 5.2), dpi=100, layout="constrained", facecolor="white")
+    figure.suptitle(title, fontsize=13, color=INK)
+    axes = figure.subplots()
+    for name, (color, style, width) in LINES.items():
+        values = np.asarray(costs[name], dtype=np.float64)
+        if not np.isfinite(values).any():
+            continue
+        label = f"{name}\n(hides {PROMISES[name]})"
+        axes.plot(epsilons, values, color=color, linestyle=style, linewidth=width, label=label)
+    axes.axvline(advice.epsilon, color=GRAY, linewidth=1, linestyle=(0, (4, 3)))
+    first = advice.first
+    for offer in advice.offers:
+        axes.plot(
+            advice.epsilon,
+            offer.cost,
+            "o",
+            color=LINES[offer.name][0],
+            zorder=4,
+            markersize=9 if offer is first else 5,
+        )
+    axes.annotate(
+        f"{first.name}: {shown(first.cost)}",
+        (advice.epsilon, first.cost),
+        color=INK,
+        xytext=(-10, -14),
+        textcoords="offset points",
+        fontsize=11,
+        ha="right",
+        zorder=5,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
+    )
+    axes.set_xscale("log")
+    finite = [one for each in costs.values() for one in each if np.isfinite(one)]
+    if finite and min(finite) > 0:
+        axes.set_yscale("log")
+    axes.set_xlabel("epsilon (not the same protection for each)", fontsize=12, color=INK)
+    axes.set_ylabel(f"predicted cost of a reading\n({advice.unit})", fontsize=12, color=INK)
+    axes.margins(x=0.02)
+    _tidy(axes)
+    axes.legend(
+        fontsize=10,
+        frameon=False,
+        labelcolor=INK,
+        loc="center left",
+        bbox_to_anchor=(1.01, 0.5),
+        labelspacing=1.0,
+        handlelength=3.2,
+    )
+    return figure
+
+
+def _tidy(axes: Any) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for axis, scale in ((axes.xaxis, axes.get_xscale()), (axes.yaxis, axes.get_yscale())):
+        if scale == "log":
+            low, high = sorted(axis.get_view_interval())
+            if high < 200 * low:
+                axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: shown(value, 1)))
+            axis.set_minor_formatter(NullFormatter())
+    axes.tick_params(labelsize=11, color=GRAY, labelcolor=INK)
+    axes.grid(color=RULE, linewidth=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(GRAY)
+    axes.set_axisbelow(True)

@@ -1,0 +1,1 @@
+"""The one source of randomness: keys, keystreams and exact samplers."""

@@ -1,0 +1,533 @@
+"""Exact integer samplers, each beside its probability mass function.
+
+A law is a value: ``sample(words)`` draws one integer for each row from keyed words, ``pmf(k)`` says
+with which probability, ``outcomes(tail)`` lists all but a tail for audits that enumerate. No
+sampler rounds a probability: floating point is believed only where its margin cannot matter, and
+exact arithmetic decides the rest (see ``thresholds`` and ``geometric``).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv.errors import require
+from tempriv.sampling._kernels import UNDECIDED, Scalable
+from tempriv.sampling.exact_compare import (
+    ExactReal,
+    Integers,
+    Thresholds,
+    cells_of,
+    decimal_of,
+    exp_minus,
+    is_below,
+)
+from tempriv.sampling.geometric import (
+    LEVELS,
+    Rows,
+    floor_of_log,
+    geometric_table,
+    geometric_varying_signed,
+)
+from tempriv.sampling.keystream import Keystream, StepRange, blocks_of_runs
+
+Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+
+PART = 1 << 17  # rows drawn at a time
+MARGIN = 2.0**-40  # thousands of times the error of exp and sqrt in double precision
+GRAIN = 2.0**-64  # the digits of a uniform number that follow its first word weigh up to this
+
+
+class Distribution(Protocol):
+    """A distribution over integers, or pairs of them, that can be drawn and written down."""
+
+    def sample(self, words: Keystream) -> Integers:
+        """One draw for each row."""
+
+    def outcomes(self, tail: float) -> list[tuple[Any, float]]:
+        """Outcomes with their probabilities, leaving out at most ``tail`` of the mass."""
+
+
+def draw(law: Distribution, runs: Sequence[StepRange], purpose: str) -> Integers:
+    """One draw for each step of the runs; large blocks are taken in parts that fit the cache."""
+    parts = list(blocks_of_runs(runs, PART))
+    if len(parts) == 1:
+        return law.sample(Keystream(parts[0], purpose))
+    out, at = None, 0
+    for part in parts:
+        drawn = law.sample(Keystream(part, purpose))
+        if out is None:
+            count = sum(run.count for run in runs)
+            out = np.empty((count, *drawn.shape[1:]), dtype=np.int64)
+        out[at : at + len(drawn)] = drawn
+        at += len(drawn)
+    assert out is not None
+    return out
+
+
+def until_accepted(
+    words: Keystream, noise: Callable[[Keystream, Rows], tuple[Integers, Rows]]
+) -> Integers:
+    """Rejection sampling: rows that the draw names are drawn again from the next lanes."""
+    left, attempt = np.arange(words.count), 0
+    values, rejected = noise(words.branch(0), left)
+    while len(rejected):
+        attempt += 1
+        left = left[rejected]
+        again, rejected = noise(words.only(left).branch(attempt), left)
+        values[left] = again
+    return values
+
+
+def _with_probability_exp(
+    words: Keystream, rate: Floats, exact: Callable[[int], ExactReal]
+) -> Flags:
+    """True with probability e^-rate; ``exact(i)`` is that real number for row i.
+
+    ``rate`` may carry an error far below the margin: a word within the margin of the estimate, or
+    within the grain of the words themselves, is decided by the exact number.
+    """
+    word = words.take()
+    uniform = word.astype(np.float64) * GRAIN
+    estimate = np.exp(-rate)
+    accepted = uniform < estimate
+    close = np.abs(uniform - estimate) <= MARGIN * estimate * (1 + rate) + 2 * GRAIN
+    for i in np.flatnonzero(close).tolist():
+        accepted[i] = is_below(int(word[i]), functools.partial(words.branch(0).one, i), exact(i))
+    return np.asarray(accepted, dtype=np.bool_)
+
+
+def _outward(pmf: Callable[[int], float], tail: float) -> list[tuple[int, float]]:
+    """0, then outward in pairs until what is left weighs less than the tail."""
+    found = [(0, pmf(0))]
+    left, k = 1.0 - found[0][1], 1
+    while left > tail and pmf(k) > 0:
+        found += [(k, pmf(k)), (-k, pmf(k))]
+        left, k = left - 2 * pmf(k), k + 1
+    return found
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace:
+    """P(k) proportional to e^(-|k| / scale), k any integer.
+
+    >>> law = DiscreteLaplace(Fraction(2))
+    >>> round(math.log(law.pmf(0) / law.pmf(1)), 12)
+    0.5
+    """
+
+    scale: Fraction
+
+    def __post_init__(self) -> None:
+        require(self.scale > 0, f"scale={self.scale}: must be > 0")
+
+    def pmf(self, k: int) -> float:
+        return math.tanh(1 / (2 * self.scale)) * math.exp(-abs(k) / self.scale)
+
+    @property
+    def mean_magnitude(self) -> float:
+        rate = float(1 / self.scale)
+        return 1 / math.sinh(rate) if rate < 700 else 0.0
+
+    def outcomes(self, tail: float) -> list[tuple[int, float]]:
+        return _outward(self.pmf, tail)
+
+    def sample(self, words: Keystream) -> Integers:
+        return geometric_table(self.scale).sample_signed(words)
+
+
+def discrete_laplace_varying(scales: Floats, words: Keystream) -> Integers:
+    """Discrete Laplace noise with a scale of its own for every row, for budgets that vary."""
+    require(
+        bool(np.all(scales > 0) and np.all(scales < 2.0**40)),
+        "scales: each must be > 0 and < 2^40 grid steps",
+    )
+
+    def draw(lanes: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+        return geometric_varying_signed(scales[rows], lanes)
+
+    return until_accepted(words, draw)
+
+
+class ScalableLaplace:
+    """Discrete Laplace noise for kernels that find its scale as they go.
+
+    A kernel asks for ``kernels.laplace(noise.words, row, scale)``; where that is UNDECIDED it
+    stops, ``settle`` draws the number exactly from further words, and the kernel goes on there.
+    """
+
+    def __init__(self, runs: Sequence[StepRange], purpose: str):
+        self._words = Keystream(runs, purpose)
+        settled = np.full(self._words.count, UNDECIDED, dtype=np.int64)
+        self.words = Scalable(self._words.take(0), self._words.take(1), settled)
+
+    def settle(self, row: int, scale: float) -> None:
+        exact = Fraction(scale)
+        more = functools.partial(self._words.branch(0).one, row)
+        size = floor_of_log(int(self.words.sizes[row]) >> 1, 63, exact, more)
+        plus = ExactReal(lambda: 1 / (1 + (-decimal_of(1 / exact)).exp()))
+        toss = functools.partial(self._words.branch(1).one, row)
+        is_plus = is_below(int(self.words.signs[row]), toss, plus)
+        self.words.settled[row] = size if is_plus else -1 - size
+
+
+@dataclass(frozen=True)
+class DiscreteGaussian:
+    """P(k) proportional to e^(-k^2 / (2 variance)), k any integer.
+
+    Drawn from a discrete Laplace and accepted with the ratio of the two laws
+    (Canonne, Kamath and Steinke 2020, Algorithm 3).
+
+    >>> law = DiscreteGaussian(Fraction(4))
+    >>> round(math.log(law.pmf(0) / law.pmf(2)), 12)
+    0.5
+    """
+
+    variance: Fraction
+
+    def __post_init__(self) -> None:
+        require(self.variance > 0, f"variance={self.variance}: must be > 0")
+
+    @functools.cached_property
+    def _mass(self) -> float:
+        reach = math.ceil(40 * math.sqrt(self.variance)) + 1
+        if reach > 100_000:
+            return math.sqrt(2 * math.pi * self.variance)  # exact to 1e-1000 by Poisson summation
+        return math.fsum(
+            math.exp(-k * k / (2 * float(self.variance))) for k in range(-reach, reach + 1)
+        )
+
+    def pmf(self, k: int) -> float:
+        return math.exp(-k * k / (2 * float(self.variance))) / self._mass
+
+    def outcomes(self, tail: float) -> list[tuple[int, float]]:
+        return _outward(self.pmf, tail)
+
+    def sample(self, words: Keystream) -> Integers:
+        variance = self.variance
+        scale = math.isqrt(math.floor(variance)) + 1
+        proposal = geometric_table(Fraction(scale))
+        peak, spread = float(variance / scale), 2 * float(variance)
+
+        def draw(lanes: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+            value = proposal.sample_signed(lanes)
+
+            def exact(i: int) -> ExactReal:
+                distance = abs(int(value[i])) - variance / scale
+                return exp_minus(distance * distance / (2 * variance))
+
+            rate = (np.abs(value) - peak) ** 2 / spread
+            accepted = _with_probability_exp(lanes.branch(LEVELS), rate, exact)
+            return value, np.flatnonzero(~accepted)
+
+        return until_accepted(words, draw)
+
+
+@dataclass(frozen=True)
+class Staircase:
+    """The staircase law for integer sensitivity: steps of ``width``, e^-epsilon lower each time.
+
+    |k| = j width + i weighs e^(-j epsilon), times e^-epsilon once i >= inner
+    (Geng and Viswanath 2014, the discrete form of Section VI).
+    """
+
+    epsilon: Fraction
+    width: int
+    inner: int
+
+    def __post_init__(self) -> None:
+        require(self.epsilon > 0, f"epsilon={self.epsilon}: must be > 0")
+        require(self.width >= 1, f"width={self.width}: must be >= 1")
+        require(
+            1 <= self.inner <= self.width, f"inner={self.inner}: must be from 1 to {self.width}"
+        )
+
+    def pmf(self, k: int) -> float:
+        ratio = math.exp(-self.epsilon)
+        step, place = divmod(abs(k), self.width)
+        near = self.inner + (self.width - self.inner) * ratio
+        mass = 2 * near / (1 - ratio) - 1
+        return ratio ** (step + (place >= self.inner)) / mass
+
+    def outcomes(self, tail: float) -> list[tuple[int, float]]:
+        return _outward(self.pmf, tail)
+
+    def sample(self, words: Keystream) -> Integers:
+        steps = geometric_table(1 / self.epsilon)
+        inner, outer = self.inner, self.width - self.inner
+
+        def is_inner() -> Decimal:
+            return inner / (inner + outer * (-decimal_of(self.epsilon)).exp())
+
+        coin = Thresholds([ExactReal(is_inner)])
+
+        def draw(lanes: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+            step = steps.sample(lanes)
+            place = _uniform(lanes.branch(LEVELS), inner)
+            if outer:
+                side = lanes.branch(LEVELS + 1)
+                far = coin.cells(side.take(), side.branch(0).one) == 1
+                place = np.where(far, inner + _uniform(lanes.branch(LEVELS + 2), outer), place)
+            size = step * self.width + place
+            minus = (lanes.take(1) >> np.uint64(63)).astype(np.bool_)
+            return np.where(minus, -size, size), np.flatnonzero(minus & (size == 0))
+
+        return until_accepted(words, draw)
+
+
+def _uniform(words: Keystream, choices: int) -> Integers:
+    """0 .. choices - 1, each equally likely: words past the last whole multiple are drawn again."""
+    last = np.uint64((1 << 64) // choices * choices - 1)
+
+    def draw(lanes: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+        word = lanes.take()
+        return (word % np.uint64(choices)).astype(np.int64), np.flatnonzero(word > last)
+
+    return until_accepted(words, draw)
+
+
+@dataclass(frozen=True)
+class UniformChoice:
+    """One of 0 .. choices - 1, each equally likely."""
+
+    choices: int
+
+    def __post_init__(self) -> None:
+        require(1 <= self.choices < 2**62, f"choices={self.choices}: must be >= 1 and < 2^62")
+
+    def pmf(self, k: int) -> float:
+        return 1 / self.choices if 0 <= k < self.choices else 0.0
+
+    def outcomes(self, tail: float) -> list[tuple[int, float]]:
+        return [(k, 1 / self.choices) for k in range(self.choices)]
+
+    def sample(self, words: Keystream) -> Integers:
+        return _uniform(words, self.choices)
+
+
+@dataclass(frozen=True)
+class Bernoulli:
+    """1 with the given probability, else 0; the probability is taken as the exact fraction."""
+
+    probability: Fraction
+
+    def __post_init__(self) -> None:
+        require(0 <= self.probability <= 1, f"probability={self.probability}: must be from 0 to 1")
+
+    def pmf(self, k: int) -> float:
+        return float({1: self.probability, 0: 1 - self.probability}.get(k, 0))
+
+    def outcomes(self, tail: float) -> list[tuple[int, float]]:
+        return [(k, self.pmf(k)) for k in (0, 1) if self.pmf(k) > 0]
+
+    def sample(self, words: Keystream) -> Integers:
+        if self.probability in (0, 1):
+            return np.full(words.count, int(self.probability), dtype=np.int64)
+        cut = Thresholds([ExactReal(lambda: decimal_of(self.probability))])
+        return 1 - cut.cells(words.take(), words.branch(0).one)
+
+
+@dataclass(frozen=True)
+class CategoryFlip:
+    """k-ary randomized response as a shift: 0 keeps the answer, 1 .. choices - 1 each replace it.
+
+    P(0) / P(shift) = e^epsilon; the answer is (truth + shift) mod choices.
+    """
+
+    epsilon: Fraction
+    choices: int
+
+    def __post_init__(self) -> None:
+        require(self.epsilon > 0, f"epsilon={self.epsilon}: must be > 0")
+        require(self.choices >= 2, f"{self.choices} categories: at least 2 are needed")
+
+    @property
+    def _mass(self) -> float:
+        """Of all outcomes, where the kept answer has weight 1."""
+        return 1 + (self.choices - 1) * math.exp(-self.epsilon)
+
+    @property
+    def keep(self) -> float:
+        return 1 / self._mass
+
+    def pmf(self, k: int) -> float:
+        if not 0 <= k < self.choices:
+            return 0.0
+        # a large budget would leave no digits of 1 - keep
+        return self.keep if k == 0 else math.exp(-self.epsilon) / self._mass
+
+    def outcomes(self, tail: float) -> list[tuple[int, float]]:
+        return [(k, self.pmf(k)) for k in range(self.choices)]
+
+    @functools.cached_property
+    def cuts(self) -> Thresholds:
+        """A uniform number below its one cut keeps the answer."""
+        return Thresholds(
+            [ExactReal(lambda: 1 / (1 + (self.choices - 1) * (-decimal_of(self.epsilon)).exp()))]
+        )
+
+    def sample(self, words: Keystream) -> Integers:
+        return self.replacing(self.cuts.cells(words.take(), words.branch(0).one), words)
+
+    def replacing(self, shift: Integers, words: Keystream) -> Integers:
+        """Where the shift is 1, one of all shifts but 0, each equally likely."""
+        replaced = np.flatnonzero(shift)
+        shift[replaced] += _uniform(words.only(replaced).branch(1), self.choices - 1)
+        return shift
+
+
+FINE = 0.05  # a lattice of a smaller rate is summed by formula
+
+
+def _grain(q: float) -> tuple[float, float]:
+    """What the lattice makes of the plane's mass 2 pi / rate^2, a factor, and its slope in q.
+
+    The sum over lattice points k of (1 + |k|^2 / q^2)^(-3/2), in powers of q = rate / (2 pi): the
+    sums of |k|^-s are 4 zeta(s/2) beta(s/2), and what is left out is below 1e-13.
+    """
+    cubic, fifth = 9.03362168310095, 7.63538735
+    return 1 + cubic * q**3 - fifth * q**5, 3 * cubic * q**2 - 5 * fifth * q**4
+
+
+@dataclass(frozen=True)
+class PlanarLattice:
+    """P(i, j) proportional to e^(-rate sqrt(i^2 + j^2)) over the whole integer lattice.
+
+    Two discrete Laplace draws are accepted with the ratio of the laws; about 79 of 100 are.
+    """
+
+    rate: Fraction
+
+    SLOPE = Fraction(7071067811, 10**10)  # just below 1/sqrt(2), so that the ratio is at most 1
+
+    def __post_init__(self) -> None:
+        require(self.rate > 0, f"rate={self.rate}: must be > 0")
+
+    def _distances(self) -> Floats:
+        """How far the points of the lattice are, all but a part of e^-45."""
+        reach = math.ceil(45 / float(self.rate)) + 1
+        axis = np.arange(-reach, reach + 1)
+        return np.hypot(*np.meshgrid(axis, axis))
+
+    @functools.cached_property
+    def _mass(self) -> float:
+        """By Poisson summation where the lattice is fine, else by adding up."""
+        rate = float(self.rate)
+        if rate < FINE:
+            return 2 * math.pi / rate**2 * _grain(rate / (2 * math.pi))[0]
+        return float(np.exp(-rate * self._distances()).sum())
+
+    def pmf(self, k: tuple[int, int]) -> float:
+        return math.exp(-float(self.rate) * math.hypot(*k)) / self._mass
+
+    @functools.cached_property
+    def mean_distance(self) -> float:
+        """E sqrt(i^2 + j^2): minus the slope of the logarithm of the mass."""
+        rate = float(self.rate)
+        if rate < FINE:
+            grain, slope = _grain(rate / (2 * math.pi))
+            return 2 / rate - slope / (2 * math.pi * grain)
+        distances = self._distances()
+        return float((distances * np.exp(-rate * distances)).sum()) / self._mass
+
+    def outcomes(self, tail: float) -> list[tuple[tuple[int, int], float]]:
+        rate, reach = float(self.rate), 1
+        # the mass outside a disc of radius r is about (1 + rate r) e^(-rate r)
+        while (1 + rate * (reach - 1)) * math.exp(-rate * (reach - 1)) > tail:
+            reach += 1
+        return [
+            ((i, j), self.pmf((i, j)))
+            for i in range(-reach, reach + 1)
+            for j in range(-reach, reach + 1)
+            if math.hypot(i, j) <= reach
+        ]
+
+    def sample(self, words: Keystream) -> Integers:
+        proposal = DiscreteLaplace(1 / (self.rate * self.SLOPE))
+
+        def draw(lanes: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+            pair = [proposal.sample(lanes.branch(axis)) for axis in (0, 1)]
+            rates, slopes = np.full((2, len(rows)), [[float(self.rate)], [float(self.SLOPE)]])
+            return accepted_pairs(pair, rates, slopes, lanes, lambda n: (self.rate, self.SLOPE))
+
+        return until_accepted(words, draw)
+
+
+def accepted_pairs(
+    pair: Sequence[Integers],
+    rates: Floats,
+    slopes: Floats,
+    lanes: Keystream,
+    exactly: Callable[[int], tuple[Fraction, Fraction]],
+) -> tuple[Integers, Rows]:
+    """Pairs that were proposed at slope times the rate each, and the rows to be drawn again.
+
+    A pair is accepted with probability e^(-rate (distance - slope steps)); ``exactly(n)`` gives
+    rate and slope of a row as they are.
+    """
+    i, j = pair
+    steps = np.abs(i) + np.abs(j)
+
+    def exact(n: int) -> ExactReal:
+        square = int(i[n]) ** 2 + int(j[n]) ** 2
+        rate, slope = exactly(n)
+        near = slope * int(steps[n])
+
+        def formula() -> Decimal:
+            return (-decimal_of(rate) * (Decimal(square).sqrt() - decimal_of(near))).exp()
+
+        return ExactReal(formula)
+
+    excess = rates * (np.hypot(i, j) - slopes * steps)
+    accepted = _with_probability_exp(lanes.branch(2), excess, exact)
+    return np.stack([i, j], axis=1), np.flatnonzero(~accepted)
+
+
+class Varying:
+    """For row i the law number ``which[i]``."""
+
+    def __init__(self, laws: Sequence[CategoryFlip] | Sequence[PlanarLattice], which: Integers):
+        self.laws, self.which = laws, which
+
+    def sample(self, words: Keystream) -> Integers:
+        """One draw for each row."""
+        if isinstance(self.laws[0], CategoryFlip):
+            return self._answers(words)
+        return self._places(words)
+
+    def _answers(self, words: Keystream) -> Integers:
+        cuts = [law.cuts for law in self.laws if isinstance(law, CategoryFlip)]
+        shift = cells_of(cuts, self.which, words.take(), words.branch(0).one)
+        first = self.laws[0]
+        assert isinstance(first, CategoryFlip)
+        return first.replacing(shift, words)
+
+    def _places(self, words: Keystream) -> Integers:
+        laws = [law.rate for law in self.laws if isinstance(law, PlanarLattice)]
+        # floats, as any scale is drawn from; the slope leaves room for rounding them
+        wide = [float(1 / (rate * PlanarLattice.SLOPE)) for rate in laws]
+        slopes = [1 / (rate * Fraction(scale)) for rate, scale in zip(laws, wide, strict=True)]
+        scales, rates, rising = (
+            np.array([float(one) for one in numbers])[self.which]
+            for numbers in (wide, laws, slopes)
+        )
+
+        def draw(lanes: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+            pair = [discrete_laplace_varying(scales[rows], lanes.branch(axis)) for axis in (0, 1)]
+
+            def exactly(n: int) -> tuple[Fraction, Fraction]:
+                law = self.which[rows[n]]
+                return laws[law], slopes[law]
+
+            return accepted_pairs(pair, rates[rows], rising[rows], lanes, exactly)
+
+        return until_accepted(words, draw)

@@ -1,0 +1,416 @@
+"""Looking after a stream: how it stands, stopping it, and beginning again after a loss.
+
+A copy holds no keys and nothing that keys were used on: an old state that went on with its old
+keys would put the same noise on other readings. What begins again from a copy is a new release,
+with new keys and a charge of its own, which only remembers the times that are past.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from tempriv import mechanisms
+from tempriv.data.files import sync_directory
+from tempriv.errors import LedgerError, StateError, UsageError, require
+from tempriv.mechanisms.base import Mechanism
+from tempriv.mechanisms.landmarks.domain import WithLandmarks
+from tempriv.mechanisms.perturb import guarantee_of_run
+from tempriv.privacy import serialization
+from tempriv.privacy.guarantees import Guarantee, NoGuarantee
+from tempriv.sampling.keys import Key, new_id
+from tempriv.streaming.keys import Keyring
+from tempriv.streaming.pipeline import StreamPipeline
+from tempriv.streaming.records import RecordFormat
+from tempriv.streaming.series_state import SeriesStates
+from tempriv.streaming.state_file import (
+    ANCHOR,
+    BROKEN,
+    Checkpoint,
+    StateFile,
+    beside,
+    mark_of_shard,
+    now,
+    open_readonly,
+    read_about,
+    read_checkpoint,
+    running,
+    total_of_shards,
+)
+
+ENDINGS = ("", "-wal", "-shm", ".key", ".lock", ".aside.jsonl")
+# of a position: for the stream only
+RECOGNISED_BY = {"tail", "columns", "recent", "mark", "begun", "removed"}
+
+
+@dataclass(frozen=True)
+class StreamStatus:
+    """How a stream stands; nothing in it depends on a value."""
+
+    process: int | None
+    mechanism: str
+    promise: str
+    dataset: str | None
+    series: int
+    counts: dict[str, int]
+    input: Any
+    output: Any
+    commit: int
+    everything_out: bool
+    saved: float
+    copied: float | None
+    files: dict[str, int]
+
+    @property
+    def age(self) -> float:
+        """Seconds since the state was last saved."""
+        return max(0.0, now() - self.saved)
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """A stream that was asked to stop, and has."""
+
+    process: int
+    seconds: float
+    look: StreamStatus
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What a copy remembers of a stream."""
+
+    series: int
+    held_back: int
+    saved: float
+    dataset: str | None
+
+
+# looking
+
+
+def status(path: Path) -> StreamStatus:
+    """How a stream stands at its last commit; reads only, whether it runs or not."""
+    about, standing, ((series,),) = _read(path, "SELECT COUNT(*) FROM series")
+    mechanism = _mechanism(about)
+    promised = _promise(mechanism, about["seed"])
+    files = [beside(path, ending) for ending in ENDINGS]
+    return StreamStatus(
+        process=running(path),
+        mechanism=type(mechanism).__name__,
+        promise=promised.sentence,
+        dataset=about.get("dataset"),
+        series=series,
+        counts=standing.counts,
+        input=_public(standing.input),
+        output=_after(standing),
+        commit=standing.commit,
+        everything_out=not standing.pending or _handed_out(path) >= standing.commit,
+        saved=standing.at,
+        copied=about.get("copied"),
+        files={file.name: file.stat().st_size for file in files if file.exists()},
+    )
+
+
+def _read(path: Path, *queries: str) -> tuple[Any, ...]:
+    """One moment of a state, however long it is read and whatever is written meanwhile."""
+    _require_there(path)
+    for _ in range(5):
+        before = _version(path)
+        try:
+            return _moment(path, queries)
+        except StateError:
+            # a stream that starts just now may change a file that seemed to be left alone
+            if _version(path) == before:
+                raise
+    return _moment(path, queries)
+
+
+def _require_there(path: Path) -> None:
+    require(path.is_file(), f"{path}: no such state", StateError)
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return ()
+    return found.st_mtime_ns, found.st_size, found.st_ino, beside(path, "-wal").exists()
+
+
+def _moment(path: Path, queries: Sequence[str]) -> tuple[Any, ...]:
+    with open_readonly(path) as db:
+        try:
+            db.execute("BEGIN")
+            about, standing = read_about(db, path), read_checkpoint(db, path)
+            return about, standing, *(db.execute(query).fetchall() for query in queries)
+        except BROKEN:
+            raise StateError(f"{path}: not the state of a stream, or damaged") from None
+
+
+def _mechanism(about: dict[str, Any]) -> Mechanism:
+    return mechanisms.decode(about["mechanism"])
+
+
+def _promise(mechanism: Mechanism, seed: int | None) -> Guarantee | NoGuarantee:
+    return mechanism.guarantee if seed is None else guarantee_of_run(mechanism, Key.from_seed(seed))
+
+
+def _after(standing: Checkpoint) -> Any:
+    """Where the output stands with the block of the last commit."""
+    position, pending = _public(standing.output), standing.pending
+    if isinstance(position, dict) and "size" in position:
+        position["size"] += len(pending)
+    if isinstance(position, dict) and "lines" in position:
+        header = bool(pending) and not standing.output["begun"]
+        position["lines"] += pending.count(b"\n") - header
+    return position
+
+
+def _public(position: Any) -> Any:
+    """A position without what only serves to recognize the place."""
+    if not isinstance(position, dict):
+        return position
+    return {name: value for name, value in position.items() if name not in RECOGNISED_BY}
+
+
+def _handed_out(path: Path) -> int:
+    """The last commit whose output is known to be out; -1 if nothing is known."""
+    try:
+        told = beside(path, ".lock").read_bytes()[:ANCHOR].strip()
+    except OSError:
+        return -1
+    return int(told) if told.isdigit() else -1
+
+
+# stopping
+
+
+def stop(path: Path, wait: float) -> Stopped:
+    """Ask the process that runs a stream to stop, and wait until it has."""
+    require(wait >= 0, f"--wait {wait:g}: must be a number of seconds")
+    _require_there(path)
+    process = running(path)
+    if process is None:
+        raise StateError(f"{path}: no stream is running on this state; there is nothing to stop")
+    began = time.monotonic()
+    # held on to before it is looked at: a number alone could be another process by now
+    try:
+        handle = os.pidfd_open(process)
+    except OSError:
+        handle = -1
+    try:
+        if running(path) is not None:
+            require(
+                handle >= 0 and _uses(process, beside(path, ".lock")),
+                f"{path}: the stream runs where this command cannot reach it (another user, "
+                "machine or container); stop it there",
+                LedgerError,
+            )
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(handle, signal.SIGTERM)
+            gone = select.select([handle], [], [], wait)[0]
+            require(
+                bool(gone),
+                f"{path}: process {process} has been asked to stop and is still busy after "
+                f"{wait:g} s; perhaps nobody reads its output. It stops when its block is out; "
+                "asked once more, it stops at once, and its next run hands the block out",
+                LedgerError,
+            )
+    finally:
+        if handle >= 0:
+            os.close(handle)
+    return Stopped(process, time.monotonic() - began, status(path))
+
+
+def _uses(process: int, file: Path) -> bool:
+    """Whether a process has a file open."""
+    here = file.stat()
+    try:
+        for opened in Path(f"/proc/{process}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                there = opened.stat()
+                if (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino):
+                    return True
+    except OSError:
+        pass
+    return False
+
+
+# copies
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """What may be known of a stream by the one that begins after it."""
+
+    about: dict[str, Any]
+    standing: Checkpoint
+    flow: StreamPipeline
+
+    @property
+    def places(self) -> SeriesStates:
+        """All series at their beginning, after the last times that they had.
+
+        Steps, memories and rows held back belong to the old keys, and so does what replays are
+        compared with; none of it goes on.
+        """
+        old, series = self.flow.places, len(self.flow.places)
+        anew = SeriesStates(old.mechanism, old.reach, len(old.rings))
+        anew.numbers_of(old.names)
+        anew.last[:series] = anew.first[:series] = old.last[:series]
+        return anew
+
+    def told(self) -> Copied:
+        return Copied(
+            series=len(self.flow.places),
+            held_back=self.standing.counts.get("waiting", 0),
+            saved=self.about.get("copied") or self.standing.at,
+            dataset=self.about.get("dataset"),
+        )
+
+
+MARKS = ("tail", "mark")  # of positions, in a file and in Redis
+
+
+class _NullSink:
+    """The output of a stream that is only looked at."""
+
+    position = None
+
+    def begin(self) -> None:
+        pass
+
+    def go_on(self, position: Any, pending: bytes) -> bool:
+        return False
+
+    def write(self, data: bytes) -> None:
+        raise AssertionError("a stream that is looked at releases nothing")
+
+
+def _recall(path: Path) -> _Memory:
+    """Everything of a state, checked as if its stream went on."""
+    about, standing, named, shards = _read(
+        path,
+        "SELECT name FROM series ORDER BY number",
+        "SELECT number, data FROM shards WHERE typeof(data) = 'blob'",
+    )
+    names = [str(name) for (name,) in named]
+    mechanism, layout = _mechanism(about), about["layout"]
+    form: Literal["csv", "jsonl"] = layout["form"]
+    lines = RecordFormat(
+        form,
+        layout["values"],
+        "+".join(layout["time"]) or None,
+        layout["series"],
+        mechanism.domain.categories,
+        mechanism.has_status,
+        isinstance(mechanism.domain, WithLandmarks),
+    )
+    flow = StreamPipeline(mechanism, lines, _NullSink())
+    flow.places.load(names, shards)
+    require(
+        flow.places.names_digest == standing.names,
+        f"{path}: the state is damaged: it does not know the names of its series",
+        StateError,
+    )
+    marks = sum(mark_of_shard(number, data) for number, data in shards)
+    require(
+        total_of_shards(marks) == standing.shards,
+        f"{path}: the state is damaged: some of it is of another moment",
+        StateError,
+    )
+    return _Memory(about, standing, flow)
+
+
+def back_up(path: Path, copy: Path) -> Copied:
+    """Write down what a new beginning needs, while the stream runs or not."""
+    _require_new(copy)
+    memory = _recall(path)
+    about = {**memory.about, "file": None, "keys": None, "copied": memory.told().saved}
+    _write(copy, about, memory)
+    return memory.told()
+
+
+def restore(copy: Path, path: Path) -> Copied:
+    """A state that goes on after a copy as a new release, with new keys."""
+    _require_there(copy)
+    require(
+        running(copy) is None,
+        f"{copy}: its stream is running, so nothing is lost; tempriv stream backup copies it",
+        LedgerError,
+    )
+    _require_new(path)
+    memory = _recall(copy)
+    require(
+        memory.about["seed"] is None,
+        f"{copy}: its noise comes from --key-seed {memory.about['seed']}, and would be the same "
+        "again; start the experiment anew",
+        UsageError,
+    )
+    about = {key: value for key, value in memory.about.items() if key != "file"}
+    about |= {"release": new_id(), "copied": memory.told().saved}
+    ring = Keyring(beside(path, ".key"), None, serialization.digest(memory.flow.mechanism))
+    try:
+        ring.open()
+        ring.add(memory.flow.places.names)
+        ring.close()
+        _write(path, {**about, "keys": ring.name}, memory)
+    except BaseException:
+        beside(path, ".key").unlink(missing_ok=True)
+        raise
+    return memory.told()
+
+
+def _require_new(path: Path) -> None:
+    require(path.parent.is_dir(), f"{path.parent}: no such directory")
+    require(not path.is_dir(), f"{path}: is a directory; name a new file")
+    there = [file for file in (beside(path, ending) for ending in ENDINGS) if file.exists()]
+    if there:
+        raise UsageError(f"{there[0]}: exists already; choose another name")
+
+
+def _without_marks(position: Any) -> Any:
+    """Where to go on reading, without what the readings before it are recognized by.
+
+    Who has a copy and nothing else could try out what the last reading was.
+    """
+    if not isinstance(position, dict):
+        return position
+    return {name: None if name in MARKS else value for name, value in position.items()}
+
+
+def _write(path: Path, about: dict[str, Any], memory: _Memory) -> None:
+    """A whole new state, or none."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    store, places = StateFile(partial), memory.places
+    standing = Checkpoint(
+        commit=1,
+        input=_without_marks(memory.standing.input),
+        output=None,
+        aside_size=0,
+        counts={},
+        names=places.names_digest,
+        started=False,
+        at=now(),
+        pending=b"",
+        aside=b"",
+    )
+    try:
+        shards = places.shards(np.arange(len(places)))
+        store.create(about, standing, list(enumerate(places.names)), shards)
+        store.close()
+        partial.rename(path)
+    except BaseException:
+        store.remove()
+        raise
+    sync_directory(path.parent)

@@ -1,0 +1,40 @@
+"""What becomes of readings, counted."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from tempriv.streaming._kernels import BEYOND, LATE, REPEATED, UNPROMISED
+
+NAMES = {LATE: "late", REPEATED: "repeated", BEYOND: "beyond", UNPROMISED: "unpromised"}
+WHY = {
+    "late": "not later than all readings of its series",
+    "repeated": "at a time that its series already has",
+    "beyond": "past the length that is guaranteed",
+    "unpromised": "a landmark past the number that was given",
+    "unreadable": "not a reading",
+}
+
+
+@dataclass
+class Counts:
+    """What happened to the lines; numbers only."""
+
+    released: int = 0
+    again: int = 0
+    late: int = 0
+    repeated: int = 0
+    beyond: int = 0
+    unpromised: int = 0
+    unreadable: int = 0
+    waiting: int = 0
+
+    def and_before(self, before: Counts) -> Counts:
+        """Together with those of earlier runs; what waits now is not added up."""
+        mine, theirs = asdict(self), asdict(before)
+        both = {name: mine[name] + theirs[name] for name in mine}
+        return Counts(**{**both, "waiting": self.waiting})
+
+    @property
+    def put_aside(self) -> int:
+        return self.late + self.repeated + self.beyond + self.unpromised + self.unreadable

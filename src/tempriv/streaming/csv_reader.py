@@ -1,0 +1,217 @@
+"""Blocks of CSV read column by column; what is out of the ordinary is read line by line instead.
+
+Both ways understand a line alike: the fast one takes blocks without quotes only, and looks at each
+kind of cell by the same rules, or leaves the cells that it does not know to those.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
+
+from tempriv.data.arrow import nulls, to_numpy
+from tempriv.data.series import ONLY_SERIES, Flags
+from tempriv.errors import DataError, require
+from tempriv.streaming.batch import Batch, batch_of
+from tempriv.streaming.records import MOST_TICK, RecordFormat, tick_of
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+LARGEST = 1e300
+
+
+def batch_from(lines: RecordFormat, text: bytes) -> Batch:
+    """The readings of some whole lines."""
+    if lines.syntax == "csv" and lines.columns is None:
+        text = _after_header(lines, text)
+    if not text:
+        return batch_of([], len(lines.values), lines.exact)
+    fast = _in_columns(lines, text) if _is_plain(lines, text) else None
+    if fast is not None:
+        return fast
+    aside: list[str] = []
+    readings = list(lines.parse(text, aside))
+    return batch_of(readings, len(lines.values), lines.exact, aside)
+
+
+def _after_header(lines: RecordFormat, text: bytes) -> bytes:
+    """What follows the line of names, which the first line that holds something must be."""
+    text = text.removeprefix(b"\xef\xbb\xbf")  # some programs begin a file so
+    while text and lines.columns is None:
+        line, _, text = text.partition(b"\n")
+        unreadable: list[str] = []
+        readings = list(lines.parse(line, unreadable))
+        require(
+            not readings and not unreadable,
+            "the first line of the input must name its columns, and cannot be read",
+            DataError,
+        )
+    return text
+
+
+def _is_plain(lines: RecordFormat, text: bytes) -> bool:
+    return (
+        lines.syntax == "csv"
+        and len(lines.columns or ()) > 1
+        and bool(lines.time)
+        and not any(odd in text for odd in (b'"', b"\r", b"\0", b"0x", b"0X"))
+    )
+
+
+def _in_columns(lines: RecordFormat, text: bytes) -> Batch | None:
+    assert lines.columns is not None
+    aside: list[str] = []
+
+    def odd(row: Any) -> str:
+        if row.text.strip():
+            aside.append(row.text)
+        return "skip"
+
+    wanted = [*lines.shown, *lines.values]
+    try:
+        table = pa.csv.read_csv(
+            pa.BufferReader(text),
+            pa.csv.ReadOptions(
+                column_names=lines.columns, use_threads=False, block_size=len(text) + 1
+            ),
+            pa.csv.ParseOptions(invalid_row_handler=odd, quote_char=False),
+            pa.csv.ConvertOptions(
+                column_types=dict.fromkeys(wanted, pa.string()),
+                include_columns=list(dict.fromkeys(wanted)),
+                strings_can_be_null=True,
+                null_values=[""],
+            ),
+        ).combine_chunks()
+    except pa.ArrowInvalid:  # not text, or nothing but lines that are none
+        return None
+    columns = {name: _whole(table[name]) for name in table.column_names}
+    ticks, readable = _ticks([columns[name] for name in lines.time])
+    names, codes = _names(lines, columns, len(ticks), readable)
+    cells, values, missing = None, np.zeros((len(ticks), 0)), np.zeros((len(ticks), 0), np.bool_)
+    if lines.exact:
+        cells = [columns[name] for name in lines.values]
+    else:
+        found = [_numbers(lines, i, columns[name]) for i, name in enumerate(lines.values)]
+        if any(one is None for one in found):
+            return None
+        values = np.stack([one for one in found if one is not None], axis=1)
+        missing = np.isnan(values)
+        values[missing] = 0.0
+        if lines.marked and not _mark(columns[lines.values[-1]], values, missing):
+            return None
+    shown = [columns[name] for name in lines.shown]
+    if not readable.all():
+        rows = np.flatnonzero(~readable).tolist()
+        told = [columns[name] for name in wanted]
+        aside += [",".join(str(one[row].as_py() or "") for one in told) for row in rows]
+        keep = pa.array(readable)
+        shown = [column.filter(keep) for column in shown]
+        cells = None if cells is None else [column.filter(keep) for column in cells]
+        codes, ticks = codes[readable], ticks[readable]
+        values, missing = values[readable], missing[readable]
+    return Batch(names, codes, ticks, shown, values, missing, cells, aside)
+
+
+def _whole(column: Any) -> Any:
+    return column.chunk(0) if column.num_chunks == 1 else pa.array([], pa.string())
+
+
+def _names(
+    lines: RecordFormat, columns: dict[str, Any], rows: int, readable: Flags
+) -> tuple[list[str], Integers]:
+    """Which series there are, and the number of each row's; a row without one is unreadable."""
+    if lines.series is None:
+        return [ONLY_SERIES], np.zeros(rows, dtype=np.int64)
+    column = columns[lines.series]
+    readable &= ~nulls(column)
+    if not readable.all():  # who is named in such rows only is nobody yet
+        column = pa.compute.if_else(pa.array(readable), column, pa.scalar(None, pa.string()))
+    coded = column.dictionary_encode()
+    return coded.dictionary.to_pylist(), to_numpy(coded.indices, np.int32).astype(np.int64)
+
+
+def _ticks(columns: list[Any]) -> tuple[Integers, Flags]:
+    """Times as whole numbers, and which of them are times."""
+    if len(columns) == 1:
+        fast = _all_alike(columns[0])
+        if fast is not None:
+            return fast, np.abs(fast) <= MOST_TICK
+    apart = [column.dictionary_encode() for column in columns]
+    codes = [to_numpy(one.indices, np.int32).astype(np.int64) for one in apart]
+    gone = np.logical_or.reduce([nulls(one.indices) for one in apart])
+    key = codes[0] if len(apart) == 1 else codes[0] * len(apart[1].dictionary) + codes[1]
+    key = np.where(gone, -1, key)  # what stands in the place of nothing is anything
+    _, where, which = np.unique(key, return_index=True, return_inverse=True)
+    texts = [one.dictionary.to_pylist() for one in apart]
+    found = np.full(len(where), MOST_TICK + 1)
+    for number, row in enumerate(where.tolist()):
+        if not gone[row]:
+            found[number] = _tick([t[code[row]] for t, code in zip(texts, codes, strict=True)])
+    ticks = found[which] if len(where) else np.zeros(0, dtype=np.int64)
+    return ticks, (np.abs(ticks) <= MOST_TICK) & ~gone
+
+
+def _tick(parts: list[str]) -> int:
+    try:
+        tick = tick_of(parts)
+    except (ValueError, TypeError, OverflowError):
+        return MOST_TICK + 1
+    return tick if abs(tick) <= MOST_TICK else MOST_TICK + 1
+
+
+def _all_alike(column: Any) -> Integers | None:
+    """Times that are all whole numbers, all dates or all moments; else None."""
+    if column.null_count or not len(column):
+        return None
+    ends = pa.compute.min_max(pa.compute.binary_length(column)).as_py()
+    try:
+        if ends["min"] == ends["max"] == 10:
+            first = column[0].as_py()
+            if first.count("-") == 2:
+                return to_numpy(column.cast(pa.date32()), np.int32).astype(np.int64)
+        if ends["min"] >= 16:
+            zone = "UTC" if column[0].as_py()[-1] in "Z" else None
+            return np.array(to_numpy(column.cast(pa.timestamp("us", zone)), np.int64))
+        return np.array(to_numpy(column.cast(pa.int64()), np.int64))
+    except pa.ArrowInvalid:
+        return None
+
+
+def _numbers(lines: RecordFormat, number: int, column: Any) -> Floats | None:
+    """A column of values, NaN where missing; by the rules of ``RecordFormat.number``."""
+    if lines.categories is not None:
+        names = pa.array(lines.categories[number], pa.string())
+        found = pa.compute.fill_null(pa.compute.index_in(column, value_set=names), -1)
+        values = to_numpy(found, np.int32).astype(np.float64)
+    else:
+        try:
+            values = np.array(to_numpy(column.cast(pa.float64()), np.float64))
+        except pa.ArrowInvalid:
+            plain = pa.compute.match_substring_regex(column, NUMBER)
+            known = pa.compute.if_else(plain, column, pa.scalar(None, pa.string()))
+            values = np.array(to_numpy(known.cast(pa.float64()), np.float64))
+            odd = np.flatnonzero(~nulls(column) & nulls(known)).tolist()
+            values[odd] = [lines.number(number, column[row].as_py()) for row in odd]
+        np.clip(values, -LARGEST, LARGEST, out=values)
+    values[nulls(column)] = math.nan
+    return values
+
+
+def _mark(column: Any, values: Floats, missing: Flags) -> bool:
+    """Marks of landmarks as 0 and 1; False where they are not all plain numbers."""
+    empty = missing[:, :-1].all(axis=1)
+    gone = missing[:, -1]
+    plain = pa.compute.all(pa.compute.match_substring_regex(column, NUMBER)).as_py() is not False
+    if not plain or (gone & ~empty).any():
+        return False
+    values[:, -1] = values[:, -1] != 0
+    missing[:, -1] = False
+    return True

@@ -1,0 +1,155 @@
+"""Where released lines go. Each kind can tell what it has, so that nothing is there twice."""
+
+from __future__ import annotations
+
+import base64
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from tempriv.data.files import write_at
+from tempriv.errors import StateError, UsageError, require
+
+RECENT = 4096  # bytes that an output is recognized by
+PUT_ASIDE = b'{"why": '  # how a file of what was put aside begins
+
+
+class Sink(Protocol):
+    """A place for lines, a block at a time; the position is what a state knows it by."""
+
+    @property
+    def position(self) -> Any:
+        """Where the next block goes, in plain values."""
+
+    def begin(self) -> None:
+        """Be for a new stream, which must find nothing there."""
+
+    def go_on(self, position: Any, pending: bytes) -> bool:
+        """Stand where a commit said, with the block after it; whether lines may be there twice."""
+
+    def write(self, data: bytes) -> None:
+        """Hand out a block; returns when it is durably there."""
+
+
+@dataclass
+class DescriptorSink:
+    """An open file or pipe; a regular file is put back to where it was after a crash."""
+
+    descriptor: int
+    size: int = 0
+    recent: bytes = b""
+
+    def __post_init__(self) -> None:
+        self.regular = stat.S_ISREG(os.fstat(self.descriptor).st_mode)
+        self.size = self._size()
+
+    def _size(self) -> int:
+        return os.fstat(self.descriptor).st_size if self.regular else 0
+
+    @property
+    def position(self) -> dict[str, Any]:
+        return {"size": self.size, "recent": base64.b64encode(self.recent).decode()}
+
+    def begin(self) -> None:
+        require(
+            not self._size(),
+            "the output holds something already: give a new stream an output of its own",
+            StateError,
+        )
+
+    def go_on(self, position: Any, pending: bytes) -> bool:
+        require(
+            isinstance(position, dict) and "size" in position,
+            "this stream has written to another kind of output: go on with the same --output",
+            StateError,
+        )
+        self.size, self.recent = position["size"], base64.b64decode(position["recent"])
+        if self.regular:
+            self._put_back(pending)
+        if pending:
+            self.write(pending)
+        return bool(pending) and not self.regular
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self.descriptor, view) :]
+        if self.regular:
+            os.fdatasync(self.descriptor)
+        self.size += len(data)
+        self.recent = (self.recent + data[-RECENT:])[-RECENT:]
+
+    def _put_back(self, pending: bytes) -> None:
+        """Cut off what was written after the last commit, if it is this stream's own output."""
+        require(
+            self._size() >= self.size,
+            "the output is shorter than what this stream has written before: append to it (>>), "
+            "do not replace it (>)",
+            StateError,
+        )
+        # standard output may be open for writing only; its name in /proc opens it again
+        with Path(f"/proc/self/fd/{self.descriptor}").open("rb") as file:
+            file.seek(self.size - len(self.recent))
+            before, after = file.read(len(self.recent)), file.read(len(pending) + 1)
+        require(
+            before == self.recent and pending.startswith(after),
+            "the output does not end with what this stream has written: it is another file, or "
+            "something else was written to it. Give every stream an output of its own",
+            StateError,
+        )
+        os.ftruncate(self.descriptor, self.size)
+        os.lseek(self.descriptor, 0, os.SEEK_END)
+
+
+@dataclass
+class DeadLetterFile:
+    """Readings that were not released and why, for their owner: a private file of JSON lines."""
+
+    path: Path
+    size: int = 0
+    _file: int = -1
+    _made: bool = False
+
+    def open(self, size: int, pending: bytes) -> None:
+        """Stand where a commit said, with what was put aside in it; never over anything else."""
+        self._made = not self.path.exists()
+        self._file = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
+        there = os.fstat(self._file)
+        require(stat.S_ISREG(there.st_mode), f"{self.path}: not a regular file", UsageError)
+        # what its owner has removed is done with; the rest comes after what is left
+        self.size = min(size, there.st_size)
+        self._require_own(pending)
+        os.fchmod(self._file, 0o600)
+        os.ftruncate(self._file, self.size)
+        self.write(pending)
+
+    def _require_own(self, pending: bytes) -> None:
+        """Up to the position lines of this kind, then nothing but what the commit was about."""
+        beginning = os.pread(self._file, len(PUT_ASIDE), 0)
+        ending = os.pread(self._file, 1, max(0, self.size - 1))
+        after = os.pread(self._file, len(pending) + 1, self.size)
+        require(
+            (not self.size or (beginning == PUT_ASIDE and ending == b"\n"))
+            and pending.startswith(after),
+            f"{self.path}: holds something that this stream has not put aside, and which would be "
+            "lost or mixed with private readings; move it away, or name another file with --aside",
+            StateError,
+        )
+
+    def write(self, data: bytes) -> None:
+        if data:
+            write_at(self._file, data, self.size)
+            os.fdatasync(self._file)
+            self.size += len(data)
+
+    def forget(self) -> None:
+        """Leave nothing of a stream that was never allowed to start."""
+        if self._made and self._file >= 0:
+            self.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1

@@ -1,0 +1,205 @@
+"""Where readings come from. Each kind can say how far it was read, so that a stream goes on there.
+
+A block ends when it is large, or when nothing more has come for a moment: a busy source is read in
+large pieces, and a slow one line by line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import select
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from tempriv.errors import DataError, StateError, UsageError, require
+from tempriv.streaming.batch import Batch, batch_of
+from tempriv.streaming.csv_reader import batch_from
+from tempriv.streaming.records import RecordFormat
+
+CHUNK = 1 << 22  # bytes of a large block, some hundred thousand lines
+PAUSE = 0.02  # seconds without input after which what has come is released
+WAIT = 0.2  # seconds between looks at whether to stop
+TAIL = 1 << 16  # bytes before a position that a file is recognized by
+
+Stopping = Callable[[], bool]
+
+
+class Source(Protocol):
+    """A source of readings."""
+
+    def go_on(self, position: Any) -> None:
+        """Go on where a commit said; None is the beginning."""
+
+    def blocks(self, stopping: Stopping) -> Iterator[tuple[Batch, Any]]:
+        """Readings with the position after them, until the end or until asked to stop."""
+
+    def committed(self, position: Any) -> None:
+        """Everything up to here is durably consumed."""
+
+
+def _too_long(lines: RecordFormat, size: int) -> Batch:
+    """A line that is not even held, only told of."""
+    require(
+        lines.syntax != "csv" or lines.columns is not None,
+        f"the first line of the input must name its columns, and is longer than {CHUNK} bytes",
+        DataError,
+    )
+    return batch_of([], len(lines.values), lines.exact, [f"a line of {size} bytes"])
+
+
+@dataclass
+class PipeSource:
+    """Standard input: lines as they arrive. It cannot go back, so it is sent again by its source,
+    and readings that were consumed are recognized by their times."""
+
+    descriptor: int
+    lines: RecordFormat
+
+    def go_on(self, position: Any) -> None:
+        require(
+            position is None,
+            "this stream has read from another kind of input: go on with the same --input",
+            UsageError,
+        )
+
+    def committed(self, position: Any) -> None:
+        pass
+
+    def blocks(self, stopping: Stopping) -> Iterator[tuple[Batch, Any]]:
+        held = bytearray()
+        passed = 0  # bytes of a line that is too long
+        ended = False
+        while not ended and not stopping():
+            if not select.select([self.descriptor], [], [], WAIT)[0]:
+                continue
+            due = time.monotonic() + WAIT  # of a source that never pauses
+            while len(held) < CHUNK and time.monotonic() < due:
+                piece = os.read(self.descriptor, CHUNK - len(held))
+                if not piece:
+                    ended = True
+                    break
+                held += piece
+                if not select.select([self.descriptor], [], [], PAUSE)[0]:
+                    break
+            if passed:
+                end = held.find(b"\n")
+                passed += len(held) if end < 0 else end
+                del held[: len(held) if end < 0 else end + 1]
+                if end < 0 and not ended:
+                    continue
+                yield _too_long(self.lines, passed), None
+                passed = 0
+            cut = held.rfind(b"\n") + 1
+            if ended and held[cut:].strip():
+                held += b"\n"
+                cut = len(held)
+            if not cut and len(held) >= CHUNK:
+                passed = len(held)
+                held.clear()
+            if cut:
+                text = bytes(held[:cut])
+                del held[:cut]
+                yield batch_from(self.lines, text), None
+
+
+@dataclass
+class GrowingFileSource:
+    """A file of lines, read to its end; or for ever, with ``follow``, as lines are added to it."""
+
+    path: Path
+    lines: RecordFormat
+    follow: bool = False
+    offset: int = 0
+    moved: bool = False
+    """Whether another file has taken the name of this one, which was read to its end."""
+
+    def __post_init__(self) -> None:
+        require(self.path.exists(), f"{self.path}: no such file", DataError)
+        require(
+            self.path.is_file(),
+            f"{self.path}: not a regular file; for standard input leave out --input",
+            DataError,
+        )
+
+    def go_on(self, position: Any) -> None:
+        if position is None:
+            return
+        require(
+            isinstance(position, dict) and "offset" in position,
+            "this stream has read from another kind of input: go on with the same --input",
+            UsageError,
+        )
+        self.offset = position["offset"]
+        with self.path.open("rb") as file:
+            # a copy of a state does not say
+            same = position["tail"] in (None, self._tail(file))
+        require(
+            same,
+            f"{self.path}: what was read of it before has changed, or it is another file: the same "
+            "noise on other data would publish their difference. Start a new stream with another "
+            "--state for other data",
+            StateError,
+        )
+        if position["columns"] is not None:
+            self.lines.take_header(position["columns"])
+
+    def committed(self, position: Any) -> None:
+        pass
+
+    def _tail(self, file: Any) -> str:
+        """A digest of what stands before the position."""
+        first = max(0, self.offset - TAIL)
+        file.seek(first)
+        data = file.read(self.offset - first)
+        whole = len(data) == self.offset - first
+        return hashlib.blake2b(data, digest_size=16).hexdigest() if whole else "shorter"
+
+    def _position(self, file: Any) -> dict[str, Any]:
+        return {"offset": self.offset, "tail": self._tail(file), "columns": self.lines.columns}
+
+    def blocks(self, stopping: Stopping) -> Iterator[tuple[Batch, Any]]:
+        passed = 0  # bytes of a line that is too long
+        with self.path.open("rb") as file:
+            while not stopping():
+                file.seek(self.offset + passed)
+                text = file.read(CHUNK)
+                ending = not self.follow or self.moved
+                cut = text.rfind(b"\n") + 1
+                if passed or (not cut and len(text) == CHUNK):
+                    end = text.find(b"\n")
+                    passed += len(text) if end < 0 else end
+                    if end >= 0 or (not text and ending):
+                        self.offset += passed + (end >= 0)
+                        yield _too_long(self.lines, passed), self._position(file)
+                        passed = 0
+                    if text:
+                        continue
+                if not cut and text.strip() and ending:
+                    text, cut = text + b"\n", len(text) + 1  # the last line of a file that is whole
+                if not cut:
+                    if ending:
+                        return
+                    self._require_grown(file)
+                    self.moved = self._has_moved(file)  # and what was added until now is read
+                    time.sleep(0 if self.moved else PAUSE)
+                    continue
+                batch = batch_from(self.lines, text[:cut])
+                self.offset = min(self.offset + cut, os.fstat(file.fileno()).st_size)
+                yield batch, self._position(file)
+
+    def _require_grown(self, file: Any) -> None:
+        require(
+            os.fstat(file.fileno()).st_size >= self.offset,
+            f"{self.path}: has become shorter than what was read of it; lines may only be added",
+            DataError,
+        )
+
+    def _has_moved(self, file: Any) -> bool:
+        try:
+            return not os.path.samestat(self.path.stat(), os.fstat(file.fileno()))
+        except FileNotFoundError:
+            return True

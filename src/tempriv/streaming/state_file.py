@@ -1,0 +1,421 @@
+"""The state of a stream in one SQLite file: everything advances together, or nothing does."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import sqlite3
+import sys
+import time
+import urllib.parse
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tempriv.data.files import sync_directory
+from tempriv.errors import LedgerError, StateError, require
+
+VERSION = 1
+BROKEN = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter of what SQLite says of damage
+ANCHOR = 20  # digits at the start of the lock file: the last commit whose output is out
+
+# a block of many series is several megabytes, all of which the next one replaces: large pages, and
+# many commits before they are moved from the log to their place
+SETTINGS = (
+    "page_size = 32768",
+    "synchronous = FULL",
+    "secure_delete = FAST",
+    "busy_timeout = 10000",
+    "wal_autocheckpoint = 2048",
+)
+
+TABLES = """
+CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE series (number INTEGER PRIMARY KEY, name TEXT NOT NULL);
+CREATE TABLE shards (number INTEGER PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE standing (
+    one INTEGER PRIMARY KEY CHECK (one = 1), told TEXT NOT NULL, pending BLOB NOT NULL,
+    aside BLOB NOT NULL, digest BLOB NOT NULL
+);
+"""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a commit says beside the series: how far everything is, and what was to be handed out.
+
+    ``output`` and ``aside`` are where the pending bytes go, ``input`` is where reading goes on;
+    ``names`` is a digest of the names of all series.
+    """
+
+    commit: int
+    input: Any
+    output: Any
+    aside_size: int
+    counts: dict[str, int]
+    names: str
+    started: bool
+    at: float
+    pending: bytes
+    aside: bytes
+    shards: str = ""  # a digest of all, by the store: some of another moment are no state
+
+
+class StateFile:
+    """The state file of one stream, its lock, and whatever is saved there."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self._lock = -1
+        self._db: sqlite3.Connection | None = None
+        self._about = ""  # a digest of what the stream was started with
+        self._saved: int | None = None  # the last commit, by this process as far as it knows
+        self._shards: dict[int, int] = {}
+        self._all_shards = 0
+
+    @property
+    def key_path(self) -> Path:
+        return beside(self.path, ".key")
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep others from using this state; tells them who does."""
+        lock = beside(self.path, ".lock")
+        made = not lock.exists()
+        descriptor = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            # one that has gone meanwhile keeps nobody off: its stream was not allowed to start
+            if not _taken(descriptor) or not os.fstat(descriptor).st_nlink:
+                made = False
+                raise LedgerError(
+                    f"{self.path}: another stream is using this state; wait for it to end, or stop "
+                    f"it with: tempriv stream stop {self.path}"
+                )
+            os.pwrite(descriptor, f"{os.getpid():20d}".encode(), ANCHOR)
+            self._lock = descriptor
+            yield
+        except BaseException:
+            if made and not os.pread(descriptor, ANCHOR, 0).strip(b"\0"):
+                lock.unlink(missing_ok=True)  # nothing was ever handed out
+            raise
+        finally:
+            self.close()
+            os.close(descriptor)
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything; a kill while it is made leaves a file without tables."""
+        if not self.path.exists() or self.path.stat().st_size == 0:
+            return False
+        with open_readonly(self.path) as db:
+            try:
+                return bool(db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0])
+            except BROKEN:
+                return True
+
+    def create(
+        self,
+        about: dict[str, Any],
+        standing: Checkpoint,
+        names: Sequence[tuple[int, str]] = (),
+        shards: Iterable[tuple[int, bytes]] = (),
+    ) -> None:
+        """A new state, private from its first byte, with its first commit."""
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        db = self._open()
+        db.execute("PRAGMA journal_mode = WAL")
+        about = {"file": file_of(self.path), **about}
+        self._about = _digest_of_about(about)
+        with self._writing():
+            for table in TABLES.split(";"):
+                db.execute(table)
+            db.execute(f"PRAGMA user_version = {VERSION}")
+            rows = [(name, json.dumps(value)) for name, value in about.items()]
+            db.executemany("INSERT INTO about VALUES (?, ?)", rows)
+            self._save(standing, names, shards)
+        if self._lock >= 0:
+            self.handed_out(0)  # whatever stream had this name before
+        sync_directory(self.path.parent)
+
+    def _open(self) -> sqlite3.Connection:
+        # noticed by its own program only, so autocommit is off but for the commits below
+        self._db = sqlite3.connect(self.path, isolation_level=None)
+        try:
+            for setting in SETTINGS:
+                self._db.execute(f"PRAGMA {setting}")
+        except BROKEN:
+            sentence = f"{self.path}: not the state of a stream, or damaged"
+            raise StateError(sentence) from None
+        return self._db
+
+    def about(self) -> dict[str, Any]:
+        """What the stream was started with; refused if this is no state, or a copy of one."""
+        found = read_about(self._open(), self.path)
+        self._about = _digest_of_about(found)
+        return found
+
+    def require_own(self, about: dict[str, Any]) -> None:
+        """A state must be the file that its stream has written to, not a copy."""
+        require(
+            about.get("file") == file_of(self.path),
+            f"{self.path}: was copied or put back from a copy, and the stream may have gone on "
+            "since: other readings in the place of those would get the same noise. Go on with: "
+            f"tempriv stream restore {self.path} NEW.state",
+            StateError,
+        )
+
+    def names(self) -> list[str]:
+        assert self._db is not None
+        return [str(row[0]) for row in self._rows("SELECT name FROM series ORDER BY number")]
+
+    def shards(self) -> Iterable[tuple[int, bytes]]:
+        found = self._rows("SELECT number, data FROM shards WHERE typeof(data) = 'blob'")
+        return list(self._sealed(found))
+
+    @property
+    def shards_digest(self) -> str:
+        return total_of_shards(self._all_shards)
+
+    def _sealed(self, shards: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+        for number, data in shards:
+            mark = mark_of_shard(number, data)
+            self._all_shards += mark - self._shards.get(number, 0)
+            self._shards[number] = mark
+            yield number, data
+
+    def _rows(self, query: str) -> list[Any]:
+        assert self._db is not None
+        try:
+            return self._db.execute(query).fetchall()
+        except BROKEN:
+            raise StateError(f"{self.path}: the state is damaged") from None
+
+    def standing(self) -> Checkpoint:
+        assert self._db is not None
+        found = read_checkpoint(self._db, self.path)
+        self._saved = found.commit
+        out = os.pread(self._lock, ANCHOR, 0).strip()
+        require(
+            not out.isdigit() or int(out) <= found.commit,
+            f"{self.path}: is older than what this stream has written; other readings in the "
+            "place of those would get the same noise. Use the latest state, or go on with: "
+            f"tempriv stream restore {self.path} NEW.state",
+            StateError,
+        )
+        return found
+
+    def commit(
+        self,
+        standing: Checkpoint,
+        names: Sequence[tuple[int, str]] = (),
+        shards: Iterable[tuple[int, bytes]] = (),
+    ) -> None:
+        """One transaction, on disk when this returns."""
+        with self._writing():
+            self._save(standing, names, shards)
+
+    def _save(
+        self,
+        standing: Checkpoint,
+        names: Sequence[tuple[int, str]],
+        shards: Iterable[tuple[int, bytes]],
+    ) -> None:
+        db = self._db
+        assert db is not None
+        db.executemany("INSERT INTO series VALUES (?, ?)", names)
+        db.executemany("INSERT OR REPLACE INTO shards VALUES (?, ?)", self._sealed(shards))
+        told = {
+            "shards": self.shards_digest,
+            "commit": standing.commit,
+            "input": standing.input,
+            "output": standing.output,
+            "aside_size": standing.aside_size,
+            "counts": standing.counts,
+            "names": standing.names,
+            "started": standing.started,
+            "at": standing.at,
+            "about": self._about,
+        }
+        text = json.dumps(told)
+        digest = _digest(text, standing.pending, standing.aside)
+        db.execute(
+            "INSERT OR REPLACE INTO standing VALUES (1, ?, ?, ?, ?)",
+            (text, standing.pending, standing.aside, digest),
+        )
+        self._saved = standing.commit
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """All of it or nothing."""
+        db = self._db
+        assert db is not None
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            # whoever deletes the lock of a running stream can start another beside it
+            require(
+                self._saved is None or self._last_commit() == self._saved,
+                f"{self.path}: another stream has written to this state; nothing more is released "
+                "here, or both would use the same noise",
+                StateError,
+            )
+            yield
+            db.execute("COMMIT")
+        except BaseException as problem:
+            with contextlib.suppress(sqlite3.Error):
+                db.execute("ROLLBACK")
+            if isinstance(problem, BROKEN):
+                raise StateError(
+                    f"{self.path}: cannot be written ({problem}); what is out has been saved. Make "
+                    "room or mend the disk, and run the same command again"
+                ) from None
+            raise
+
+    def _last_commit(self) -> Any:
+        assert self._db is not None
+        told = self._db.execute("SELECT told FROM standing").fetchone()
+        return None if told is None else json.loads(told[0])["commit"]
+
+    def handed_out(self, commit: int) -> None:
+        """Note beside the state that the output of a commit is out: an older state is no use now.
+
+        A kill leaves this in place; it need not survive a power cut, which the output tells of.
+        """
+        os.pwrite(self._lock, f"{commit:{ANCHOR}d}".encode(), 0)
+
+    def remove(self) -> None:
+        """Leave nothing of a stream that was never allowed to start."""
+        self.close()
+        for end in ("", "-wal", "-shm", ".key", ".lock"):
+            beside(self.path, end).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+
+def _taken(descriptor: int) -> bool:
+    """Take a lock; whoever only looks whether it is taken has it for a moment."""
+    for _ in range(20):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.01)
+        else:
+            return True
+    return False
+
+
+GENERATION = 0x80087601  # FS_IOC_GETVERSION of Linux
+
+
+def file_of(path: Path) -> list[int]:
+    """Which file this is, whatever its name: a number is used again once a file is gone, so with
+    the count of its uses where the file system tells."""
+    with path.open("rb") as file:
+        room = bytearray(8)
+        try:
+            fcntl.ioctl(file, GENERATION, room)
+        except OSError:
+            room = bytearray(8)
+        return [os.fstat(file.fileno()).st_ino, int.from_bytes(room[:4], sys.byteorder)]
+
+
+def beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name + ending)
+
+
+@contextlib.contextmanager
+def open_readonly(path: Path) -> Iterator[sqlite3.Connection]:
+    """A state that another process may be writing, to be read only."""
+    require(path.exists(), f"{path}: no such state", StateError)
+    # a state that nobody has open is left as it is, without files beside it
+    alone = "" if beside(path, "-wal").exists() else "&immutable=1"
+    name = f"file:{urllib.parse.quote(str(path))}?mode=ro{alone}"
+    db = sqlite3.connect(name, uri=True, isolation_level=None)
+    try:
+        yield db
+    finally:
+        db.close()
+
+
+def read_about(db: sqlite3.Connection, path: Path) -> dict[str, Any]:
+    """What a state says of its stream; anything else than a state is refused."""
+    try:
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        rows = db.execute("SELECT name, value FROM about").fetchall()
+        found = {str(name): json.loads(value) for name, value in rows}
+        sound = version == VERSION and {"mechanism", "layout", "release"} <= found.keys()
+    except (sqlite3.DatabaseError, ValueError, TypeError):
+        sound, found = False, {}
+    require(sound, f"{path}: not the state of a stream, or damaged", StateError)
+    return found
+
+
+def read_checkpoint(db: sqlite3.Connection, path: Path) -> Checkpoint:
+    """Where a stream stood at its last commit; anything damaged is refused."""
+    try:
+        row = db.execute("SELECT told, pending, aside, digest FROM standing").fetchone()
+        text, pending, aside, digest = row
+        told = json.loads(text)
+        about = told.pop("about")
+        found = Checkpoint(**told, pending=bytes(pending), aside=bytes(aside))
+        sound = (
+            bytes(digest) == _digest(text, found.pending, found.aside)
+            and about == _digest_of_about(read_about(db, path))
+            and isinstance(found.commit, int)
+            and isinstance(found.aside_size, int)
+            and isinstance(found.counts, dict)
+            and all(isinstance(count, int) for count in found.counts.values())
+        )
+    except (sqlite3.DatabaseError, ValueError, TypeError):
+        sound = False
+    require(sound, f"{path}: not the state of a stream, or damaged", StateError)
+    return found
+
+
+def mark_of_shard(number: int, data: bytes) -> int:
+    place = number.to_bytes(8, "big", signed=True)
+    return int.from_bytes(hashlib.blake2b(place + data[:16], digest_size=16).digest(), "big")
+
+
+def total_of_shards(marks: int) -> str:
+    """A sum, so that a commit pays for the shards that it changes only."""
+    return f"{marks % (1 << 128):032x}"
+
+
+def _digest(text: str, pending: bytes, aside: bytes) -> bytes:
+    total = hashlib.blake2b(digest_size=16)
+    for part in (text.encode(), pending, aside):
+        total.update(len(part).to_bytes(8, "big") + part)
+    return total.digest()
+
+
+def _digest_of_about(about: dict[str, Any]) -> str:
+    text = json.dumps(about, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def running(path: Path) -> int | None:
+    """The process that is using a state, if any."""
+    lock = beside(path, ".lock")
+    if not lock.exists():
+        return None
+    descriptor = os.open(lock, os.O_RDWR)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        told = os.pread(descriptor, 20, ANCHOR).strip()
+        return int(told) if told.isdigit() else None
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def now() -> float:
+    return time.time()

@@ -1,0 +1,360 @@
+"""Figures 8, 9 and 10 of the paper on landmarks: where landmarks lie in time, and what that does.
+
+Series have 100 steps and no values: landmarks lie at the beginning (skewed), in the middle
+(symmetric), at both ends (bimodal) or anywhere (uniform).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv.correlation.chain import Chain
+from tempriv.correlation.landmarks import landmark_loss
+from tempriv.correlation.loss import loss
+from tempriv.landmarks.dummy_sets import Distance, partitioned, steps_to_nearest
+from tempriv.studies.inputs import uniform
+from tempriv.studies.landmark.data import INSIDE, SHARES
+from tempriv.studies.landmark.experiment import EPSILON, LandmarkSize
+from tempriv.studies.tables import ResultTable, Row, Verdict
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+LENGTH = 100
+STATES = 2
+SMOOTHING = {"weak": 1.0, "moderate": 0.1, "strong": 0.01}
+SKEWED, SYMMETRIC, BIMODAL, UNIFORM = "skewed", "symmetric", "bimodal", "uniform"
+# centers as parts of the length; the paper's scale is the length "over a constant", which it does
+# not tell
+CENTRES = {SKEWED: (0.0,), SYMMETRIC: (0.5,), BIMODAL: (0.0, 1.0), UNIFORM: ()}
+SCALE = 0.1
+
+
+def placed(placement: str, landmarks: int, run: int) -> Flags:
+    """Landmarks drawn without replacement from a normal curve about each center, or anywhere.
+
+    >>> first, last = np.flatnonzero(placed("skewed", 20, 0))[[0, -1]]
+    >>> int(first) < 5, int(last) < 60
+    (True, True)
+    """
+    middles = (np.arange(LENGTH) + 0.5) / LENGTH
+    curves = [np.exp(-0.5 * ((middles - at) / SCALE) ** 2) for at in CENTRES[placement]]
+    weights = np.sum(curves, axis=0) if curves else np.ones(LENGTH)
+    # the first of exponential times with these rates: Efraimidis and Spirakis 2006
+    drawn = uniform(f"{placement} {landmarks} {run}", LENGTH) + 2.0**-21
+    order = np.argsort(np.log(-np.log(drawn)) - np.log(weights), kind="stable")
+    marks = np.zeros(LENGTH, dtype=np.bool_)
+    marks[order[:landmarks]] = True
+    return marks
+
+
+def placements(size: LandmarkSize) -> Iterator[tuple[str, float, list[Flags]]]:
+    """With none or all steps as landmarks there is one placement only."""
+    for placement, share in itertools.product(CENTRES, SHARES):
+        runs = size.placements if share in INSIDE else 1
+        landmarks = round(share * LENGTH)
+        yield placement, share, [placed(placement, landmarks, run) for run in range(runs)]
+
+
+def _mean(each: list[float]) -> tuple[float, float]:
+    spread = float(np.std(each, ddof=1) / len(each) ** 0.5) if len(each) > 1 else 0.0
+    return float(np.mean(each)), spread
+
+
+# Figure 8
+
+
+def distances(marks: Flags, edges: bool) -> float | None:
+    """Mean steps of regular events to the nearest landmark; or to that or the nearer end.
+
+    A step further than the events that lie between, which the paper counts. None if there is no
+    landmark to be near to, or no regular event.
+
+    >>> marks = np.array([False, False, True, False, False, False, True])
+    >>> distances(marks, edges=False), distances(marks, edges=True)
+    (1.4, 1.2)
+    """
+    steps = steps_to_nearest(marks)
+    if edges:
+        ends = np.minimum(np.arange(len(marks)) + 1, len(marks) - np.arange(len(marks)))
+        steps = np.where(steps < 0, ends, np.minimum(steps, ends))
+    elif not marks.any():
+        return None
+    regular = steps[~marks]
+    return float(regular.mean()) if len(regular) else None
+
+
+def figure_8(size: LandmarkSize) -> ResultTable:
+    lines: list[tuple[Any, ...]] = []
+    for placement, share, sets in placements(size):
+        line: list[Any] = [placement, share]
+        for edges in (False, True):
+            found = [far for far in (distances(one, edges) for one in sets) if far is not None]
+            line += _mean(found) if found else (None, None)
+        lines.append(tuple(line))
+    columns = (
+        *("placement", "share", "to_landmark", "to_landmark_error"),
+        *("to_landmark_or_end", "to_landmark_or_end_error"),
+    )
+    title = f"mean steps from a regular event to the nearest landmark, {LENGTH} steps"
+    return ResultTable("figure-8", title, columns, tuple(lines))
+
+
+# Figure 9
+
+
+def budgets_of(marks: Flags) -> Floats:
+    """Of Uniform: epsilon over the landmarks and one other reading, if there is one."""
+    landmarks = int(np.count_nonzero(marks))
+    return np.full(len(marks), EPSILON / (landmarks + (landmarks < len(marks))))
+
+
+def alone(chain: Chain, marks: Flags) -> Floats:
+    """a_t of Definition 5 for each regular step by itself: what leaks between its two neighbors.
+
+    Of the landmarks only those next to it count, and their own loss does not.
+    """
+    spent, found = budgets_of(marks), []
+    edges = [-1, *np.flatnonzero(marks).tolist(), len(marks)]
+    if not marks.any():
+        return loss(chain, spent).total
+    for before, after in itertools.pairwise(edges):
+        first, last = max(before, 0), min(after, len(marks) - 1)
+        if after - before > 1:
+            total = _between(chain, float(spent[0]), last - first + 1)
+            found.append(total[before + 1 - first : after - first])
+    return np.concatenate(found) if found else np.zeros(0)
+
+
+@functools.cache
+def _between(chain: Chain, epsilon: float, steps: int) -> Floats:
+    return loss(chain, np.full(steps, epsilon)).total
+
+
+def figure_9(size: LandmarkSize) -> ResultTable:
+    lines: list[tuple[Any, ...]] = []
+    for degree, smoothing in SMOOTHING.items():
+        chain = Chain.smoothed_identity(STATES, smoothing)
+        for placement, share, sets in placements(size):
+            each: dict[str, list[float]] = {name: [] for name in LOSSES}
+            for marks in sets:
+                given = (chain, budgets_of(marks), np.flatnonzero(marks).tolist())
+                closed = landmark_loss(*given, "definition5").total
+                bridge = landmark_loss(*given, "bridge").total
+                open_ = landmark_loss(*given, "definition5", "exclusive").total
+                single = alone(chain, marks)
+                each["definition5"].append(float(closed.mean()))
+                each["definition5_most"].append(float(closed.max()))
+                each["definition5_open"].append(float(open_.mean()))
+                each["bridge"].append(float(bridge.mean()))
+                each["bridge_most"].append(float(bridge.max()))
+                if len(single):
+                    each["alone"].append(float(single.mean()))
+            means = [_mean(found) if found else (None, None) for found in each.values()]
+            spread = means[0][1]
+            lines.append(
+                (degree, smoothing, placement, share, *(m for m, _ in means), spread, EPSILON)
+            )
+    columns = (
+        *("correlation", "s", "placement", "share"),
+        *LOSSES,
+        *("definition5_error", "without_correlation"),
+    )
+    title = f"temporal loss of landmarks and any other step, Uniform, {LENGTH} steps, epsilon 1"
+    return ResultTable("figure-9", title, columns, tuple(lines))
+
+
+LOSSES = (
+    *("definition5", "definition5_most", "definition5_open", "bridge", "bridge_most", "alone"),
+)
+
+
+# Figure 10
+
+
+def figure_10(size: LandmarkSize) -> ResultTable:
+    """Mean over the sets that Partitioned makes, of 20 to 80 % landmarks."""
+    lines: list[tuple[Any, ...]] = []
+    metrics: tuple[Distance, ...] = ("euclidean", "wasserstein")
+    for metric in metrics:
+        for placement, share, sets in placements(size):
+            if share not in INSIDE:
+                continue
+            options = [partitioned(marks, metric) for marks in sets]
+            of_possible, spread = _mean([float(one.normalized.mean()) for one in options])
+            of_all = [float((one.distances / one.distances.max()).mean()) for one in options]
+            lines.append((metric, placement, share, of_possible, spread, _mean(of_all)[0]))
+    columns = (
+        *("distance", "placement", "share", "of_largest_possible", "standard_error"),
+        "of_the_full_set",
+    )
+    title = f"distance of landmark sets with dummies from the landmarks, {LENGTH} steps"
+    return ResultTable("figure-10", title, columns, tuple(lines))
+
+
+def tables(size: LandmarkSize) -> Iterator[ResultTable]:
+    yield figure_8(size)
+    yield figure_9(size)
+    yield figure_10(size)
+
+
+# statements
+
+
+def rows(found: dict[str, ResultTable]) -> Iterator[Row]:
+    yield from _distances(found["figure-8"])
+    yield from _losses(found["figure-9"])
+    yield from _generated(found["figure-10"])
+
+
+def _order(table: ResultTable, column: str, share: float, **wanted: Any) -> list[str]:
+    """Placements by a column, the least first."""
+    lines = table.where(share=share, **wanted)
+    return [line["placement"] for line in sorted(lines, key=lambda line: float(line[column]))]
+
+
+def _distances(table: ResultTable) -> Iterator[Row]:
+    section = "Distance from landmarks (Section 4.2.2, Figure 8)"
+    for column, words in (
+        ("to_landmark", "nearest landmark"),
+        ("to_landmark_or_end", "nearest landmark or end"),
+    ):
+        orders = [_order(table, column, share) for share in INSIDE]
+        least = sum(order[0] == UNIFORM for order in orders)
+        what = f"{words}, of 20 to 80 %: shares at which uniform has the least distance"
+        yield Row(section, what, 4, least, "holds", "figure-8.csv")
+        most = sum(order[-1] == SKEWED for order in orders)
+        what = f"{words}, of 20 to 80 %: shares at which skewed has the greatest"
+        yield Row(section, what, 4, most, "holds", "figure-8.csv")
+        (bimodal,), (symmetric,) = (
+            table.of(column, placement=one, share=INSIDE[0]) for one in (BIMODAL, SYMMETRIC)
+        )
+        what = f"{words}, 20 %: distance of bimodal over that of symmetric"
+        yield Row(
+            section,
+            what,
+            None,
+            bimodal / symmetric,
+            "ours",
+            "'uniform and bimodal ... limit the distance'",
+        )
+    # the text counts the ends as landmarks
+    below = sum(
+        order.index(BIMODAL) < order.index(SYMMETRIC)
+        for order in (_order(table, "to_landmark_or_end", share) for share in INSIDE)
+    )
+    what = "nearest landmark or end, of 20 to 80 %: bimodal has less than symmetric"
+    yield Row(
+        section,
+        what,
+        4,
+        below,
+        "does not hold",
+        "both ends are landmarks then, so the middle is far from all",
+    )
+
+
+def _losses(table: ResultTable) -> Iterator[Row]:
+    section = "Temporal loss by placement (Section 4.2.2, Figure 9)"
+    cases = list(itertools.product(("moderate", "strong"), INSIDE))
+    for column, words in (
+        ("definition5", "Definition 5's sum"),
+        ("definition5_open", "Definition 5's sum, open intervals"),
+        ("bridge", "bound that holds"),
+        ("alone", "a_t alone"),
+    ):
+        orders = [_order(table, column, share, correlation=degree) for degree, share in cases]
+        most = sum(order[-1] == SKEWED for order in orders)
+        what = f"{words}, of 8 cases: the placement furthest from landmarks has the greatest loss"
+        reversed_ = column != "alone"
+        yield Row(
+            section,
+            what,
+            8,
+            most,
+            "does not hold" if reversed_ else "holds",
+            "moderate and strong correlation, 20 to 80 %",
+        )
+        what = f"{words}, of 8 cases: it has the least loss"
+        yield Row(
+            section,
+            what,
+            0,
+            sum(order[0] == SKEWED for order in orders),
+            "does not hold" if reversed_ else "holds",
+            "the opposite",
+        )
+    for degree in SMOOTHING:
+        for column, words in (("definition5", "Definition 5's sum"), ("alone", "a_t alone")):
+            wide = [
+                max(table.of(column, correlation=degree, share=share))
+                - min(table.of(column, correlation=degree, share=share))
+                for share in INSIDE
+            ]
+            what = f"{words}, {degree}: greatest difference between placements"
+            yield Row(
+                section, what, None, max(wide), "ours", "'widening the gap' with the correlation"
+            )
+    for column, words in (("definition5", "Definition 5's sum"), ("alone", "a_t alone")):
+        rises = sum(
+            table.of(column, correlation="weak", placement=one, share=share)
+            < table.of(column, correlation="moderate", placement=one, share=share)
+            < table.of(column, correlation="strong", placement=one, share=share)
+            for one, share in itertools.product(CENTRES, INSIDE)
+        )
+        what = f"{words}, of 16 cases: the stronger the correlation, the greater the loss"
+        yield Row(section, what, 16, rises, "holds", "figure-9.csv")
+    section = "Landmarks against none (Section 3.3)"
+    for degree in SMOOTHING:
+        (none,) = table.of("definition5", correlation=degree, placement=UNIFORM, share=0.0)
+        (some,) = table.of("definition5", correlation=degree, placement=UNIFORM, share=0.2)
+        (held,) = table.of("bridge", correlation=degree, placement=UNIFORM, share=0.2)
+        how = "'less than ... without the knowledge of the landmarks'"
+        what = f"{degree}, uniform, 20 %: Definition 5's sum, as a part of the loss without any"
+        yield Row(section, what, None, some / none, "ours", how)
+        what = f"{degree}, uniform, 20 %: bound that holds, as a part of the loss without any"
+        yield Row(section, what, None, held / none, "ours", how, at_most=1.0)
+
+
+def _generated(table: ResultTable) -> Iterator[Row]:
+    section = "Sets with dummies (Section 4.3.1, Figure 10)"
+    how = "parts of the largest distance possible; the paper's divisor is not told"
+    euclidean, wasserstein = (
+        float(np.mean(table.of("of_largest_possible", distance=one)))
+        for one in ("euclidean", "wasserstein")
+    )
+    yield Row(section, "Euclidean: mean distance", 0.3, euclidean, "holds", how, 0.1)
+    yield Row(section, "Wasserstein: mean distance", 0.2, wasserstein, "does not hold", how, 0.1)
+    verdicts: dict[str, tuple[float, Verdict]] = {
+        "euclidean": (0.2, "does not hold"),
+        "wasserstein": (0.15, "holds"),
+    }
+    for metric, (published, verdict) in verdicts.items():
+        skewed, bimodal = (
+            np.array(table.of("of_largest_possible", distance=metric, placement=one))
+            for one in (SKEWED, BIMODAL)
+        )
+        what = f"{metric.capitalize()}: greatest difference between skewed and bimodal"
+        apart = float(np.abs(skewed - bimodal).max())
+        yield Row(section, what, published, apart, verdict, how, 0.2)
+    spreads = [
+        max(
+            max(part) - min(part)
+            for part in (
+                table.of("of_largest_possible", distance=metric, share=share) for share in INSIDE
+            )
+        )
+        for metric in ("euclidean", "wasserstein")
+    ]
+    what, steadier = "Euclidean is the more consistent", float(spreads[0] < spreads[1])
+    yield Row(section, what, 1, steadier, "holds", "greatest difference of placements at a share")
+    for metric in ("euclidean", "wasserstein"):
+        mean = float(np.mean(table.of("of_the_full_set", distance=metric)))
+        what = f"{metric.capitalize()}: mean distance as a part of that of all moments"
+        yield Row(section, what, None, mean, "ours", "the other way to divide")

@@ -1,0 +1,323 @@
+"""Pictures of the study on shapes, each drawn from its tables alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tempriv.local.shapes.sax import Sax, curve
+from tempriv.report.plots.series import GRAY, INK
+from tempriv.studies.panels import describe, legend, panels
+from tempriv.studies.privshape.experiment import (
+    AS_RUN,
+    AUTOMATIC,
+    BASELINE,
+    COMPARED,
+    FEW,
+    FIRST,
+    NEAREST,
+    PUBLISHED,
+    REPAIRED,
+    RULES,
+    SWEPT,
+)
+from tempriv.studies.tables import ResultTable
+
+Tables = Mapping[str, ResultTable]
+
+# Okabe and Ito's colors
+LOOKS = {
+    BASELINE: ("#E69F00", "s", "-"),
+    PUBLISHED: ("#D55E00", "o", "-"),
+    NEAREST: ("#56B4E9", "^", "-"),
+    AUTOMATIC: ("#0072B2", "D", "-"),
+    FIRST: (INK, "", "--"),
+    AS_RUN: ("#CC79A7", "v", ":"),
+    REPAIRED: ("#CC79A7", "v", "-"),
+}
+TWICE = "bars: two standard errors"
+
+
+def _line(
+    axis: Any, across: Any, lines: list[dict[str, Any]], name: str, column: str = "score"
+) -> None:
+    color, mark, style = LOOKS[name]
+    up = np.array([line[column] for line in lines], dtype=float)
+    bars = 2 * np.nan_to_num(np.array([line[f"{column}_error"] for line in lines], dtype=float))
+    axis.errorbar(
+        across,
+        up,
+        yerr=bars,
+        color=color,
+        marker=mark or None,
+        linestyle=style,
+        markerfacecolor="white",
+        markersize=5.5 if len(lines) < 10 else 4.0,
+        linewidth=1.4,
+        capsize=2,
+        label=name,
+    )
+
+
+def _by_epsilon(
+    axis: Any, table: ResultTable, names: Sequence[str], column: str = "score", **wanted: Any
+) -> None:
+    for k, name in enumerate(names):
+        lines = table.where(method=name, **wanted)
+        # side by side: some are the same
+        beside = 0.012 * (k - (len(names) - 1) / 2)
+        _line(axis, [_across(line) + beside for line in lines], lines, name, column)
+    _epsilons(axis, table)
+
+
+def _across(line: dict[str, Any]) -> float:
+    """Roots of epsilon: room for small ones, and for all the large ones of the paper."""
+    return float(np.sqrt(line["epsilon"]))
+
+
+def _epsilons(axis: Any, table: ResultTable) -> None:
+    ticks = [one for one in FEW if one in table.of("epsilon")]
+    axis.set_xticks(np.sqrt(ticks), [f"{one:g}" for one in ticks])
+
+
+def figure_11(tables: Tables) -> Any:
+    figure, axes = panels(1, 2, (10.5, 4.8))
+    _by_epsilon(axes[0], tables["figure-11"], tuple(LOOKS))
+    _by_epsilon(axes[1], tables["figure-11"], COMPARED, "recovered")
+    describe(axes[0], f"Trace: accuracy ({TWICE})", "epsilon", "test series told right")
+    describe(axes[1], "Trace: shape recovery", "epsilon", "class modes found exactly")
+    for axis in axes:
+        axis.set_ylim(0, 1.04)
+    legend(figure, axes, 4)
+    return figure
+
+
+def figure_9(tables: Tables) -> Any:
+    figure, axes = panels(1, 2, (10.5, 4.8))
+    _by_epsilon(axes[0], tables["figure-9"], tuple(LOOKS))
+    _by_epsilon(axes[1], tables["figure-9"], COMPARED, "recovered")
+    describe(axes[0], f"Symbols: clusters ({TWICE})", "epsilon", "adjusted Rand index")
+    describe(axes[1], "Symbols: shape recovery", "epsilon", "class modes found exactly")
+    axes[0].set_ylim(-0.04, 0.8)
+    axes[1].set_ylim(-0.02, 1.04)
+    legend(figure, axes, 4)
+    return figure
+
+
+def ties(tables: Tables) -> Any:
+    """Accuracy by each rule, and the share of series whose nearest shape is not the only one."""
+    table = tables["ties"]
+    figure, axes = panels(1, 1, (6.4, 4.2))
+    for rule, color, mark in zip(
+        RULES, ("#0072B2", "#56B4E9", "#E69F00", "#D55E00"), "Do^s", strict=True
+    ):
+        lines = table.where(rule=rule)
+        axes[0].errorbar(
+            [_across(line) for line in lines],
+            [line["score"] for line in lines],
+            yerr=2 * np.nan_to_num([line["score_error"] for line in lines]),
+            color=color,
+            marker=mark,
+            markerfacecolor="white",
+            markersize=5.5,
+            linewidth=1.4,
+            capsize=2,
+            label=rule,
+        )
+    lines = table.where(rule=RULES[0])
+    axes[0].plot(
+        [_across(line) for line in lines],
+        [line["tied"] for line in lines],
+        ":",
+        color=GRAY,
+        label="test series with a tie",
+    )
+    _epsilons(axes[0], table)
+    axes[0].set_ylim(0, 1.04)
+    describe(
+        axes[0],
+        "PrivShape on Trace: the same shapes, read by other rules",
+        "epsilon",
+        "test series told right",
+    )
+    legend(figure, axes, 3)
+    return figure
+
+
+def _shapes(table: ResultTable) -> Any:
+    """A row of panels for each method, a panel for each class: its mode in gray behind."""
+    methods = list(dict.fromkeys(table.of("method")))
+    labels = list(dict.fromkeys(table.of("label")))
+    figure, axes = panels(len(methods), len(labels), (2.1 * len(labels) + 1, 1.5 * len(methods)))
+    for i, method in enumerate(methods):
+        for j, label in enumerate(labels):
+            axis = axes[i * len(labels) + j]
+            (line,) = table.where(method=method, label=label)
+            sax = Sax(symbols=line["symbols"], segment=line["segment"], longest=15)
+            for text, color, wide in ((line["mode"], GRAY, 5.0), (line["shape"], None, 1.6)):
+                axis.plot(
+                    curve(text, sax, 200, line="smooth"),
+                    linewidth=wide,
+                    color=color or LOOKS[method][0],
+                    alpha=0.35 if color else 1.0,
+                )
+            axis.set_xticks([])
+            axis.set_ylim(-2, 2)
+            axis.set_title(line["shape"], fontsize=8.5, color=INK, loc="left")
+            if j == 0:
+                axis.set_ylabel(method.replace(", ", ",\n"), fontsize=9, color=INK)
+            if i == len(methods) - 1:
+                axis.set_xlabel(f"class {label}: {line['mode']}", fontsize=8.5, color=INK)
+    return figure
+
+
+def figure_8(tables: Tables) -> Any:
+    return _shapes(tables["table-3"])
+
+
+def figure_10(tables: Tables) -> Any:
+    return _shapes(tables["table-4"])
+
+
+def figure_12(tables: Tables) -> Any:
+    return _shapes(tables["figure-12"])
+
+
+def figures_16_17(tables: Tables) -> Any:
+    table = tables["figures-16-17"]
+    figure, axes = panels(1, 2, (10.0, 4.0))
+    for axis, number, title in (
+        (axes[0], 16, "the same shape in more points"),
+        (axes[1], 17, "more of the shape"),
+    ):
+        for k, name in enumerate((*COMPARED, REPAIRED)):
+            lines = table.where(figure=number, method=name)
+            _line(axis, [line["points"] + 15 * (k - 2) for line in lines], lines, name)
+        axis.set_ylim(0, 1.04)
+        describe(axis, f"Waves: {title}", "points", "accuracy, epsilon 4")
+    legend(figure, axes, 5)
+    return figure
+
+
+def figure_18(tables: Tables) -> Any:
+    table = tables["figure-18"]
+    forms = list(dict.fromkeys(table.of("form")))
+    figure, axes = panels(2, len(forms), (11.5, 6.6))
+    for j, form in enumerate(forms):
+        for i, (column, words) in enumerate(
+            (("score", "accuracy"), ("recovered", "class modes found exactly"))
+        ):
+            axis = axes[i * len(forms) + j]
+            _by_epsilon(axis, table, SWEPT, column, form=form)
+            axis.set_ylim(0, 1.04)
+            describe(axis, f"Trace, {form}", "epsilon", words)
+    legend(figure, axes, 3)
+    return figure
+
+
+def figures_13_14(tables: Tables) -> Any:
+    table = tables["figures-13-14"]
+    figure, axes = panels(2, 2, (10.0, 7.2))
+    for i, (data, up) in enumerate((("Symbols", "adjusted Rand index"), ("Trace", "accuracy"))):
+        for j, (varied, across) in enumerate((("symbols", "symbols t"), ("segment", "segment w"))):
+            axis = axes[2 * i + j]
+            for name in SWEPT:
+                lines = table.where(data=data, varied=varied, method=name)
+                _line(axis, [line["value"] for line in lines], lines, name)
+            axis.set_xticks(sorted({line["value"] for line in lines}))
+            axis.set_ylim(0, 1.04)
+            describe(axis, f"{data}, epsilon 4", across, up)
+    legend(figure, axes, 3)
+    return figure
+
+
+def figure_15(tables: Tables) -> Any:
+    table = tables["figure-15"]
+    figure, axes = panels(1, 2, (10.0, 4.0))
+    for axis, data, up in (
+        (axes[0], "Symbols", "adjusted Rand index"),
+        (axes[1], "Trace", "accuracy"),
+    ):
+        kinds = list(dict.fromkeys(table.of("distance")))
+        for k, (name, epsilon) in enumerate(
+            (name, epsilon) for name in SWEPT for epsilon in (1.0, 4.0)
+        ):
+            lines = table.where(data=data, method=name, epsilon=epsilon)
+            axis.bar(
+                np.arange(len(kinds)) + 0.14 * (k - 2.5),
+                [one["score"] for one in lines],
+                0.13,
+                yerr=2 * np.nan_to_num([one["score_error"] for one in lines]),
+                color=LOOKS[name][0],
+                alpha=0.5 if epsilon == 1.0 else 1.0,
+                error_kw={"linewidth": 0.9, "ecolor": GRAY},
+                label=f"{name}, epsilon {epsilon:g}",
+            )
+        axis.set_xticks(range(len(kinds)), kinds)
+        axis.grid(axis="x", visible=False)
+        axis.set_ylim(0, 1.04)
+        describe(axis, data, "distance", up)
+    legend(figure, axes, 3)
+    return figure
+
+
+def users(tables: Tables) -> Any:
+    table = tables["users"]
+    figure, axes = panels(1, 2, (10.0, 4.0))
+    for axis, column, up in (
+        (axes[0], "score", "accuracy"),
+        (axes[1], "recovered", "class modes found exactly"),
+    ):
+        for name in SWEPT:
+            lines = table.where(method=name)
+            _line(axis, [line["people"] for line in lines], lines, name, column)
+        axis.set_ylim(0, 1.04)
+        describe(axis, "Trace, epsilon 1", "people", up)
+    legend(figure, axes, 3)
+    return figure
+
+
+def theorem_4(tables: Tables) -> Any:
+    table = tables["theorem-4"]
+    figure, axes = panels(1, 2, (10.0, 4.2))
+    for axis, data in zip(axes, ("Symbols", "Trace"), strict=True):
+        lines = table.where(data=data)
+        levels = [line["level"] for line in lines]
+        for column, color, style, words in (
+            ("worst_baseline", LOOKS[BASELINE][0], ":", "baseline, worst case t (t - 1)^(l - 1)"),
+            ("baseline", LOOKS[BASELINE][0], "-", "baseline, measured"),
+            ("worst_published", LOOKS[PUBLISHED][0], ":", "PrivShape, worst case c k (t - 1)"),
+            ("published", LOOKS[PUBLISHED][0], "-", "PrivShape, measured"),
+        ):
+            axis.plot(
+                levels,
+                [line[column] for line in lines],
+                style,
+                color=color,
+                marker="o",
+                markersize=4,
+                label=words,
+            )
+        axis.set_yscale("log")
+        axis.set_xticks(levels)
+        describe(axis, f"{data}, epsilon 4", "level of the tree", "candidates")
+    legend(figure, axes, 2)
+    return figure
+
+
+PICTURES: dict[str, Callable[[Tables], Any]] = {
+    "figure-8": figure_8,
+    "figure-9": figure_9,
+    "figure-10": figure_10,
+    "figure-11": figure_11,
+    "figure-12": figure_12,
+    "figures-13-14": figures_13_14,
+    "figure-15": figure_15,
+    "figures-16-17": figures_16_17,
+    "figure-18": figure_18,
+    "ties": ties,
+    "users": users,
+    "theorem-4": theorem_4,
+}

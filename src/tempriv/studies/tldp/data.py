@@ -1,0 +1,131 @@
+"""The data of the study on release orders: a stock, taxis, and integers drawn at random.
+
+The data sets are not part of this package. ``--data`` names a folder with ``stocks/ge.us.csv`` (the
+columns date, open and close, one row for each trading day) and
+``shenzhen_taxi15s/segments_300pts_15s.parquet`` (segment, step, longitude and latitude).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv.errors import DataError, require
+from tempriv.mechanisms.domains import EARTH_RADIUS
+from tempriv.sampling import distributions
+from tempriv.sampling.keys import Key
+from tempriv.sampling.keystream import StepRange
+from tempriv.studies.inputs import require_files
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+STOCK = Path("stocks") / "ge.us.csv"
+TAXIS = Path("shenzhen_taxi15s") / "segments_300pts_15s.parquet"
+LARGEST = 100  # of the integers of SyntheticTS (Section V-A)
+
+
+@dataclass(frozen=True)
+class Stock:
+    """Daily closes, and whether each is above the one before (the first: above its own opening)."""
+
+    close: Floats
+    up: Integers
+
+
+@dataclass(frozen=True)
+class TldpInputs:
+    """What the tasks run on; ``made_up`` if nothing of it is real."""
+
+    stock: Stock
+    taxis: Floats
+    made_up: bool = False
+
+
+def read(folder: Path) -> TldpInputs:
+    """The real data from their folder, or one sentence that says what is missing."""
+    require_files(folder, (STOCK, TAXIS))
+    return TldpInputs(read_stock(folder / STOCK), read_taxis(folder / TAXIS))
+
+
+def read_stock(path: Path) -> Stock:
+    import pyarrow.csv
+
+    try:
+        table = pyarrow.csv.read_csv(path)
+        opened, close = (_numbers(table, name) for name in ("open", "close"))
+    except (pyarrow.ArrowException, KeyError) as wrong:
+        raise DataError(f"{path}: must be a table with columns open and close") from wrong
+    require(len(close) >= 2, f"{path}: must have at least two days", DataError)
+    before = np.concatenate([opened[:1], close[:-1]])
+    return Stock(close, (close > before).astype(np.int64))
+
+
+def read_taxis(path: Path) -> Floats:
+    """Places in meters, (segments, steps, 2), by a plane that touches the middle of all of them."""
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        table = pyarrow.parquet.read_table(
+            path, columns=["segment", "step", "longitude", "latitude"]
+        )
+        segment, step, longitude, latitude = (
+            _numbers(table, name) for name in ("segment", "step", "longitude", "latitude")
+        )
+    except (pyarrow.ArrowException, KeyError) as wrong:
+        raise DataError(
+            f"{path}: must be a table with columns segment, step, longitude and latitude"
+        ) from wrong
+    order = np.lexsort((step, segment))
+    counts = np.unique(segment, return_counts=True)[1]
+    require(
+        len(counts) > 1 and len(set(counts.tolist())) == 1,
+        f"{path}: must have at least two segments, all of the same length",
+        DataError,
+    )
+    degrees = np.stack([longitude, latitude], axis=1)[order]
+    degrees -= degrees.mean(axis=0)
+    shrink = np.cos(np.radians(latitude.mean()))
+    meters = np.radians(degrees) * EARTH_RADIUS * np.array([shrink, 1.0])
+    return np.asarray(meters.reshape(len(counts), -1, 2))
+
+
+def _numbers(table: Any, name: str) -> Floats:
+    return np.asarray(table[name].to_numpy(), dtype=np.float64)
+
+
+def synthetic(length: int, seed: int = 0) -> Integers:
+    """Integers from 0 to 100, each equally likely: the paper's SyntheticTS.
+
+    >>> synthetic(5).tolist() == synthetic(6)[:5].tolist(), int(synthetic(1000).max())
+    (True, 100)
+    """
+    run = StepRange(Key.from_seed(seed).series("study", "SyntheticTS"), 0, length)
+    return distributions.draw(distributions.UniformChoice(LARGEST + 1), [run], "value")
+
+
+def stand_in(days: int, segments: int, steps: int, seed: int = 0) -> TldpInputs:
+    """Made-up data of the same shapes: a random walk for prices, walks about six places for taxis.
+
+    >>> made = stand_in(days=30, segments=12, steps=20)
+    >>> made.stock.close.shape, made.taxis.shape, made.made_up
+    ((30,), (12, 20, 2), True)
+    """
+    key = Key.from_seed(seed)
+
+    def coins(name: str, count: int) -> Integers:
+        run = StepRange(key.series("study", name), 0, count)
+        return 2 * distributions.draw(distributions.UniformChoice(2), [run], "coin") - 1
+
+    moves = coins("prices", days)
+    close = 100 * np.exp(np.cumsum(0.01 * moves))
+    steps_taken = coins("taxis", segments * steps * 2).reshape(segments, steps, 2)
+    angles = np.arange(segments) % 6 * (2 * np.pi / 6)
+    centers = 10_000 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    taxis = centers[:, None, :] + 300.0 * np.cumsum(steps_taken, axis=1)
+    return TldpInputs(Stock(close, (moves > 0).astype(np.int64)), taxis, made_up=True)

@@ -1,0 +1,313 @@
+"""Figure 7 and Table II of the paper on release orders: counts, averages and groups of taxis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tempriv.audit.attacks.order import try_order
+from tempriv.mechanisms.value.laplace import Laplace
+from tempriv.mechanisms.value.randomized_response import RandomizedResponse
+from tempriv.studies.tables import ResultTable, Row
+from tempriv.studies.tldp.data import Stock, TldpInputs, synthetic
+from tempriv.studies.tldp.experiment import (
+    THEIRS,
+    TldpSize,
+    as_it_comes,
+    in_slots,
+    latency_of,
+    mechanisms,
+    release,
+    sources,
+)
+from tempriv.utility import reorder_costs
+from tempriv.utility.tasks import (
+    average_error,
+    count_error,
+    distances,
+    k_medoids,
+    mean_square,
+    moving_average,
+    mutual_information,
+    running_count,
+)
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+WINDOW = 10
+EPSILONS = tuple(float(epsilon) for epsilon in range(1, 9))
+GROUPS = 6
+LIVE, LATER = "as it comes out", "once it is out"
+RESPONSE, CORRECTED = "RandomizedResponse", "RandomizedResponse, corrected"
+
+# where delays should matter less: over more steps, and of values without a trend
+OTHER_AVERAGES = {
+    "averages-close-100": ("the close", 100),
+    "averages-synthetic-10": ("SyntheticTS", 10),
+    "averages-synthetic-100": ("SyntheticTS", 100),
+}
+
+# Table II, the columns epsilon = 1 .. 8
+PUBLISHED = {
+    "Laplace": (0.003, 0.003, 0.004, 0.005, 0.006, 0.005, 0.006, 0.007),
+    "Threshold": (0.572, 0.590, 0.610, 0.616, 0.699, 0.705, 0.706, 0.768),
+}
+
+
+def value_budget(epsilon: float) -> float:
+    """What each value may cost on its own, so that a swap of two costs epsilon (Theorem 2.3)."""
+    return epsilon / 2
+
+
+def _errors(
+    epsilon: float, values: npt.NDArray[Any], runs: int, error: Callable[[Any], float]
+) -> Iterator[tuple[str, str, Floats]]:
+    """For every order mechanism, and both ways to look at those that hold rows back."""
+    for name, mechanism in mechanisms(epsilon, WINDOW).items():
+        found = sources(mechanism, runs, len(values), seed=2)
+        latency = latency_of(mechanism)
+        views = [(LIVE, as_it_comes(found, latency))] + ([(LATER, found)] if latency else [])
+        for view, slots in views:
+            yield name, view, np.array([error(one) for one in in_slots(values, slots)])
+
+
+def _line(epsilon: float, name: str, view: str, errors: Floats) -> tuple[Any, ...]:
+    spread = float(errors.std(ddof=1) / np.sqrt(len(errors))) if len(errors) > 1 else 0.0
+    return epsilon, name, view, float(errors.mean()), spread
+
+
+COLUMNS = ("epsilon", "mechanism", "seen", "squared_error", "standard_error")
+
+
+def figure_7a(stock: Stock, runs: int) -> ResultTable:
+    """Running counts of the days that went up."""
+    up, lines = stock.up, []
+    truth, days = running_count(up, 1), np.arange(1, len(up) + 1)
+    for epsilon in EPSILONS:
+        for name, view, errors in _errors(epsilon, up, runs, lambda one: count_error(up, one, 1)):
+            lines.append(_line(epsilon, name, view, errors))
+        response = RandomizedResponse(epsilon=value_budget(epsilon), categories=(("not up", "up"),))
+        reported = release(response, np.repeat(up[None], runs, axis=0), seed=2)
+        counts = [running_count(one, 1) for one in reported]
+        # each day is turned round with this probability, whatever it was
+        turned = response.errors[0]
+        corrected = [(count - turned * days) / (1 - 2 * turned) for count in counts]
+        for name, found in ((RESPONSE, counts), (CORRECTED, corrected)):
+            errors = np.array([mean_square(one - truth) for one in found])
+            lines.append(_line(epsilon, name, LIVE, errors))
+    title = f"Squared error of the running count of up-days, k = {WINDOW}"
+    return ResultTable("figure-7a", title, COLUMNS, tuple(lines))
+
+
+def averages(name: str, of: str, values: Floats, runs: int, length: int) -> ResultTable:
+    """Moving averages over so many steps; in Figure 7(c) as many as the window has."""
+    lines = []
+    for epsilon in EPSILONS:
+        for mechanism, view, errors in _errors(
+            epsilon, values, runs, lambda one: average_error(values, one, length)
+        ):
+            lines.append(_line(epsilon, mechanism, view, errors))
+        noisy = Laplace(
+            epsilon=value_budget(epsilon), bounds=((float(values.min()), float(values.max())),)
+        )
+        added = release(noisy, np.repeat(values[None], runs, axis=0), seed=2)
+        errors = np.array([average_error(values, one, length) for one in added])
+        lines.append(_line(epsilon, "Laplace", LIVE, errors))
+    title = f"Squared error of the moving average of {of} over {length} steps, k = {WINDOW}"
+    return ResultTable(name, title, COLUMNS, tuple(lines))
+
+
+def figure_7_ratios(
+    name: str, baseline: str, unit: reorder_costs.UnitCosts, measured: ResultTable
+) -> ResultTable:
+    """How many times as wrong the baseline is: as the unit costs of Section II-D say, and really.
+
+    In powers of ten; 0 is where both are as good.
+    """
+    lines = []
+    for epsilon in EPSILONS:
+        made = mechanisms(epsilon, WINDOW)
+        predicted = [
+            unit.cost(reorder_costs.expected(made[one])) for one in (baseline, "Threshold")
+        ]
+        found = [
+            measured.of("squared_error", epsilon=epsilon, mechanism=one, seen=LIVE)[0]
+            for one in (baseline, "Threshold")
+        ]
+        lines.append(
+            (epsilon, *(float(np.log10(one / other)) for one, other in (predicted, found)))
+        )
+    title = f"{baseline} against Threshold: logarithm of the ratio of squared errors"
+    columns = ("epsilon", "predicted", "measured")
+    return ResultTable(name, title, columns, tuple(lines))
+
+
+def counting_costs(stock: Stock) -> reorder_costs.UnitCosts:
+    """M, N, E and D of Section II-D, case 1, for this stock."""
+    share = float(stock.up.mean())
+    return reorder_costs.counting_costs(share, 1 - share, len(stock.up), WINDOW)
+
+
+def average_costs(stock: Stock) -> reorder_costs.UnitCosts:
+    """Case 2: the spread of the closes about the mean of their neighborhood."""
+    near = moving_average(stock.close, WINDOW).data
+    squares = moving_average(stock.close**2, WINDOW).data
+    return reorder_costs.average_costs(0.0, float(np.mean(squares - near**2)), WINDOW, WINDOW)
+
+
+def table_2(taxis: Floats, runs: int) -> ResultTable:
+    """How much groups of released trajectories have in common with groups of the true ones."""
+    truth = k_medoids(distances(taxis), GROUPS).labels
+    ends = np.stack([taxis.min(axis=(0, 1)), taxis.max(axis=(0, 1))], axis=1)
+    lines = []
+    for epsilon in EPSILONS:
+        noisy = Laplace(
+            epsilon=value_budget(epsilon),
+            bounds=tuple((float(low), float(high)) for low, high in ends),
+            per_column=True,
+        )
+        for name, mechanism in {
+            "Laplace": noisy,
+            **mechanisms(epsilon, WINDOW, whole=True),
+        }.items():
+            found = []
+            for seed in range(runs):
+                moved = release(mechanism, taxis, seed)
+                groups = k_medoids(distances(moved), GROUPS).labels
+                found.append(mutual_information(truth, groups))
+            printed = PUBLISHED[name][int(epsilon) - 1] if name in PUBLISHED else None
+            scores = np.array(found)
+            lines.append((epsilon, name, printed, float(scores.mean()), float(np.ptp(scores))))
+    columns = ("epsilon", "mechanism", "published", "ours", "range")
+    title = f"Mutual information of groups of {len(taxis):,} taxi segments, normalized"
+    return ResultTable("table-2", title, columns, tuple(lines))
+
+
+def restored(stock: Stock, steps: int) -> ResultTable:
+    """What sorting restores: of a counter, and of a stock that goes up and down."""
+    kinds = {"counter": np.arange(float(steps)), "close": stock.close[:steps]}
+    lines = []
+    for epsilon in (0.5, 1.0, 3.0, 5.0, 10.0):
+        for name, mechanism in mechanisms(epsilon, WINDOW).items():
+            for kind, values in kinds.items():
+                found = try_order(mechanism, values)
+                lines.append((epsilon, name, kind, found.before, found.sorted, found.informed))
+    columns = ("epsilon", "mechanism", "values", "before", "sorted", "informed")
+    title = f"Share of released steps restored by sorting, k = {WINDOW}"
+    return ResultTable("restored-order", title, columns, tuple(lines))
+
+
+def tables(inputs: TldpInputs, size: TldpSize) -> Iterator[ResultTable]:
+    stock, runs = inputs.stock, size.runs
+    counts = figure_7a(stock, runs)
+    yield counts
+    yield figure_7_ratios("figure-7b", "Backward", counting_costs(stock), counts)
+    short = averages("figure-7c", "the close", stock.close, runs, WINDOW)
+    yield short
+    yield figure_7_ratios("figure-7d", "Forward", average_costs(stock), short)
+    even = synthetic(len(stock.close)).astype(np.float64)
+    for name, (of, length) in OTHER_AVERAGES.items():
+        values = stock.close if of == "the close" else even
+        yield averages(name, of, values, max(1, runs // 2), length)
+    yield table_2(inputs.taxis[: size.segments], size.groupings)
+    yield restored(stock, size.attacked)
+
+
+# statements
+
+
+def rows(found: dict[str, ResultTable]) -> Iterator[Row]:
+    yield from _on_counts(found)
+    yield from _on_averages(found)
+    yield from _on_groups(found["table-2"])
+    yield from _on_restoring(found["restored-order"])
+
+
+def _wins(table: ResultTable, better: str, others: tuple[str, ...]) -> int:
+    """At how many budgets one of them is less wrong than all others."""
+
+    def error(epsilon: float, name: str) -> float:
+        return float(table.of("squared_error", epsilon=epsilon, mechanism=name, seen=LIVE)[0])
+
+    return sum(
+        all(error(epsilon, better) < error(epsilon, one) for one in others) for epsilon in EPSILONS
+    )
+
+
+def _on_counts(found: dict[str, ResultTable]) -> Iterator[Row]:
+    section = "Counting up-days, budgets 1 to 8 (Section V-C1, Fig. 7(a) and (b))"
+    table, how = found["figure-7a"], "figure-7a.csv"
+    wins = _wins(table, "Threshold", ("Backward", "Forward", RESPONSE))
+    what = "budgets of 8 at which Threshold is better than the other three (the paper: most)"
+    yield Row(section, what, None, wins, "ours", how)
+    wins = _wins(table, "Threshold", ("Backward", "Forward", CORRECTED))
+    what = "the same if randomized response is corrected for what it turns round"
+    yield Row(section, what, None, wins, "ours", how)
+    wins = _wins(table, "Backward", ("Forward",))
+    what = "share of budgets at which Backward is better than Forward"
+    yield Row(section, what, 1, wins / len(EPSILONS), "holds", how)
+    ratios = found["figure-7b"].where()
+    for one in ("predicted", "measured"):
+        wins = sum(line[one] > 0 for line in ratios)
+        what = f"budgets of 8 at which Threshold is better than Backward, {one}"
+        yield Row(section, what, None, wins, "ours", "figure-7b.csv")
+
+
+def _on_averages(found: dict[str, ResultTable]) -> Iterator[Row]:
+    section = "Moving averages of the close, budgets 1 to 8 (Section V-C2, Fig. 7(c) and (d))"
+    table, how = found["figure-7c"], "figure-7c.csv"
+    wins = min(_wins(table, name, ("Laplace",)) for name in THEIRS)
+    what = "share of budgets at which each of the three is better than Laplace"
+    yield Row(section, what, 1, wins / len(EPSILONS), "holds", how)
+    wins = _wins(table, "Forward", ("Backward",))
+    what = "share of budgets at which Forward is better than Backward"
+    yield Row(section, what, 1, wins / len(EPSILONS), "holds", how)
+    wins = _wins(table, "Threshold", ("Backward", "Forward", "Laplace"))
+    what = "budgets of 8 at which Threshold is the best (the paper: most)"
+    yield Row(section, what, None, wins, "ours", how)
+    for other, (of, length) in OTHER_AVERAGES.items():
+        wins = _wins(found[other], "Threshold", ("Backward", "Forward", "Laplace"))
+        what = f"the same for {of} over {length} steps"
+        yield Row(section, what, None, wins, "ours", f"{other}.csv")
+    predicted = sum(line["predicted"] > 0 for line in found["figure-7d"].where())
+    what = "budgets at which the paper's unit costs say that Threshold is better than Forward"
+    yield Row(section, what, None, predicted, "ours", "figure-7d.csv")
+    ratios = found["figure-7d"].where()
+    far = max(abs(line["predicted"] - line["measured"]) for line in ratios)
+    what = "largest gap between predicted and measured ratio, as a factor"
+    yield Row(section, what, None, 10**far, "ours", "figure-7d.csv")
+
+
+def _on_groups(table: ResultTable) -> Iterator[Row]:
+    section = "Groups of taxis, budgets 1 to 8 (Section V-C3, Table II)"
+
+    def of(name: str) -> list[float]:
+        return [float(one) for one in table.of("ours", mechanism=name)]
+
+    wins = sum(a > b for a, b in zip(of("Threshold"), of("Laplace"), strict=True))
+    what = "share of budgets at which Threshold keeps more of the groups than Laplace"
+    yield Row(section, what, 1, wins / len(EPSILONS), "holds", "table-2.csv")
+    for name in dict.fromkeys(table.of("mechanism")):
+        scores = of(name)
+        yield Row(
+            section,
+            f"{name}, mean over the budgets",
+            None,
+            float(np.mean(scores)),
+            "ours",
+            "other taxis than the paper's: compare rows, not numbers",
+        )
+
+
+def _on_restoring(table: ResultTable) -> Iterator[Row]:
+    section = "A counter is sorted back, k = 10, epsilon 0.5 to 10"
+    for name in dict.fromkeys(table.of("mechanism")):
+        lines = table.where(mechanism=name, values="counter")
+        for column, words in (("before", "in place before"), ("informed", "restored")):
+            least = min(line[column] for line in lines)
+            what = f"{name}: share of steps {words}, least"
+            yield Row(section, what, None, least, "ours", "try_order")
