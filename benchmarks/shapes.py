@@ -16,7 +16,7 @@ from benchmarks.sequences import one_pair, one_series
 from tempriv.local.shapes.plan import Method, ShapesPlan
 from tempriv.local.shapes.roles import ShapesServer, answers_of
 from tempriv.local.shapes.sax import Sax
-from tempriv.local.shapes.simulate_grouped import simulate_grouped
+from tempriv.local.shapes.simulate import simulate_grouped
 from tempriv.sampling.keys import Key
 
 PEOPLE, LENGTH = 40_000, 300

@@ -12,10 +12,10 @@ from pathlib import Path
 import matplotlib
 
 from tempriv.studies import landmark
+from tempriv.studies.common import Study
 from tempriv.studies.landmark import data
 from tempriv.studies.landmark.experiment import FULL
 from tempriv.studies.landmark.figures import PICTURES
-from tempriv.studies.tables import Study
 
 FOLDER = Path(__file__).parents[1] / "_static"
 

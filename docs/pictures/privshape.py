@@ -12,9 +12,9 @@ from pathlib import Path
 import matplotlib
 
 from tempriv.studies import privshape
+from tempriv.studies.common import Study
 from tempriv.studies.privshape.experiment import FULL
 from tempriv.studies.privshape.figures import PICTURES
-from tempriv.studies.tables import Study
 
 FOLDER = Path(__file__).parents[1] / "_static"
 SHOWN = ("figure-11", "figure-12", "ties")

@@ -14,7 +14,7 @@ import pytest
 
 from tempriv.datasets import METERS
 from tempriv.errors import DataError, UsageError
-from tempriv.utility.advisor import PAPERS_COSTS, AdviceRequest, consult
+from tempriv.utility.advisor import PAPERS_COSTS, AdviceRequest, advise
 from tempriv.utility.inputs import MOST_ROWS, papers_costs, read
 from tempriv.utility.reorder_costs import average_costs, counting_costs
 from tempriv.utility.simulation import Average, Count, TrialReadings
@@ -370,7 +370,7 @@ def test_of_very_many_series_some_are_tried(tmp_path, monkeypatch):
     question = AdviceRequest(
         epsilon=3.0, window=5, task="average", source=file, columns=("v",), layout={"series": "s"}
     )
-    answer = consult(question)
+    answer = advise(question)
     assert answer.how == "tried on 2,000 readings of 200 series, 8 times"
     assert answer.private and answer.heading.startswith("private: ")
 
@@ -384,8 +384,8 @@ def test_a_column_that_never_changes_has_no_noise_to_compare_with(tmp_path, monk
         columns=("v",),
         source=write("a.parquet", {"v": [7.0] * 60}),
     )
-    assert consult(question).changed is None
-    given = consult(replace(question, bounds=(0.0, 10.0))).changed
+    assert advise(question).changed is None
+    given = advise(replace(question, bounds=(0.0, 10.0))).changed
     assert given.mechanism.bounds == ((0.0, 10.0),) and given.error > 0
 
 

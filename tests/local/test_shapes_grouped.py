@@ -15,7 +15,7 @@ from tempriv.local.shapes.plan import ShapesPlan
 from tempriv.local.shapes.randomizer import NO_LABEL, LocalAnswers, local_answers
 from tempriv.local.shapes.roles import ShapesServer, answers_of, support_of
 from tempriv.local.shapes.sax import Sax
-from tempriv.local.shapes.simulate_grouped import answered, simulate_grouped
+from tempriv.local.shapes.simulate import answered, simulate_grouped
 from tempriv.sampling.keys import Key
 
 CAMPAIGN = "00112233445566778899aabbccddeeff"

@@ -9,7 +9,7 @@ import tempriv as tp
 from tempriv.errors import DataError, UsageError
 from tempriv.mechanisms.reorder.carry import bits, rows_of
 from tempriv.mechanisms.reorder.noisy_order import key_law, masses
-from tempriv.utility.advisor import AdviceRequest, consult
+from tempriv.utility.advisor import AdviceRequest, advise
 from tempriv.utility.reorder_costs import UnitCosts
 
 MIXED = [
@@ -115,7 +115,7 @@ def test_advice_is_not_called_public_when_it_is_not(tmp_path):
     table = tmp_path / "private.csv"
     table.write_text("v\n" + "\n".join(map(str, range(50))) + "\n")
     with pytest.raises(UsageError, match="is INPUT itself"):
-        consult(
+        advise(
             AdviceRequest(
                 epsilon=5.0,
                 window=5,
@@ -127,6 +127,6 @@ def test_advice_is_not_called_public_when_it_is_not(tmp_path):
         )
     with pytest.raises(UsageError, match="name them by --value"):
         costs = UnitCosts(missing=1, repeated=1, empty=1, delay=1)
-        consult(
+        advise(
             AdviceRequest(epsilon=5.0, window=5, costs=costs, public_sample=tmp_path / "nowhere")
         )

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from tempriv.studies import principles, tables
-from tempriv.studies.tables import Row
+from tempriv.studies import common, principles
+from tempriv.studies.common import Row
 from tests.support.reproducing import run
 
 # to the digits that were known before
@@ -84,7 +84,7 @@ def test_a_number_that_is_off_is_seen():
     assert not Row("s", "w", None, 3.0, "ours", "how", at_most=2.0).as_said
     assert not Row("s", "w", 3.0, 3.0, "does not hold", "how").as_said
     assert Row("s", "w", 3.0, 4.0, "does not hold", "how").as_said
-    assert tables.number(0.5) == "0.5"
+    assert common.format_number(0.5) == "0.5"
 
 
 def test_the_command(tmp_path):

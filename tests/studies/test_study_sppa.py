@@ -15,7 +15,7 @@ import pytest
 from tempriv.errors import DataError, UsageError
 from tempriv.mechanisms.reorder.threshold import Threshold
 from tempriv.studies import sppa
-from tempriv.studies.runs import run_mechanism
+from tempriv.studies.common import run_mechanism
 from tempriv.studies.sppa import cleaning, events, segments
 from tempriv.studies.sppa import data as sppa_data
 from tempriv.studies.sppa.experiment import (

@@ -22,6 +22,7 @@ from tempriv.privacy.units.order import Swap
 from tempriv.sampling.keys import EPOCH, Key
 from tempriv.sampling.keystream import StepRange
 from tempriv.utility import reorder_costs, tasks
+from tempriv.utility.advisor import Ranking, Recommendation, curves, papers_strategy, rank
 from tempriv.utility.baselines import expected_error, task_of, value_baseline, variance
 from tempriv.utility.cost_models import (
     NAMES,
@@ -33,7 +34,6 @@ from tempriv.utility.cost_models import (
 )
 from tempriv.utility.inputs import papers_costs
 from tempriv.utility.order_leak import find_order_leaks, stretches
-from tempriv.utility.ranking import Ranking, Recommendation, advise, curves, papers_strategy
 from tempriv.utility.reorder_costs import Shares, UnitCosts
 from tempriv.utility.simulation import Average, Count, TrialReadings, attempt, sources
 
@@ -92,12 +92,12 @@ def test_the_usual_threshold_is_not_always_the_cheapest():
 
 
 def test_of_two_that_cost_the_same_the_better_promise_comes_first():
-    advice = advise(1.0, 10, ExpectedCost(even(10)))
+    advice = rank(1.0, 10, ExpectedCost(even(10)))
     names = [offer.name for offer in advice.offers]
     # repeats and empty slots cost the same here, and Forward guarantees nothing
     assert names.index("Backward") + 1 == names.index("Forward")
     assert advice.first.name == "BlockShuffle" == advice.cheapest("Swap", "BlockSwap").name
-    both = advise(5.0, 10, ExpectedCost(even(10)))
+    both = rank(5.0, 10, ExpectedCost(even(10)))
     assert [one.name for one in both.offers[:2]] == ["DualThreshold", "Threshold"]
     losses = [one.mechanism.guarantee.loss.epsilon for one in both.offers[:2]]
     assert losses == sorted(losses)
@@ -106,14 +106,14 @@ def test_of_two_that_cost_the_same_the_better_promise_comes_first():
 
 def test_what_promises_nothing_may_be_first_and_is_not_what_to_take():
     repeats = UnitCosts(missing=1, repeated=100, empty=0, delay=1)
-    advice = advise(12.0, 5, ExpectedCost(repeats))
+    advice = rank(12.0, 5, ExpectedCost(repeats))
     assert advice.first.name == "Forward" and advice.first.protects == "nothing"
     assert advice.first.promise == "nothing"
     assert advice.promising.protects == "SlotOrigin"
 
 
 def test_every_offer_tells_its_own_promise():
-    advice = advise(5.0, 10, ExpectedCost(even(10)))
+    advice = rank(5.0, 10, ExpectedCost(even(10)))
     told = {offer.name: (offer.protects, offer.promise) for offer in advice.offers}
     assert told["Backward"] == ("SlotOrigin", "one row alone: epsilon = 2.5; no swap")
     assert told["Forward"] == ("nothing", "nothing")
@@ -124,7 +124,7 @@ def test_every_offer_tells_its_own_promise():
 
 
 def test_who_reads_a_file_does_not_wait():
-    stream, file = (advise(2.0, 10, ExpectedCost(even(10), seen)) for seen in ("stream", "file"))
+    stream, file = (rank(2.0, 10, ExpectedCost(even(10), seen)) for seen in ("stream", "file"))
     cost = {one.name: one.cost for one in file.offers}
     assert (
         stream.once_complete.mechanism
@@ -154,11 +154,11 @@ def test_steps_off_their_time_are_those_of_a_long_run():
 
 
 def test_what_cannot_be_offered_is_told_with_its_reason():
-    advice = advise(2.0, 10, ExpectedCost(even(10)), latency=50)
+    advice = rank(2.0, 10, ExpectedCost(even(10)), latency=50)
     reasons = dict(advice.left_out)
     assert "latency=258 would do" in reasons["NoisyOrder"]
     assert least_latency(2.0, 10, 1e-6) == 258
-    tiny = advise(1e-9, 10, ExpectedCost(even(10)))
+    tiny = rank(1e-9, 10, ExpectedCost(even(10)))
     assert {"Backward", "Forward", "BlockShuffle"} <= {one.name for one in tiny.offers}
     assert {"Threshold", "DualThreshold"} <= dict(tiny.left_out).keys()
 
@@ -168,7 +168,7 @@ def test_costs_against_epsilon_are_those_of_the_advice():
     drawn = curves([0.8, 4.0], 12, price)
     assert set(drawn) == set(NAMES)
     for at, epsilon in enumerate((0.8, 4.0)):
-        for offer in advise(epsilon, 12, price).offers:
+        for offer in rank(epsilon, 12, price).offers:
             assert drawn[offer.name][at] == pytest.approx(offer.cost)
     short = curves([0.8, 4.0], 12, price, latency=180)
     assert math.isnan(short["NoisyOrder"][0]) and short["NoisyOrder"][1] == 180
@@ -208,7 +208,7 @@ def test_ours_never_costs_more_than_the_papers_strategy():
     ratios, same_family = [], []
     for epsilon, window, share in GRID:
         unit = UnitCosts(**dict.fromkeys(("missing", "repeated", "empty"), share * window), delay=1)
-        advice = advise(epsilon, window, ExpectedCost(unit))
+        advice = rank(epsilon, window, ExpectedCost(unit))
         assert advice.first.cost <= advice.papers.cost * (1 + 1e-9)
         ratios.append(advice.first.cost / advice.papers.cost)
         theirs = [one for one in advice.offers if one.name in ("Backward", "Forward", "Threshold")]
@@ -275,7 +275,7 @@ def test_the_first_choice_has_the_lowest_simulated_cost(number):
     that cross the ends of what is counted may shift a mean delay by window^2 / steps.
     """
     epsilon, window, unit = list(settings(30))[number]
-    advice = advise(epsilon, window, ExpectedCost(unit))
+    advice = rank(epsilon, window, ExpectedCost(unit))
     assert len(advice.offers) == 6
     found = [simulated_cost(offer, unit, seed=number) for offer in advice.offers]
     first, error = found[0]
@@ -288,7 +288,7 @@ def test_the_settings_are_not_all_alike():
     """Several mechanisms come first, and most of the time by more than the noise hides."""
     firsts, leads = [], []
     for epsilon, window, unit in settings(30):
-        advice = advise(epsilon, window, ExpectedCost(unit))
+        advice = rank(epsilon, window, ExpectedCost(unit))
         firsts.append(advice.first.name)
         leads.append(advice.offers[1].cost / advice.first.cost)
     assert len(set(firsts)) >= 4
@@ -418,7 +418,7 @@ def test_trials_are_ranked_by_what_comes_out():
     readings = one_series((rng.random(3000) < 0.5).astype(np.float64))
     price = SimulatedCost(Count(), readings, papers_costs(Count(), readings, 10), runs=40)
     assert price.unit == "squared counts"
-    advice = advise(5.0, 10, price)
+    advice = rank(5.0, 10, price)
     assert [one.cost for one in advice.offers] == sorted(one.cost for one in advice.offers)
     assert {one.name for one in advice.offers[:2]} == {"Threshold", "DualThreshold"}
     assert advice.offers[-1].name == "Forward"  # what is empty is never made up for
@@ -433,14 +433,14 @@ def test_who_waits_too_long_for_an_average_is_left_out():
     """There is no error before the first one, so the longest wait would seem the best."""
     readings = one_series(np.random.default_rng(1).normal(size=300))
     price = SimulatedCost(Average(5), readings, even(5), runs=4)
-    advice = advise(1.0, 5, price)
+    advice = rank(1.0, 5, price)
     assert "longer than half of a series" in dict(advice.left_out)["NoisyOrder"]
     assert advice.once_complete.protects in ("Swap", "BlockSwap")
 
 
 def test_a_column_that_never_changes_costs_nothing():
     price = SimulatedCost(Average(5), one_series(np.full(300, 4.0)), even(5), runs=4)
-    advice = advise(3.0, 5, price)
+    advice = rank(3.0, 5, price)
     assert advice.first.cost == 0 and "is first" in advice.why
 
 
@@ -457,7 +457,7 @@ def test_bad_trials_get_one_sentence():
     with pytest.raises(UsageError, match="task='mean': must be count or average"):
         task_of("mean", 3)
     with pytest.raises(UsageError, match="window=2: must be a whole number of time steps >= 3"):
-        advise(1.0, 2, ExpectedCost(even(2)))
+        rank(1.0, 2, ExpectedCost(even(2)))
 
 
 def test_private_readings_do_not_show():

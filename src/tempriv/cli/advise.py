@@ -20,8 +20,7 @@ from tempriv.cli.recipes import FIELDS, RECIPES, option
 from tempriv.errors import require
 
 if TYPE_CHECKING:
-    from tempriv.utility.advisor import Advice, AdviceRequest
-    from tempriv.utility.ranking import Recommendation
+    from tempriv.utility.advisor import Advice, AdviceRequest, Recommendation
 
 EXAMPLE = """
 [bold]Example[/bold]: which mechanism keeps moving averages of a pulse best? The answer is private
@@ -145,7 +144,7 @@ def advise(
     as_json: Json = False,
 ) -> None:
     """Which mechanism that moves readings in time costs least, and what each guarantees."""
-    from tempriv.utility.advisor import AdviceRequest, consult
+    from tempriv.utility import advisor
     from tempriv.utility.reorder_costs import UnitCosts
 
     require(
@@ -174,7 +173,7 @@ def advise(
         "gaps": gaps,
         "duplicates": duplicates,
     }
-    question = AdviceRequest(
+    question = advisor.AdviceRequest(
         epsilon=epsilon,
         window=window,
         task=task,
@@ -191,7 +190,7 @@ def advise(
         by_papers_costs=unit_costs is not None,
         bounds=None if bounds is None else pair("--bounds", bounds),
     )
-    answer = consult(question, _progress)
+    answer = advisor.advise(question, _progress)
     _clear()
     if as_json:
         print(json.dumps(told(answer)))

@@ -16,7 +16,7 @@ from tempriv.cli.app import app
 from tempriv.errors import TemprivError, require
 
 if TYPE_CHECKING:
-    from tempriv.studies.tables import Row
+    from tempriv.studies.common import Row
 
 STUDIES = ("principles", "tldp", "sppa", "landmark", "privshape")
 EXAMPLE = """
@@ -111,11 +111,11 @@ def _tldp(data: Path | None, full: bool, output: Path | None, as_json: bool) -> 
 
 def _sppa(data: Path | None, full: bool, output: Path | None, as_json: bool) -> None:
     from tempriv.studies import sppa
-    from tempriv.studies.inputs import listed
+    from tempriv.studies.common import join_names
     from tempriv.studies.sppa import data as sppa_data
     from tempriv.studies.sppa.experiment import FULL, QUICK
 
-    folder = _folder("sppa", data, listed(sppa_data.FILES))
+    folder = _folder("sppa", data, join_names(sppa_data.FILES))
     made = sppa.study(sppa_data.read(folder), FULL if full else QUICK, _progress)
     _show(
         made.rows,
@@ -127,11 +127,11 @@ def _sppa(data: Path | None, full: bool, output: Path | None, as_json: bool) -> 
 
 def _landmark(data: Path | None, full: bool, output: Path | None, as_json: bool) -> None:
     from tempriv.studies import landmark
-    from tempriv.studies.inputs import listed
+    from tempriv.studies.common import join_names
     from tempriv.studies.landmark import data as landmark_data
     from tempriv.studies.landmark.experiment import FULL, QUICK
 
-    folder = _folder("landmark", data, listed(landmark_data.FILES))
+    folder = _folder("landmark", data, join_names(landmark_data.FILES))
     made = landmark.study(landmark_data.read(folder), FULL if full else QUICK, _progress)
     _show(
         made.rows,
@@ -143,12 +143,12 @@ def _landmark(data: Path | None, full: bool, output: Path | None, as_json: bool)
 
 def _privshape(data: Path | None, full: bool, output: Path | None, as_json: bool) -> None:
     from tempriv.studies import privshape
-    from tempriv.studies.inputs import listed
+    from tempriv.studies.common import join_names
     from tempriv.studies.privshape import data as privshape_data
     from tempriv.studies.privshape.experiment import FULL, QUICK
 
     files = (privshape_data.SYMBOLS, privshape_data.TRACE)
-    folder = _folder("privshape", data, listed(files))
+    folder = _folder("privshape", data, join_names(files))
     made = privshape.study(privshape.make(folder), FULL if full else QUICK, _progress)
     _show(
         made.rows,
@@ -172,14 +172,17 @@ def _show(
 ) -> None:
     """Print what was found, write it if asked, and fail if a number is no longer as said."""
     from tempriv.privacy import serialization
-    from tempriv.studies.tables import number
+    from tempriv.studies.common import format_number
 
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
     if as_json:
         print(json.dumps(serialization.encode(rows)))
     else:
-        shown = [[r.what, number(r.published), number(r.ours), r.verdict, r.how] for r in rows]
+        shown = [
+            [r.what, format_number(r.published), format_number(r.ours), r.verdict, r.how]
+            for r in rows
+        ]
         for section in dict.fromkeys(row.section for row in rows):
             part = [line for line, row in zip(shown, rows, strict=True) if row.section == section]
             print(section)

@@ -19,8 +19,14 @@ from typing import NoReturn
 
 from tempriv.data.files import private_file, sync_directory, write_durably
 from tempriv.errors import BudgetError, StateError, require
-from tempriv.local.state import finite, members, sound, whole_number
-from tempriv.local.wire import campaign_name, strict_json
+from tempriv.local.wire import (
+    finite,
+    members,
+    require_campaign,
+    require_state,
+    strict_json,
+    whole_number,
+)
 from tempriv.privacy.guarantees import Guarantee, Pure
 from tempriv.privacy.units import Window
 
@@ -88,7 +94,7 @@ class DeviceLedger:
 
     def spend(self, campaign: str, epsilon: float) -> None:
         """Refused if the campaign has had its answer, or the limit is reached."""
-        campaign_name(campaign)
+        require_campaign(campaign)
         _epsilon(epsilon)
         with self._alone():
             self._spend(campaign, epsilon)
@@ -253,7 +259,7 @@ class WindowLedger:
 
 def _charge(given: list[object]) -> tuple[int, str, str, float]:
     step, campaign, part, epsilon = given
-    sound(isinstance(campaign, str) and isinstance(part, str))
+    require_state(isinstance(campaign, str) and isinstance(part, str))
     return whole_number(step), str(campaign), str(part), finite(epsilon)
 
 

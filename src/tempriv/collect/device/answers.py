@@ -32,10 +32,16 @@ from tempriv.local.shapes import messages as shapes_messages
 from tempriv.local.shapes import roles as shapes
 from tempriv.local.shapes.plan import ShapesPlan
 from tempriv.local.shapes.sax import numbers_of
-from tempriv.local.state import damage_is_refused, members, whole_number
 from tempriv.local.streams import messages as streams_messages
 from tempriv.local.streams import roles as streams
-from tempriv.local.wire import MessageError, new_token, strict_json
+from tempriv.local.wire import (
+    MessageError,
+    members,
+    new_token,
+    refuse_damage,
+    strict_json,
+    whole_number,
+)
 from tempriv.releases.run import release
 from tempriv.sampling.distributions import UniformChoice
 from tempriv.sampling.keys import Key, SeriesKey
@@ -252,7 +258,7 @@ def _window_of(limits: DeviceLimits, path: Path, second: int) -> WindowLedger:
     try:
         return WindowLedger(window, limits.stream_limit, path)
     except StateError:
-        with damage_is_refused():
+        with refuse_damage():
             kept = members(strict_json(path.read_bytes()), ("window", "limit", "charges"))
             latest = max((whole_number(charge[0]) for charge in kept["charges"]), default=0)
             wait = latest + max(window, whole_number(kept["window"])) - second

@@ -42,7 +42,7 @@ from tempriv.collect.protocol.campaign import Campaign, Kind
 from tempriv.collect.protocol.kinds.plans import StreamCampaignPlan
 from tempriv.errors import BudgetError, StateError, TemprivError, require
 from tempriv.local.device_ledger import COPIED
-from tempriv.local.state import DAMAGE
+from tempriv.local.wire import DAMAGE_ERRORS
 from tempriv.privacy.units import Unit
 
 PAUSE = 60.0  # seconds between two visits
@@ -246,7 +246,7 @@ class Client:
         try:
             told = tuple(self.consent(campaign))
             return CampaignOffer(campaign, told, self._refusal(campaign, ask_owner=False))
-        except DAMAGE as reason:
+        except DAMAGE_ERRORS as reason:
             return CampaignOffer(campaign, (), _sentence(reason, SENSELESS))
 
     def spent(self) -> float:
@@ -316,7 +316,7 @@ class Client:
                 reason = self._look_at(campaign)
             except (UnreachableError, AccessError):
                 raise
-            except DAMAGE as problem:  # of one campaign, and no reason to leave out others
+            except DAMAGE_ERRORS as problem:  # of one campaign, and no reason to leave out others
                 reason = _sentence(problem, SENSELESS)
             if reason is not None:
                 declined[campaign.id] = reason
@@ -431,7 +431,7 @@ class Client:
         for document in documents[:MOST_CAMPAIGNS]:
             try:
                 campaigns.append(campaign_of(document))
-            except DAMAGE as reason:
+            except DAMAGE_ERRORS as reason:
                 name = document.get("id") if isinstance(document, dict) else None
                 odd[str(name)[:32]] = _sentence(reason, "not a campaign")
         return campaigns, odd

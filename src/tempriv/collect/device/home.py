@@ -18,8 +18,14 @@ from typing import Any
 from tempriv.collect.server.tokens import SECRET_BYTES, Token, digest_of, new_secret, parse
 from tempriv.data.files import write_durably
 from tempriv.errors import StateError, require
-from tempriv.local.state import DAMAGE, members, sound, truth, whole_number
-from tempriv.local.wire import strict_json
+from tempriv.local.wire import (
+    DAMAGE_ERRORS,
+    boolean,
+    members,
+    require_state,
+    strict_json,
+    whole_number,
+)
 from tempriv.sampling.keys import SeriesKey, fresh_series_key
 from tempriv.streaming.state_file import file_of
 
@@ -79,15 +85,15 @@ class Identity:
     @classmethod
     def from_bytes(cls, data: bytes) -> Identity:
         found = members(LATER | strict_json(data), KEPT)
-        sound(isinstance(found["server"], str) and isinstance(found["enrolment"], str))
-        sound(found["over"] in OVER and isinstance(found["place"], list | None))
+        require_state(isinstance(found["server"], str) and isinstance(found["enrolment"], str))
+        require_state(found["over"] in OVER and isinstance(found["place"], list | None))
         secret = bytes.fromhex(found["secret"])
-        sound(len(secret) == SECRET_BYTES)
+        require_state(len(secret) == SECRET_BYTES)
         return cls(
             found["server"],
             whole_number(found["number"]),
             secret,
-            truth(found["enrolled"]),
+            boolean(found["enrolled"]),
             found["enrolment"],
             found["over"],
             found["place"],
@@ -139,7 +145,7 @@ class Home:
             return None
         try:
             return reading(path.read_bytes())
-        except DAMAGE:
+        except DAMAGE_ERRORS:
             raise StateError(f"{path}: is damaged, or none of a device") from None
 
     # who it is
@@ -250,5 +256,5 @@ def _refuse_other(folder: Path) -> None:
 def _link_of(data: bytes) -> SeriesKey:
     found = members(strict_json(data), ("secret", "link"))
     secret = bytes.fromhex(found["secret"])
-    sound(len(secret) == SECRET_BYTES)
+    require_state(len(secret) == SECRET_BYTES)
     return SeriesKey(secret, whole_number(found["link"]))

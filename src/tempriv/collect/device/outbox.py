@@ -12,8 +12,15 @@ from pathlib import Path
 
 from tempriv.data.files import sync_directory, write_durably
 from tempriv.errors import StateError, require
-from tempriv.local.state import DAMAGE, campaign_of, members, sound, whole_number
-from tempriv.local.wire import from_base64, strict_json
+from tempriv.local.wire import (
+    DAMAGE_ERRORS,
+    decode_campaign,
+    from_base64,
+    members,
+    require_state,
+    strict_json,
+    whole_number,
+)
 
 ENDING = ".letter"
 FIELDS = ("campaign", "question", "answer", "deadline", "link")
@@ -45,9 +52,11 @@ class Letter:
     @classmethod
     def from_bytes(cls, data: bytes) -> Letter:
         found = members(strict_json(data), FIELDS)
-        sound(all(isinstance(found[name], str) for name in ("question", "answer", "deadline")))
-        campaign_of(found["campaign"])
-        sound(datetime.fromisoformat(found["deadline"]).tzinfo is not None)
+        require_state(
+            all(isinstance(found[name], str) for name in ("question", "answer", "deadline"))
+        )
+        decode_campaign(found["campaign"])
+        require_state(datetime.fromisoformat(found["deadline"]).tzinfo is not None)
         return cls(
             found["campaign"],
             found["question"],
@@ -104,7 +113,7 @@ class Outbox:
                 yield Letter.from_bytes(path.read_bytes())
             except OSError:
                 continue  # not now; it stays where it is
-            except DAMAGE:
+            except DAMAGE_ERRORS:
                 path.unlink(missing_ok=True)  # what a disk has spoilt is lost, and costs no privacy
 
     def __len__(self) -> int:

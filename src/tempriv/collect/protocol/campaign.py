@@ -19,8 +19,7 @@ from tempriv.collect.protocol.kinds.plans import (
 )
 from tempriv.errors import StateError, TemprivError, require
 from tempriv.local.shapes.plan import ShapesPlan
-from tempriv.local.state import finite, whole_number
-from tempriv.local.wire import MessageError, campaign_name, strict_json
+from tempriv.local.wire import MessageError, finite, require_campaign, strict_json, whole_number
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.sampling.keys import new_id
 
@@ -130,7 +129,7 @@ class Campaign:
         require(self.kind in KINDS, f"kind: must be one of {', '.join(KINDS)}", MessageError)
         _text("title", self.title, 1, LONGEST_TITLE)
         _text("asks", self.asks, 1, LONGEST_TEXT)
-        campaign_name(self.nonce)
+        require_campaign(self.nonce)
         require(self.closes_at > self.opens_at, "deadline: must be after it opens", MessageError)
         require(
             0 < self.patience <= LONGEST_PATIENCE,

@@ -37,8 +37,7 @@ from tempriv.collect.server.logging import log_problem
 from tempriv.collect.server.tokens import SECRET_BYTES, Token, digest_of, matches, new_secret
 from tempriv.errors import TemprivError, require
 from tempriv.local.frequency.base import Bytes, Integers
-from tempriv.local.state import DAMAGE
-from tempriv.local.wire import MessageError
+from tempriv.local.wire import DAMAGE_ERRORS, MessageError
 
 Clock = Callable[[], datetime]
 Codes = Any
@@ -227,7 +226,7 @@ class CollectionService:
             for row in db.execute(query).all():
                 try:
                     self._campaigns[row.id] = campaign_state.load(db, row, enrolled, gone)
-                except (TemprivError, *DAMAGE) as problem:  # the others go on
+                except (TemprivError, *DAMAGE_ERRORS) as problem:  # the others go on
                     log_problem("campaign", problem, campaign=row.id)
         return self._campaigns
 
@@ -281,7 +280,7 @@ class CollectionService:
                     self._go_on(db, found)
                     if found.open is not None and found.open.waiting:
                         campaign_state.add_up(db, found.open)
-            except (TemprivError, *DAMAGE, AssertionError) as problem:
+            except (TemprivError, *DAMAGE_ERRORS, AssertionError) as problem:
                 # what is wrong with one is no reason to stop the others
                 log_problem("campaign", problem, campaign=found.campaign.id)
                 self.campaigns(db).pop(found.campaign.id, None)

@@ -8,8 +8,7 @@ from pathlib import Path
 from tempriv.collect.simulation.fleet import Fleet
 from tempriv.data.files import write_durably
 from tempriv.errors import StateError, require
-from tempriv.local.state import DAMAGE, members, sound, whole_number
-from tempriv.local.wire import strict_json
+from tempriv.local.wire import DAMAGE_ERRORS, members, require_state, strict_json, whole_number
 from tempriv.sampling.keys import tokens
 
 KEPT = ("tempriv", "server", "seed", "ranges")
@@ -34,12 +33,12 @@ def open_fleet(path: Path, server: str, seed: int | None) -> Fleet:
         return Fleet.from_seed(int.from_bytes(tokens(1), "big") if seed is None else seed)
     try:
         found = members(strict_json(path.read_bytes()), KEPT)
-        sound(found["tempriv"] == KIND and isinstance(found["server"], str))
+        require_state(found["tempriv"] == KIND and isinstance(found["server"], str))
         kept = whole_number(found["seed"], most=MOST_SEED)
         fleet = Fleet.from_seed(kept)
         for first, count in found["ranges"]:
             fleet.add(whole_number(first), whole_number(count, 1))
-    except DAMAGE:
+    except DAMAGE_ERRORS:
         raise StateError(f"{path}: is damaged, or tells of no fleet") from None
     require(
         found["server"] == server,

@@ -22,12 +22,12 @@ from tempriv.local.shapes.sax import Sax
 from tempriv.local.wire import (
     TOKEN_BYTES,
     MessageError,
-    campaign_name,
     from_base64,
-    is_version,
     json_object,
-    some_bytes,
-    whole,
+    require_bytes,
+    require_campaign,
+    require_version,
+    require_whole,
 )
 
 VERSION = 1
@@ -90,9 +90,9 @@ class ShapesQuestion:
     version: int = VERSION
 
     def __post_init__(self) -> None:
-        is_version(self.version, VERSION, "questions about shapes")
-        campaign_name(self.campaign)
-        whole("round", self.round, 0, MOST_ROUNDS - 1)
+        require_version(self.version, VERSION, "questions about shapes")
+        require_campaign(self.campaign)
+        require_whole("round", self.round, 0, MOST_ROUNDS - 1)
         require(self.kind in KINDS, f"kind: must be one of {', '.join(KINDS)}", MessageError)
         require(
             isinstance(self.epsilon, (int, float))
@@ -112,9 +112,9 @@ class ShapesQuestion:
             f"distance: must be one of {', '.join(DISTANCES)}",
             MessageError,
         )
-        whole("low", self.low, 1, self.sax.longest)
-        whole("high", self.high, self.low, self.sax.longest)
-        whole("readings", self.readings, 1, 1 << 40)
+        require_whole("low", self.low, 1, self.sax.longest)
+        require_whole("high", self.high, self.low, self.sax.longest)
+        require_whole("readings", self.readings, 1, 1 << 40)
         require(isinstance(self.ends, bool), "ends: must be true or false", MessageError)
         _texts("candidates", self.candidates, MOST_CANDIDATES)
         _texts("labels", self.labels, MOST_LABELS)
@@ -247,11 +247,11 @@ class ShapesAnswer:
     version: int = VERSION
 
     def __post_init__(self) -> None:
-        is_version(self.version, VERSION, "answers about shapes")
-        campaign_name(self.campaign)
-        whole("round", self.round, 0, MOST_ROUNDS - 1)
-        some_bytes("token", self.token, TOKEN_BYTES, TOKEN_BYTES)
-        some_bytes("report", self.report, 1, MOST_CELLS // 8 + 16)
+        require_version(self.version, VERSION, "answers about shapes")
+        require_campaign(self.campaign)
+        require_whole("round", self.round, 0, MOST_ROUNDS - 1)
+        require_bytes("token", self.token, TOKEN_BYTES, TOKEN_BYTES)
+        require_bytes("report", self.report, 1, MOST_CELLS // 8 + 16)
 
     def to_bytes(self) -> bytes:
         campaign = bytes.fromhex(self.campaign)
@@ -293,5 +293,5 @@ def _headed(data: Any, kind: int) -> tuple[str, int, bytes, bytes]:
     )
     magic, found, version, campaign, number, token = HEAD.unpack_from(data)
     require(magic == MAGIC and found == kind, "not a message of this kind", MessageError)
-    is_version(version, VERSION, "messages about shapes")
+    require_version(version, VERSION, "messages about shapes")
     return campaign.hex(), number, token, bytes(data[HEAD.size :])

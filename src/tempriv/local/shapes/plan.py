@@ -10,7 +10,7 @@ from tempriv.local.shapes.distance import Kind as Distance
 from tempriv.local.shapes.domain import WholeSequences
 from tempriv.local.shapes.messages import DISTANCES, LONGEST_TEXT, MOST_LABELS
 from tempriv.local.shapes.sax import Sax
-from tempriv.local.state import damage_is_refused, finite, members, texts
+from tempriv.local.wire import finite, members, refuse_damage, unique_texts
 from tempriv.privacy.guarantees import Guarantee, Published, Pure
 from tempriv.privacy.units import WholeSeries
 
@@ -143,9 +143,9 @@ class ShapesPlan:
         >>> ShapesPlan.from_dict(plan.to_dict()) == plan
         True
         """
-        with damage_is_refused():
+        with refuse_damage():
             found = members(given, (one.name for one in fields(cls)))
             found["sax"] = Sax.from_dict(found["sax"])
-            found["labels"] = texts(found["labels"])
+            found["labels"] = unique_texts(found["labels"])
             found["shares"] = tuple(map(finite, found["shares"]))
             return cls(**found)

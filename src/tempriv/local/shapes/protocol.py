@@ -34,14 +34,14 @@ from tempriv.local.shapes.messages import (
 )
 from tempriv.local.shapes.plan import MOST_AT_ONCE, ShapesPlan
 from tempriv.local.shapes.sequences import LETTERS, Sequences
-from tempriv.local.state import (
-    campaign_of,
-    damage_is_refused,
+from tempriv.local.wire import (
+    boolean,
+    decode_campaign,
     finite,
     members,
-    sound,
-    texts,
-    truth,
+    refuse_damage,
+    require_state,
+    unique_texts,
     whole_number,
 )
 
@@ -275,18 +275,20 @@ class ShapesProtocol:
     @classmethod
     def from_dict(cls, plan: ShapesPlan, given: Any) -> ShapesProtocol:
         """What ``to_dict`` gave for a course of this plan; anything else is refused."""
-        with damage_is_refused():
+        with refuse_damage():
             body = members(given, (*PLAIN, "pairs", "candidates", "shapes"))
-            campaign, number = campaign_of(body["campaign"]), whole_number(body["round"])
+            campaign, number = decode_campaign(body["campaign"]), whole_number(body["round"])
             if body["stage"] == "length":
                 found = cls(plan, campaign)
-                sound(found.to_dict() == body)
+                require_state(found.to_dict() == body)
                 return found
             method = body["method"]
-            sound(body["stage"] in STAGES[method])
-            sound(method == plan.method or (plan.method == "automatic" and method in CHOSEN))
+            require_state(body["stage"] in STAGES[method])
+            require_state(
+                method == plan.method or (plan.method == "automatic" and method in CHOSEN)
+            )
             length = whole_number(body["length"], 1, plan.sax.longest)
-            sound(isinstance(body["pairs"], list) and isinstance(body["shapes"], list))
+            require_state(isinstance(body["pairs"], list) and isinstance(body["shapes"], list))
             found = cls(
                 plan,
                 campaign,
@@ -295,8 +297,8 @@ class ShapesProtocol:
                 method,
                 length,
                 whole_number(body["level"], 0, length + 1),
-                tuple(map(texts, body["pairs"])),
-                texts(body["candidates"]),
+                tuple(map(unique_texts, body["pairs"])),
+                unique_texts(body["candidates"]),
                 tuple(_shape_of(one, plan) for one in body["shapes"]),
             )
             found._check()
@@ -305,21 +307,25 @@ class ShapesProtocol:
     def _check(self) -> None:
         """That such a course can be, and goes on."""
         asks = self.stage in ("level", "refine")
-        sound(bool(self.candidates) or not asks)
-        sound(not self.candidates or asks or self.stage == "done")
-        sound(not self.shapes or self.stage == "done")
-        sound((self.level >= 1) == (asks or (self.stage == "done" and self.method != "one-shot")))
+        require_state(bool(self.candidates) or not asks)
+        require_state(not self.candidates or asks or self.stage == "done")
+        require_state(not self.shapes or self.stage == "done")
+        require_state(
+            (self.level >= 1) == (asks or (self.stage == "done" and self.method != "one-shot"))
+        )
         asked = replace(self, stage="bigram", candidates=()).question
         assert asked is not None
         pairs = {asked.bigrams.text(i) for i in range(asked.bigrams.size)}
-        sound(len(self.pairs) in (0, asked.levels))
-        sound(not self.pairs or (self.method in ("published", "nearest") and self.level >= 1))
-        sound(all(set(level) <= pairs for level in self.pairs))
+        require_state(len(self.pairs) in (0, asked.levels))
+        require_state(
+            not self.pairs or (self.method in ("published", "nearest") and self.level >= 1)
+        )
+        require_state(all(set(level) <= pairs for level in self.pairs))
         letters = set(self.plan.sax.alphabet)
         for one in self.candidates:
             body = one.removesuffix(END) if self.ours else one
-            sound(0 < len(body) <= self.plan.sax.longest and set(body) <= letters)
-        sound(self.stage == "done" or self.question is not None)
+            require_state(0 < len(body) <= self.plan.sax.longest and set(body) <= letters)
+        require_state(self.stage == "done" or self.question is not None)
 
     # shapes
 
@@ -393,12 +399,12 @@ STAGES = {
 def _shape_of(given: Any, plan: ShapesPlan) -> Shape:
     found = members(given, ("text", "count", "error", "label", "ends"))
     text, label, error = found["text"], found["label"], found["error"]
-    sound(type(text) is str and 0 < len(text) <= plan.sax.longest)
-    sound(set(text) <= set(plan.sax.alphabet))
-    sound(label in plan.labels if plan.labels else label is None)
+    require_state(type(text) is str and 0 < len(text) <= plan.sax.longest)
+    require_state(set(text) <= set(plan.sax.alphabet))
+    require_state(label in plan.labels if plan.labels else label is None)
     error = math.inf if error is None else finite(error)
-    sound(error >= 0)
-    return Shape(text, finite(found["count"]), error, label, truth(found["ends"]))
+    require_state(error >= 0)
+    return Shape(text, finite(found["count"]), error, label, boolean(found["ends"]))
 
 
 def least_people(plan: ShapesPlan) -> int:

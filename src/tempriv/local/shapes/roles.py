@@ -39,8 +39,15 @@ from tempriv.local.shapes.randomizer import (
     with_labels,
 )
 from tempriv.local.shapes.sax import numbers_of
-from tempriv.local.state import LARGEST, damage_is_refused, received_of, state_object
-from tempriv.local.wire import TOKEN_BYTES, MessageError, new_token
+from tempriv.local.wire import (
+    MAX_WHOLE_NUMBER,
+    TOKEN_BYTES,
+    MessageError,
+    decode_received,
+    new_token,
+    refuse_damage,
+    state_object,
+)
 from tempriv.sampling.keys import Key, SeriesKey, fresh_series_key, new_id, tokens
 from tempriv.sampling.keystream import StepRange
 
@@ -262,14 +269,16 @@ class ShapesServer:
     @classmethod
     def resume(cls, state: bytes) -> ShapesServer:
         """A server that stands where the other one stood."""
-        with damage_is_refused():
+        with refuse_damage():
             body = state_object(state, STATE, BODY)
             plan = ShapesPlan.from_dict(body["plan"])
             course = ShapesProtocol.from_dict(plan, body["course"])
             server = cls(plan, course.campaign)
             server.course = course
             server._begin()
-            received = received_of(body, server._support.size, 0 if server.is_over else LARGEST)
+            received = decode_received(
+                body, server._support.size, 0 if server.is_over else MAX_WHOLE_NUMBER
+            )
         server._support, server.received, server._tokens = received
         return server
 

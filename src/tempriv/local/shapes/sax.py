@@ -27,7 +27,7 @@ from tempriv.local.shapes._sax_kernels import ALL, put_codes
 from tempriv.local.shapes.sequences import (
     LETTERS,
     Codes,
-    Sequences,  # it is what sax makes
+    Sequences,
     bits_of,
     check_symbols,
     longest_of,

@@ -19,12 +19,12 @@ from tempriv.local.frequency.oracles import ORACLES, Oracle
 from tempriv.local.wire import (
     TOKEN_BYTES,
     MessageError,
-    campaign_name,
     from_base64,
-    is_version,
     json_object,
-    some_bytes,
-    whole,
+    require_bytes,
+    require_campaign,
+    require_version,
+    require_whole,
 )
 
 VERSION = 1
@@ -52,9 +52,9 @@ def is_epsilon(value: Any) -> bool:
 
 
 def _check(what: str, message: StreamQuestion | StreamAnswer) -> None:
-    is_version(message.version, VERSION, f"{what}s about a stream")
-    campaign_name(message.campaign)
-    whole("step", message.step, 0, MOST_STEPS)
+    require_version(message.version, VERSION, f"{what}s about a stream")
+    require_campaign(message.campaign)
+    require_whole("step", message.step, 0, MOST_STEPS)
     require(message.part in PARTS, f"part: must be one of {', '.join(PARTS)}", MessageError)
 
 
@@ -88,7 +88,7 @@ class StreamQuestion:
             MessageError,
         )
         object.__setattr__(self, "epsilon", float(self.epsilon))
-        whole("size", self.size, 2, MOST_VALUES)
+        require_whole("size", self.size, 2, MOST_VALUES)
         require(
             isinstance(self.oracle, str) and self.oracle in ORACLES,
             f"oracle: must be one of {', '.join(ORACLES)}",
@@ -141,8 +141,8 @@ class StreamAnswer:
 
     def __post_init__(self) -> None:
         _check("answer", self)
-        some_bytes("token", self.token, TOKEN_BYTES, TOKEN_BYTES)
-        some_bytes("report", self.report, 1, MOST_BYTES)
+        require_bytes("token", self.token, TOKEN_BYTES, TOKEN_BYTES)
+        require_bytes("report", self.report, 1, MOST_BYTES)
 
     def to_json(self) -> str:
         fields = {name: getattr(self, name) for name in ("campaign", "step", "part", "version")}

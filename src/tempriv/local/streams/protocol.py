@@ -28,15 +28,6 @@ import numpy.typing as npt
 from tempriv.errors import UsageError, require
 from tempriv.local.device_ledger import rounded_down
 from tempriv.local.frequency.oracles import ORACLES, choose, name_of
-from tempriv.local.state import (
-    campaign_of,
-    damage_is_refused,
-    finite,
-    members,
-    sound,
-    truth,
-    whole_number,
-)
 from tempriv.local.streams.messages import (
     MOST_EPSILON,
     MOST_STEPS,
@@ -45,6 +36,15 @@ from tempriv.local.streams.messages import (
     StreamQuestion,
     is_epsilon,
     oracle_of,
+)
+from tempriv.local.wire import (
+    boolean,
+    decode_campaign,
+    finite,
+    members,
+    refuse_damage,
+    require_state,
+    whole_number,
 )
 from tempriv.privacy.guarantees import Guarantee, Published, Pure
 from tempriv.privacy.units import Window
@@ -367,7 +367,7 @@ class StreamProtocol:
     @classmethod
     def from_dict(cls, plan: StreamPlan, given: Any) -> StreamProtocol:
         """What ``to_dict`` gave for a course of this plan; anything else is refused."""
-        with damage_is_refused():
+        with refuse_damage():
             return cls._from_dict(plan, members(given, COURSE))
 
     @classmethod
@@ -377,26 +377,26 @@ class StreamProtocol:
         first = whole_number(given["first"], 0, step)
         stages = ("compare", "publish", "done") if plan.adapts else ("publish", "done")
         stage = given["stage"]
-        sound(stage in stages)
+        require_state(stage in stages)
         amount = whole_number(given["amount"], int(stage == "publish"), most)
-        sound(isinstance(given["release"], list) and len(given["release"]) == plan.size)
-        sound(isinstance(given["taken"], list) and (plan.adapts or not given["taken"]))
+        require_state(isinstance(given["release"], list) and len(given["release"]) == plan.size)
+        require_state(isinstance(given["taken"], list) and (plan.adapts or not given["taken"]))
         taken = tuple(
             (whole_number(when, max(first, step - plan.window + 1), step), whole_number(a, 1, most))
             for when, a in given["taken"]
         )
         steps = [when for when, _ in taken]
-        sound(steps == sorted(set(steps)))
+        require_state(steps == sorted(set(steps)))
         asked_at = np.frombuffer(base64.b64decode(given["asked_at"], validate=True), dtype="<i8")
-        sound(len(asked_at) == (plan.people if plan.divides_people else 0))
-        sound(bool(((asked_at >= first - plan.window) & (asked_at <= step)).all()))
+        require_state(len(asked_at) == (plan.people if plan.divides_people else 0))
+        require_state(bool(((asked_at >= first - plan.window) & (asked_at <= step)).all()))
         found = cls(
             plan,
-            campaign_of(given["campaign"]),
+            decode_campaign(given["campaign"]),
             step,
             stage,
             tuple(map(finite, given["release"])),
-            truth(given["published"]),
+            boolean(given["published"]),
             amount,
             taken,
             whole_number(given["free"], first, step + plan.window),
@@ -404,7 +404,7 @@ class StreamProtocol:
             first,
         )
         # there are people left to ask
-        sound(
+        require_state(
             stage == "done" or not plan.divides_people or len(found._rested()) >= found._asked_for
         )
         return found

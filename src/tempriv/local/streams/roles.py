@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from tempriv.errors import DataError, StateError, UsageError, require
 from tempriv.local.device_ledger import COPIED, WindowLedger
-from tempriv.local.state import damage_is_refused, members, received_of, state_object
 from tempriv.local.streams.messages import (
     MOST_STEPS,
     MOST_VALUES,
@@ -29,7 +28,15 @@ from tempriv.local.streams.messages import (
     refuse_report,
 )
 from tempriv.local.streams.protocol import StreamPlan, StreamProtocol
-from tempriv.local.wire import MessageError, campaign_name, new_token
+from tempriv.local.wire import (
+    MessageError,
+    decode_received,
+    members,
+    new_token,
+    refuse_damage,
+    require_campaign,
+    state_object,
+)
 from tempriv.privacy.guarantees import Guarantee
 from tempriv.sampling.keys import Key, SeriesKey, fresh_series_key, new_id
 from tempriv.sampling.keystream import Keystream, StepRange
@@ -140,7 +147,7 @@ class StreamServer:
     def __init__(self, plan: StreamPlan, campaign: str | None = None, first: int = 0):
         self.plan = plan
         campaign = campaign or new_id()
-        campaign_name(campaign)
+        require_campaign(campaign)
         self.course = StreamProtocol.beginning(plan, campaign, first)
         self._begin()
 
@@ -251,11 +258,11 @@ class StreamServer:
     @classmethod
     def resume(cls, state: bytes) -> StreamServer:
         """A server that stands where the other one stood."""
-        with damage_is_refused():
+        with refuse_damage():
             body = state_object(state, STATE, BODY)
             plan = StreamPlan(**members(body["plan"], (one.name for one in fields(StreamPlan))))
             course = StreamProtocol.from_dict(plan, body["course"])
-            received = received_of(body, plan.size, len(course.asked))
+            received = decode_received(body, plan.size, len(course.asked))
         server = cls(plan, course.campaign)
         server.course = course
         server._support, server.received, server._tokens = received

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tempriv.report.plots.series import BLUE, GRAY, INK, RULE, figure_class, shown
-from tempriv.utility.ranking import Ranking
+from tempriv.utility.advisor import Ranking
 
 # Okabe and Ito's colors; what is dashed guarantees nothing about swaps, what is dotted nothing
 LINES: dict[str, tuple[str, Any, float]] = {

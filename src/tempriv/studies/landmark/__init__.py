@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tempriv.studies import tables
+from tempriv.studies import common
+from tempriv.studies.common import ResultTable, Study, collect_tables
 from tempriv.studies.landmark import data, errors, placements
 from tempriv.studies.landmark.data import LandmarkInputs
 from tempriv.studies.landmark.experiment import QUICK, LandmarkSize
 from tempriv.studies.landmark.figures import PICTURES
-from tempriv.studies.tables import ResultTable, Study, gathered
 
 TITLE = "Landmark privacy, checked"
 
@@ -58,11 +58,11 @@ def study(
     progress: Callable[[str], None] = lambda part: None,
 ) -> Study:
     """Everything again; with ``FULL`` size as many runs as in the paper, and more placements."""
-    found = gathered(_tables(inputs, size), "figure-7", progress)
+    found = collect_tables(_tables(inputs, size), "figure-7", progress)
     parts = (data, errors, placements)
     return Study(tuple(row for part in parts for row in part.rows(found)), found)
 
 
 def write(folder: Path, made: Study) -> list[Path]:
     """The statements as table and page, a table for each figure, and the pictures of them."""
-    return tables.write_study(folder, "landmark", TITLE, REMARKS, made, PICTURES)
+    return common.write_study(folder, "landmark", TITLE, REMARKS, made, PICTURES)

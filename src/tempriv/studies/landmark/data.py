@@ -22,8 +22,7 @@ from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.mechanisms.value.planar_laplace import PlanarLaplace
 from tempriv.mechanisms.value.randomized_response import RandomizedResponse
 from tempriv.privacy.units import WithinDistance
-from tempriv.studies.inputs import read_columns, require_files, uniform
-from tempriv.studies.tables import ResultTable, Row
+from tempriv.studies.common import ResultTable, Row, read_columns, require_files, uniform
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tempriv.landmarks.dummy_sets import Score
+from tempriv.studies.common import ResultTable, Row
 from tempriv.studies.landmark.data import (
     BOUNDED,
     COPENHAGEN,
@@ -46,7 +47,6 @@ from tempriv.studies.landmark.experiment import (
     protects,
     schemes,
 )
-from tempriv.studies.tables import ResultTable, Row
 
 PLAIN, WITH_DUMMIES, DRAWN = "", "dummies", "drawn bound"
 RATIOS = (0.01, 0.1, 0.25, 0.5)

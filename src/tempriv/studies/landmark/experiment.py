@@ -18,8 +18,8 @@ from tempriv.mechanisms.landmarks.split import SplitLandmarks
 from tempriv.mechanisms.landmarks.uniform import UniformLandmarks
 from tempriv.privacy.guarantees import NoGuarantee
 from tempriv.sampling.keys import Key
+from tempriv.studies.common import run_mechanism
 from tempriv.studies.landmark.data import LandmarkDataset
-from tempriv.studies.runs import run_mechanism
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

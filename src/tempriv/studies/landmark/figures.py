@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tempriv.report.plots.series import GRAY, INK
+from tempriv.studies.common import ResultTable, label_axes, shared_legend, subplots
 from tempriv.studies.landmark.data import (
     BOUNDED,
     FARTHER,
@@ -31,8 +32,6 @@ from tempriv.studies.landmark.experiment import (
 )
 from tempriv.studies.landmark.experiment import UNIFORM as UNIFORM_SCHEME
 from tempriv.studies.landmark.placements import BIMODAL, SKEWED, SMOOTHING, SYMMETRIC, UNIFORM
-from tempriv.studies.panels import describe, legend, panels
-from tempriv.studies.tables import ResultTable
 
 Tables = Mapping[str, ResultTable]
 
@@ -113,21 +112,21 @@ def _unit(table: ResultTable, data: str) -> str:
 def figure_7(tables: Tables) -> Any:
     """Errors of the schemes as the paper runs them; energy on a logarithmic scale."""
     table = tables["figure-7"]
-    figure, axes = panels(1, 3, (14.0, 4.9))
+    figure, axes = subplots(1, 3, (14.0, 4.9))
     for axis, data in zip(axes, NAMES, strict=True):
         _bars(axis, table, data)
         if data == HUE:
             axis.set_yscale("log")
         title = {HUE: f"{data}, noise 1 kWh / epsilon", TDRIVE: f"{data}, noise 1 m / epsilon"}
-        describe(axis, title.get(data, data), PERCENT, _unit(table, data))
-    legend(figure, axes, 5)
+        label_axes(axis, title.get(data, data), PERCENT, _unit(table, data))
+    shared_legend(figure, axes, 5)
     return figure
 
 
 def figure_7_neighbors(tables: Tables) -> Any:
     """The same where readings may change by all that they can."""
     table = tables["figure-7-neighbours"]
-    figure, axes = panels(1, 3, (14.0, 4.9))
+    figure, axes = subplots(1, 3, (14.0, 4.9))
     for axis, data, column, title in (
         (axes[0], BOUNDED, "error", "HUE, readings from 0 to 5 kWh"),
         (axes[1], BOUNDED, "clamped", "the same, noise put on the bounds"),
@@ -136,8 +135,8 @@ def figure_7_neighbors(tables: Tables) -> Any:
         _bars(axis, table, data, column)
         if column == "error":
             axis.set_yscale("log")
-        describe(axis, title, PERCENT, _unit(table, data))
-    legend(figure, axes, 5)
+        label_axes(axis, title, PERCENT, _unit(table, data))
+    shared_legend(figure, axes, 5)
     return figure
 
 
@@ -161,21 +160,21 @@ def _by_placement(
 
 
 def figure_8(tables: Tables) -> Any:
-    figure, axes = panels(1, 2, (9.0, 3.9))
+    figure, axes = subplots(1, 2, (9.0, 3.9))
     for axis, column, title in (
         (axes[0], "to_landmark", "to the nearest landmark"),
         (axes[1], "to_landmark_or_end", "to the nearest landmark or end"),
     ):
         _by_placement(axis, tables["figure-8"], column, INSIDE)
         axis.set_ylim(bottom=0)
-        describe(axis, title, PERCENT, "mean distance, steps")
-    legend(figure, axes, 4)
+        label_axes(axis, title, PERCENT, "mean distance, steps")
+    shared_legend(figure, axes, 4)
     return figure
 
 
 def figure_9(tables: Tables) -> Any:
     """What the paper sums, what holds, and the part for which its conclusion appears."""
-    figure, axes = panels(3, 3, (11.5, 10.0))
+    figure, axes = subplots(3, 3, (11.5, 10.0))
     rows = (
         ("definition5", "sum of Definition 5", SHARES),
         ("bridge", "bound that holds", SHARES),
@@ -190,26 +189,26 @@ def figure_9(tables: Tables) -> Any:
                     EPSILON, color=GRAY, linewidth=1.2, linestyle="--", label="without correlation"
                 )
             axis.set_ylim(bottom=0)
-            describe(axis, f"{words}, {degree} (s = {smoothing:g})", PERCENT, "temporal loss")
-    legend(figure, axes, 5)
+            label_axes(axis, f"{words}, {degree} (s = {smoothing:g})", PERCENT, "temporal loss")
+    shared_legend(figure, axes, 5)
     return figure
 
 
 def figure_10(tables: Tables) -> Any:
-    figure, axes = panels(1, 2, (9.0, 3.9))
+    figure, axes = subplots(1, 2, (9.0, 3.9))
     for axis, metric in zip(axes, ("euclidean", "wasserstein"), strict=True):
         column = "of_largest_possible"
         _by_placement(axis, tables["figure-10"], column, INSIDE, distance=metric)
         axis.set_ylim(0, 0.5)
-        describe(axis, f"{metric.capitalize()} distance", PERCENT, "part of the largest possible")
-    legend(figure, axes, 4)
+        label_axes(axis, f"{metric.capitalize()} distance", PERCENT, "part of the largest possible")
+    shared_legend(figure, axes, 4)
     return figure
 
 
 def figure_11(tables: Tables) -> Any:
     """Uniform with dummies: above, sets are scored by distance, below by nearness in time."""
     table = tables["figure-11"]
-    figure, axes = panels(2, 3, (13.0, 7.2))
+    figure, axes = subplots(2, 3, (13.0, 7.2))
     colors = ("#c6dbef", "#6baed6", "#2171b5", "#08306b")
     for i, score in enumerate(("distance", "temporal")):
         for j, data in enumerate(NAMES):
@@ -228,15 +227,15 @@ def figure_11(tables: Tables) -> Any:
             axis.grid(axis="x", visible=False)
             _percents(axis, SHARES)
             words = "by distance" if score == "distance" else "by nearness in time"
-            describe(axis, f"{data}, sets scored {words}", PERCENT, _unit(table, data))
-    legend(figure, axes, 4)
+            label_axes(axis, f"{data}, sets scored {words}", PERCENT, _unit(table, data))
+    shared_legend(figure, axes, 4)
     return figure
 
 
 def parameters(tables: Tables) -> Any:
     """Adaptive against Uniform, by the parameters that the paper does not tell."""
     table, shares = tables["adaptive-parameters"], SHARES[1:]
-    figure, axes = panels(1, 3, (13.0, 4.2))
+    figure, axes = subplots(1, 3, (13.0, 4.2))
     names = ("kappa", "increase", "decrease", "least")
     marks = zip(PARAMETERS, (*BARS.values(),), ("o", "s", "^", "D", "v"), strict=True)
     for chosen, color, mark in marks:
@@ -257,9 +256,9 @@ def parameters(tables: Tables) -> Any:
     for axis, data in zip(axes, NAMES, strict=True):
         axis.axhline(1.0, color=GRAY, linewidth=1.2, linestyle="--")
         _percents(axis, shares)
-        describe(axis, data, PERCENT, "error as a part of Uniform's")
+        label_axes(axis, data, PERCENT, "error as a part of Uniform's")
     axes[0].set_ylim(0.8, 1.2)  # within that is chance
-    legend(figure, axes, 3)
+    shared_legend(figure, axes, 3)
     return figure
 
 

@@ -18,10 +18,9 @@ from tempriv.correlation.chain import Chain
 from tempriv.correlation.landmarks import landmark_loss
 from tempriv.correlation.loss import loss
 from tempriv.landmarks.dummy_sets import Distance, partitioned, steps_to_nearest
-from tempriv.studies.inputs import uniform
+from tempriv.studies.common import ResultTable, Row, Verdict, uniform
 from tempriv.studies.landmark.data import INSIDE, SHARES
 from tempriv.studies.landmark.experiment import EPSILON, LandmarkSize
-from tempriv.studies.tables import ResultTable, Row, Verdict
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -21,9 +21,9 @@ from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.mechanisms.value.randomized_response import RandomizedResponse
 from tempriv.privacy.sensitivity import occupancy, running_count, sensitivity
 from tempriv.privacy.units import Contribution, Event, WholeSeries
-from tempriv.studies import tables
+from tempriv.studies import common
+from tempriv.studies.common import Row, Verdict
 from tempriv.studies.principles.sparse_vector import sparse_vector_loss
-from tempriv.studies.tables import Row, Verdict
 
 MINUTES = 1440
 EACH, EACH_DELTA, SLACK = 0.05, 1e-8, 1e-7
@@ -250,8 +250,8 @@ def study(progress: Callable[[str], None] = lambda part: None) -> list[Row]:
 def write(folder: Path, rows: Sequence[Row]) -> list[Path]:
     """The table, a page to read, and the picture of it."""
     return [
-        *tables.write(folder, "principles", TITLE, REMARKS, rows),
-        tables.write_picture(folder / "principles.png", picture(rows)),
+        *common.write(folder, "principles", TITLE, REMARKS, rows),
+        common.write_picture(folder / "principles.png", picture(rows)),
     ]
 
 
@@ -273,7 +273,7 @@ def picture(rows: Sequence[Row]) -> Any:
         axis.hlines(names, min(values) / 1.3, values, color="#c8c8c8", linewidth=1)
         axis.plot(values, names, "o", color="#1f5fa8")
         for value, name in zip(values, names, strict=True):
-            text = tables.number(round(value, 2))
+            text = common.format_number(round(value, 2))
             axis.annotate(text, (value, name), (7, 0), textcoords="offset points", va="center")
         axis.set_xscale("log")
         axis.set_xlim(min(values) / 1.3, max(values) * 1.6)

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tempriv.studies import tables as studies_tables
+from tempriv.studies import common as studies_tables
+from tempriv.studies.common import ResultTable, Row, Study, collect_tables
 from tempriv.studies.privshape import data as privshape_data
 from tempriv.studies.privshape import tables as privshape_tables
 from tempriv.studies.privshape.experiment import (
@@ -32,7 +33,6 @@ from tempriv.studies.privshape.experiment import (
     PrivShapeSize,
 )
 from tempriv.studies.privshape.figures import PICTURES
-from tempriv.studies.tables import ResultTable, Row, Study, gathered
 
 TITLE = "PrivShape, checked"
 
@@ -74,7 +74,7 @@ def study(
     progress: Callable[[str], None] = lambda part: None,
 ) -> Study:
     """Everything again; with ``FULL`` size 40 runs, every epsilon and all people for PatternLDP."""
-    found = gathered(privshape_tables.tables(inputs, size), "data", progress)
+    found = collect_tables(privshape_tables.tables(inputs, size), "data", progress)
     return Study(tuple(rows(found)), found)
 
 

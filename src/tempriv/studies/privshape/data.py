@@ -23,7 +23,7 @@ from tempriv.errors import DataError, require
 from tempriv.local.shapes.sax import Sax
 from tempriv.local.shapes.sequences import Sequences
 from tempriv.sampling.keys import Key, simulation
-from tempriv.studies.inputs import require_files
+from tempriv.studies.common import require_files
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

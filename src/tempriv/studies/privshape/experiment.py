@@ -14,8 +14,7 @@ from tempriv.local.shapes.plan import Method, ShapesPlan
 from tempriv.local.shapes.protocol import Shape, ShapesProtocol
 from tempriv.local.shapes.sax import Sax
 from tempriv.local.shapes.sequences import Sequences
-from tempriv.local.shapes.simulate import nearest
-from tempriv.local.shapes.simulate_grouped import simulate_grouped
+from tempriv.local.shapes.simulate import nearest, simulate_grouped
 from tempriv.sampling.keys import Key, simulation
 from tempriv.studies.privshape.baselines import (
     adjusted_rand,

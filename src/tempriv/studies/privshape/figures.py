@@ -9,7 +9,7 @@ import numpy as np
 
 from tempriv.local.shapes.sax import Sax, curve
 from tempriv.report.plots.series import GRAY, INK
-from tempriv.studies.panels import describe, legend, panels
+from tempriv.studies.common import ResultTable, label_axes, shared_legend, subplots
 from tempriv.studies.privshape.experiment import (
     AS_RUN,
     AUTOMATIC,
@@ -23,7 +23,6 @@ from tempriv.studies.privshape.experiment import (
     RULES,
     SWEPT,
 )
-from tempriv.studies.tables import ResultTable
 
 Tables = Mapping[str, ResultTable]
 
@@ -83,33 +82,33 @@ def _epsilons(axis: Any, table: ResultTable) -> None:
 
 
 def figure_11(tables: Tables) -> Any:
-    figure, axes = panels(1, 2, (10.5, 4.8))
+    figure, axes = subplots(1, 2, (10.5, 4.8))
     _by_epsilon(axes[0], tables["figure-11"], tuple(LOOKS))
     _by_epsilon(axes[1], tables["figure-11"], COMPARED, "recovered")
-    describe(axes[0], f"Trace: accuracy ({TWICE})", "epsilon", "test series told right")
-    describe(axes[1], "Trace: shape recovery", "epsilon", "class modes found exactly")
+    label_axes(axes[0], f"Trace: accuracy ({TWICE})", "epsilon", "test series told right")
+    label_axes(axes[1], "Trace: shape recovery", "epsilon", "class modes found exactly")
     for axis in axes:
         axis.set_ylim(0, 1.04)
-    legend(figure, axes, 4)
+    shared_legend(figure, axes, 4)
     return figure
 
 
 def figure_9(tables: Tables) -> Any:
-    figure, axes = panels(1, 2, (10.5, 4.8))
+    figure, axes = subplots(1, 2, (10.5, 4.8))
     _by_epsilon(axes[0], tables["figure-9"], tuple(LOOKS))
     _by_epsilon(axes[1], tables["figure-9"], COMPARED, "recovered")
-    describe(axes[0], f"Symbols: clusters ({TWICE})", "epsilon", "adjusted Rand index")
-    describe(axes[1], "Symbols: shape recovery", "epsilon", "class modes found exactly")
+    label_axes(axes[0], f"Symbols: clusters ({TWICE})", "epsilon", "adjusted Rand index")
+    label_axes(axes[1], "Symbols: shape recovery", "epsilon", "class modes found exactly")
     axes[0].set_ylim(-0.04, 0.8)
     axes[1].set_ylim(-0.02, 1.04)
-    legend(figure, axes, 4)
+    shared_legend(figure, axes, 4)
     return figure
 
 
 def ties(tables: Tables) -> Any:
     """Accuracy by each rule, and the share of series whose nearest shape is not the only one."""
     table = tables["ties"]
-    figure, axes = panels(1, 1, (6.4, 4.2))
+    figure, axes = subplots(1, 1, (6.4, 4.2))
     for rule, color, mark in zip(
         RULES, ("#0072B2", "#56B4E9", "#E69F00", "#D55E00"), "Do^s", strict=True
     ):
@@ -136,13 +135,13 @@ def ties(tables: Tables) -> Any:
     )
     _epsilons(axes[0], table)
     axes[0].set_ylim(0, 1.04)
-    describe(
+    label_axes(
         axes[0],
         "PrivShape on Trace: the same shapes, read by other rules",
         "epsilon",
         "test series told right",
     )
-    legend(figure, axes, 3)
+    shared_legend(figure, axes, 3)
     return figure
 
 
@@ -150,7 +149,7 @@ def _shapes(table: ResultTable) -> Any:
     """A row of panels for each method, a panel for each class: its mode in gray behind."""
     methods = list(dict.fromkeys(table.of("method")))
     labels = list(dict.fromkeys(table.of("label")))
-    figure, axes = panels(len(methods), len(labels), (2.1 * len(labels) + 1, 1.5 * len(methods)))
+    figure, axes = subplots(len(methods), len(labels), (2.1 * len(labels) + 1, 1.5 * len(methods)))
     for i, method in enumerate(methods):
         for j, label in enumerate(labels):
             axis = axes[i * len(labels) + j]
@@ -187,7 +186,7 @@ def figure_12(tables: Tables) -> Any:
 
 def figures_16_17(tables: Tables) -> Any:
     table = tables["figures-16-17"]
-    figure, axes = panels(1, 2, (10.0, 4.0))
+    figure, axes = subplots(1, 2, (10.0, 4.0))
     for axis, number, title in (
         (axes[0], 16, "the same shape in more points"),
         (axes[1], 17, "more of the shape"),
@@ -196,15 +195,15 @@ def figures_16_17(tables: Tables) -> Any:
             lines = table.where(figure=number, method=name)
             _line(axis, [line["points"] + 15 * (k - 2) for line in lines], lines, name)
         axis.set_ylim(0, 1.04)
-        describe(axis, f"Waves: {title}", "points", "accuracy, epsilon 4")
-    legend(figure, axes, 5)
+        label_axes(axis, f"Waves: {title}", "points", "accuracy, epsilon 4")
+    shared_legend(figure, axes, 5)
     return figure
 
 
 def figure_18(tables: Tables) -> Any:
     table = tables["figure-18"]
     forms = list(dict.fromkeys(table.of("form")))
-    figure, axes = panels(2, len(forms), (11.5, 6.6))
+    figure, axes = subplots(2, len(forms), (11.5, 6.6))
     for j, form in enumerate(forms):
         for i, (column, words) in enumerate(
             (("score", "accuracy"), ("recovered", "class modes found exactly"))
@@ -212,14 +211,14 @@ def figure_18(tables: Tables) -> Any:
             axis = axes[i * len(forms) + j]
             _by_epsilon(axis, table, SWEPT, column, form=form)
             axis.set_ylim(0, 1.04)
-            describe(axis, f"Trace, {form}", "epsilon", words)
-    legend(figure, axes, 3)
+            label_axes(axis, f"Trace, {form}", "epsilon", words)
+    shared_legend(figure, axes, 3)
     return figure
 
 
 def figures_13_14(tables: Tables) -> Any:
     table = tables["figures-13-14"]
-    figure, axes = panels(2, 2, (10.0, 7.2))
+    figure, axes = subplots(2, 2, (10.0, 7.2))
     for i, (data, up) in enumerate((("Symbols", "adjusted Rand index"), ("Trace", "accuracy"))):
         for j, (varied, across) in enumerate((("symbols", "symbols t"), ("segment", "segment w"))):
             axis = axes[2 * i + j]
@@ -228,14 +227,14 @@ def figures_13_14(tables: Tables) -> Any:
                 _line(axis, [line["value"] for line in lines], lines, name)
             axis.set_xticks(sorted({line["value"] for line in lines}))
             axis.set_ylim(0, 1.04)
-            describe(axis, f"{data}, epsilon 4", across, up)
-    legend(figure, axes, 3)
+            label_axes(axis, f"{data}, epsilon 4", across, up)
+    shared_legend(figure, axes, 3)
     return figure
 
 
 def figure_15(tables: Tables) -> Any:
     table = tables["figure-15"]
-    figure, axes = panels(1, 2, (10.0, 4.0))
+    figure, axes = subplots(1, 2, (10.0, 4.0))
     for axis, data, up in (
         (axes[0], "Symbols", "adjusted Rand index"),
         (axes[1], "Trace", "accuracy"),
@@ -258,14 +257,14 @@ def figure_15(tables: Tables) -> Any:
         axis.set_xticks(range(len(kinds)), kinds)
         axis.grid(axis="x", visible=False)
         axis.set_ylim(0, 1.04)
-        describe(axis, data, "distance", up)
-    legend(figure, axes, 3)
+        label_axes(axis, data, "distance", up)
+    shared_legend(figure, axes, 3)
     return figure
 
 
 def users(tables: Tables) -> Any:
     table = tables["users"]
-    figure, axes = panels(1, 2, (10.0, 4.0))
+    figure, axes = subplots(1, 2, (10.0, 4.0))
     for axis, column, up in (
         (axes[0], "score", "accuracy"),
         (axes[1], "recovered", "class modes found exactly"),
@@ -274,14 +273,14 @@ def users(tables: Tables) -> Any:
             lines = table.where(method=name)
             _line(axis, [line["people"] for line in lines], lines, name, column)
         axis.set_ylim(0, 1.04)
-        describe(axis, "Trace, epsilon 1", "people", up)
-    legend(figure, axes, 3)
+        label_axes(axis, "Trace, epsilon 1", "people", up)
+    shared_legend(figure, axes, 3)
     return figure
 
 
 def theorem_4(tables: Tables) -> Any:
     table = tables["theorem-4"]
-    figure, axes = panels(1, 2, (10.0, 4.2))
+    figure, axes = subplots(1, 2, (10.0, 4.2))
     for axis, data in zip(axes, ("Symbols", "Trace"), strict=True):
         lines = table.where(data=data)
         levels = [line["level"] for line in lines]
@@ -302,8 +301,8 @@ def theorem_4(tables: Tables) -> Any:
             )
         axis.set_yscale("log")
         axis.set_xticks(levels)
-        describe(axis, f"{data}, epsilon 4", "level of the tree", "candidates")
-    legend(figure, axes, 2)
+        label_axes(axis, f"{data}, epsilon 4", "level of the tree", "candidates")
+    shared_legend(figure, axes, 2)
     return figure
 
 

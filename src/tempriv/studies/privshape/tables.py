@@ -13,6 +13,7 @@ import numpy as np
 from tempriv.local.shapes.distance import Kind
 from tempriv.local.shapes.sax import Sax, without_segments
 from tempriv.local.shapes.sequences import longest_of
+from tempriv.studies.common import ResultTable
 from tempriv.studies.privshape.data import WAVE_LENGTHS, WAVES, Labelled, Task, shapes_of, waves
 from tempriv.studies.privshape.experiment import (
     AUTOMATIC,
@@ -49,7 +50,6 @@ from tempriv.studies.privshape.experiment import (
     spread,
     tied,
 )
-from tempriv.studies.tables import ResultTable
 
 T_SYMBOLS, T_TRACE = (4, 5, 6, 7, 8), (3, 4, 5, 6, 7)
 W_SYMBOLS, W_TRACE = (15, 20, 25, 30, 40), (5, 10, 15, 20, 30)

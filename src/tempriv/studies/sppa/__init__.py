@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tempriv.studies import tables
+from tempriv.studies import common
+from tempriv.studies.common import ResultTable, Study, collect_tables
 from tempriv.studies.sppa import cleaning, errors, events, segments
 from tempriv.studies.sppa.data import SppaInputs
 from tempriv.studies.sppa.experiment import QUICK, SppaSize, sized
 from tempriv.studies.sppa.figures import PICTURES
-from tempriv.studies.tables import ResultTable, Study, gathered
 
 TITLE = "Sampling periods, checked"
 
@@ -57,7 +57,7 @@ def study(
     inputs: SppaInputs, size: SppaSize = QUICK, progress: Callable[[str], None] = lambda part: None
 ) -> Study:
     """Everything again; with ``FULL`` size more of the data, and more runs."""
-    found = gathered(_tables(inputs, size), "figure-1", progress)
+    found = collect_tables(_tables(inputs, size), "figure-1", progress)
     parts = (cleaning, errors, events, segments)
     rows = tuple(row for part in parts for row in part.rows(found))
     return Study(rows, found)
@@ -65,4 +65,4 @@ def study(
 
 def write(folder: Path, made: Study) -> list[Path]:
     """The statements as table and page, a table for each figure, and the pictures of them."""
-    return tables.write_study(folder, "sppa", TITLE, REMARKS, made, PICTURES)
+    return common.write_study(folder, "sppa", TITLE, REMARKS, made, PICTURES)

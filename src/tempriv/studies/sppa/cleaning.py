@@ -15,10 +15,9 @@ import numpy.typing as npt
 
 from tempriv.audit.attacks.order import guess_origins, known_of, monotone_share
 from tempriv.mechanisms.reorder.threshold import Threshold
-from tempriv.studies.runs import run_mechanism
+from tempriv.studies.common import ResultTable, Row, run_mechanism
 from tempriv.studies.sppa.data import SppaDataset, SppaInputs
 from tempriv.studies.sppa.experiment import WINDOW, SppaSize, protects
-from tempriv.studies.tables import ResultTable, Row
 from tempriv.utility.monitoring import squared_error
 
 Floats = npt.NDArray[np.float64]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from tempriv.errors import DataError, require
 from tempriv.mechanisms.domains import EARTH_RADIUS
-from tempriv.studies.inputs import read_columns, require_files, uniform
+from tempriv.studies.common import read_columns, require_files, uniform
 from tempriv.utility.monitoring import velocities
 
 Floats = npt.NDArray[np.float64]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tempriv.studies.common import ResultTable, Row
 from tempriv.studies.sppa.data import SppaDataset
 from tempriv.studies.sppa.experiment import (
     CLAMPED,
@@ -26,7 +27,6 @@ from tempriv.studies.sppa.experiment import (
     sampling_ways,
     ways,
 )
-from tempriv.studies.tables import ResultTable, Row
 
 SETTINGS = ((1.0, 4), (1.0, 8), (3.0, 4), (3.0, 8))  # epsilon and w of Figure 4
 MOST_BELOW = 0.642  # the abstract: SPPA is below the best baseline by so much at most

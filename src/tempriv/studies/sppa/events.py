@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tempriv.studies.common import ResultTable, Row, Verdict
 from tempriv.studies.sppa.data import SppaDataset
 from tempriv.studies.sppa.experiment import (
     CLAMPED,
@@ -22,7 +23,6 @@ from tempriv.studies.sppa.experiment import (
     SppaMethod,
     ways,
 )
-from tempriv.studies.tables import ResultTable, Row, Verdict
 from tempriv.utility.monitoring import as_seen, fixed_label_curve, moving_label_curve, velocities
 
 Floats = npt.NDArray[np.float64]

@@ -19,7 +19,7 @@ from tempriv.privacy.guarantees import NoGuarantee
 from tempriv.privacy.units import Event, Window
 from tempriv.privacy.units.order import SlotOrigin, Swap
 from tempriv.privacy.units.time import Pace
-from tempriv.studies.runs import Released, run_mechanism
+from tempriv.studies.common import Released, run_mechanism
 from tempriv.studies.sppa.data import Bounds, SppaDataset
 from tempriv.utility.monitoring import squared_errors
 

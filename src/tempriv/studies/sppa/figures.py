@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tempriv.report.plots.series import GRAY, INK
-from tempriv.studies.panels import describe, legend, panels
+from tempriv.studies.common import ResultTable, label_axes, shared_legend, subplots
 from tempriv.studies.sppa.cleaning import LEADS_AWAY
 from tempriv.studies.sppa.errors import SETTINGS
 from tempriv.studies.sppa.events import FIXED, MOVING, ORIGINAL, SHOWN
@@ -26,7 +26,6 @@ from tempriv.studies.sppa.experiment import (
     THEIRS,
 )
 from tempriv.studies.sppa.segments import BLIND, GENEROUS
-from tempriv.studies.tables import ResultTable
 
 # Okabe and Ito's colors; the paper's mechanisms have open marks, ours full ones
 LOOKS = {
@@ -72,7 +71,7 @@ def _data(table: ResultTable) -> list[str]:
 
 def figure_1(tables: Tables) -> Any:
     """Distances from the start, released and sorted; and what that restores of every trip."""
-    figure, axes = panels(1, 3, (12.0, 3.9))
+    figure, axes = subplots(1, 3, (12.0, 3.9))
     paths = tables["figure-1"]
     for axis, kind in zip(axes, ("leads away", "typical"), strict=False):
         lines = paths.where(trip=kind)
@@ -96,7 +95,7 @@ def figure_1(tables: Tables) -> Any:
                 label=words.get(column, column),
             )
         title = "a trip that leads away" if kind == "leads away" else "a typical trip"
-        describe(axis, f"{title}, epsilon 1, w = 8", "step of 15 s", "km from the start")
+        label_axes(axis, f"{title}, epsilon 1, w = 8", "step of 15 s", "km from the start")
     every, axis = tables["figure-1-trips"], axes[2]
     for name, color, mark in zip(_data(every), ("#0072B2", "#D55E00"), ("o", "x"), strict=True):
         lines = every.where(data=name)
@@ -113,8 +112,8 @@ def figure_1(tables: Tables) -> Any:
     axis.axvline(LEADS_AWAY, color=GRAY, linewidth=1, linestyle=":")
     axis.set_xlim(0, 1.02)
     axis.set_ylim(0, 1.02)
-    describe(axis, "slots whose step is named", "share of near pairs that lead away", "share")
-    legend(figure, axes, 6)
+    label_axes(axis, "slots whose step is named", "share of near pairs that lead away", "share")
+    shared_legend(figure, axes, 6)
     return figure
 
 
@@ -122,7 +121,7 @@ def figure_4(tables: Tables) -> Any:
     """Errors against tau; dashed for epsilon 3, small marks for w = 4."""
     table = tables["figure-4"]
     names = _data(table)
-    figure, axes = panels(1, len(names), (13.0, 4.0))
+    figure, axes = subplots(1, len(names), (13.0, 4.0))
     for axis, data in zip(axes, names, strict=True):
         for name in (SPPA, CLAMPED, MEAN):
             for epsilon, window in SETTINGS:
@@ -145,14 +144,14 @@ def figure_4(tables: Tables) -> Any:
                 )
         axis.set_ylim(bottom=0)
         up = "squared error / variance in windows" if axis is axes[0] else ""
-        describe(axis, data, "tau, in sampling periods", up)
-    legend(figure, axes, 4)
+        label_axes(axis, data, "tau, in sampling periods", up)
+    shared_legend(figure, axes, 4)
     return figure
 
 
 def _errors(table: ResultTable, across: str, words: str) -> Any:
     names = _data(table)
-    figure, axes = panels(1, len(names), (13.0, 4.6))
+    figure, axes = subplots(1, len(names), (13.0, 4.6))
     for axis, data in zip(axes, names, strict=True):
         for name in dict.fromkeys(table.of("mechanism")):
             lines = table.where(data=data, mechanism=name)
@@ -169,8 +168,8 @@ def _errors(table: ResultTable, across: str, words: str) -> Any:
         axis.axhline(1, color=GRAY, linewidth=0.8)
         axis.set_yscale("log")
         up = "squared error / variance of the series (log)" if axis is axes[0] else ""
-        describe(axis, data, words, up)
-    legend(figure, axes, 3)
+        label_axes(axis, data, words, up)
+    shared_legend(figure, axes, 3)
     return figure
 
 
@@ -188,7 +187,7 @@ def figure_7(tables: Tables) -> Any:
     """Mean velocities between all pairs of steps, a map for each mechanism."""
     table = tables["figure-7"]
     names = _data(table)
-    figure, axes = panels(len(names), len(SHOWN), (13.0, 2.9 * len(names)))
+    figure, axes = subplots(len(names), len(SHOWN), (13.0, 2.9 * len(names)))
     for row, data in enumerate(names):
         of = axes[row * len(SHOWN) : (row + 1) * len(SHOWN)]
         unit = table.of("unit", data=data)[0]
@@ -203,7 +202,7 @@ def figure_7(tables: Tables) -> Any:
             image = axis.imshow(speeds, cmap="Blues", vmin=0, vmax=most, origin="lower")
             axis.grid(visible=False)
             top = max(line["speed"] for line in lines if line["to"] == line["from"] + 1)
-            describe(axis, f"{name}, up to {top:,.0f}", "step", data if axis is of[0] else "")
+            label_axes(axis, f"{name}, up to {top:,.0f}", "step", data if axis is of[0] else "")
         bar = figure.colorbar(image, ax=of, shrink=0.9, extend="max", pad=0.01)
         bar.set_label(unit, fontsize=10, color=INK)
     return figure
@@ -213,7 +212,7 @@ def figure_8(tables: Tables) -> Any:
     """True against false positives; the paper's way above, with fixed labels below."""
     curves, areas = tables["figure-8-curves"], tables["figure-8"]
     names = _data(curves)
-    figure, axes = panels(2, len(names), (11.0, 7.6))
+    figure, axes = subplots(2, len(names), (11.0, 7.6))
     for row, (labels, column) in enumerate(((MOVING, "moving_labels"), (FIXED, "fixed_labels"))):
         for axis, data in zip(axes[row * len(names) :], names, strict=False):
             for name in (SPPA, CLAMPED, ETM, JOINED, ORDER, PEGASUS, MEAN):
@@ -232,14 +231,14 @@ def figure_8(tables: Tables) -> Any:
                 )
             axis.plot([0, 1], [0, 1], color=GRAY, linewidth=0.8, linestyle=":")
             axis.legend(loc="lower right", fontsize=8, frameon=False)
-            describe(axis, f"{data}, {labels}", "false positives", "true positives")
+            label_axes(axis, f"{data}, {labels}", "false positives", "true positives")
     return figure
 
 
 def table_1(tables: Tables) -> Any:
     """F1 scores against the budget: of labels with what is printed, and of changes."""
     table = tables["table-1"]
-    figure, axes = panels(1, 3, (12.0, 4.4))
+    figure, axes = subplots(1, 3, (12.0, 4.4))
     for axis, column, title in (
         (axes[0], "labels", "F1 of labels, TICC (dotted: printed)"),
         (axes[1], "changes", "F1 of changes, TICC"),
@@ -253,8 +252,8 @@ def table_1(tables: Tables) -> Any:
             if column == "labels" and printed[0] is not None:
                 axis.plot(across, printed, ":", color=LOOKS[name][0], linewidth=1.8)
         axis.set_ylim(0, 1)
-        describe(axis, title, "epsilon", "")
-    legend(figure, axes, 5)
+        label_axes(axis, title, "epsilon", "")
+    shared_legend(figure, axes, 5)
     return figure
 
 
@@ -262,7 +261,7 @@ def interpolations(tables: Tables) -> Any:
     """Errors of curves within public bounds (full) and without (open), beside the mean."""
     table = tables["interpolations"]
     names = _data(table)
-    figure, axes = panels(1, len(names), (12.0, 3.2))
+    figure, axes = subplots(1, len(names), (12.0, 3.2))
     kinds = ("printed", "hermitian", "cosine")
     for axis, data in zip(axes, names, strict=True):
         for epsilon, color, apart in ((1.0, "#D55E00", 0.12), (3.0, "#0072B2", -0.12)):
@@ -290,8 +289,8 @@ def interpolations(tables: Tables) -> Any:
         axis.set_ylim(-0.5, len(kinds) - 0.5)
         axis.set_xlim(0, 1.6)
         axis.set_xticks((0.0, 0.5, 1.0, 1.5))
-        describe(axis, data, "squared error / variance in windows", "")
-    legend(figure, axes, 5)
+        label_axes(axis, data, "squared error / variance in windows", "")
+    shared_legend(figure, axes, 5)
     return figure
 
 

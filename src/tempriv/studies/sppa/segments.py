@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tempriv.studies.common import ResultTable, Row
 from tempriv.studies.sppa.data import Activities, SppaDataset, SppaInputs
 from tempriv.studies.sppa.experiment import (
     CLAMPED,
@@ -26,7 +27,6 @@ from tempriv.studies.sppa.experiment import (
 )
 from tempriv.studies.sppa.segmentation import change_f1, changes, cut, label_f1
 from tempriv.studies.sppa.ticc import Clustering
-from tempriv.studies.tables import ResultTable, Row
 from tempriv.utility.monitoring import as_seen
 
 Floats = npt.NDArray[np.float64]

@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Callable
 from pathlib import Path
 
-from tempriv.studies import tables
-from tempriv.studies.tables import Study, gathered
+from tempriv.studies import common
+from tempriv.studies.common import Study, collect_tables
 from tempriv.studies.tldp import costs, tasks
 from tempriv.studies.tldp.data import TldpInputs
 from tempriv.studies.tldp.experiment import QUICK, TldpSize
@@ -48,11 +48,11 @@ def study(
 ) -> Study:
     """Everything again; with ``FULL`` size as many steps as in the paper, and more runs."""
     made = itertools.chain(costs.tables(size), tasks.tables(inputs, size))
-    found = gathered(made, "figure-4", progress)
+    found = collect_tables(made, "figure-4", progress)
     rows = (*costs.rows(found), *tasks.rows(found))
     return Study(rows, found)
 
 
 def write(folder: Path, made: Study) -> list[Path]:
     """The statements as table and page, a table for each figure, and the pictures of them."""
-    return tables.write_study(folder, "tldp", TITLE, REMARKS, made, PICTURES)
+    return common.write_study(folder, "tldp", TITLE, REMARKS, made, PICTURES)

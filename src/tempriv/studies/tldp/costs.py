@@ -10,7 +10,7 @@ import numpy as np
 from tempriv.mechanisms.reorder import analysis
 from tempriv.mechanisms.reorder.backward_forward import Backward, Forward
 from tempriv.mechanisms.reorder.threshold import DualThreshold, Threshold
-from tempriv.studies.tables import ResultTable, Row, Verdict
+from tempriv.studies.common import ResultTable, Row, Verdict
 from tempriv.studies.tldp.data import synthetic
 from tempriv.studies.tldp.experiment import (
     OURS,

@@ -19,7 +19,7 @@ from tempriv.mechanisms.domains import EARTH_RADIUS
 from tempriv.sampling import distributions
 from tempriv.sampling.keys import Key
 from tempriv.sampling.keystream import StepRange
-from tempriv.studies.inputs import require_files
+from tempriv.studies.common import require_files
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

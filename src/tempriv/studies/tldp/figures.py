@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tempriv.report.plots.series import GRAY, INK
-from tempriv.studies.panels import describe, legend, panels
-from tempriv.studies.tables import ResultTable
+from tempriv.studies.common import ResultTable, label_axes, shared_legend, subplots
 from tempriv.studies.tldp.experiment import OURS, THEIRS
 from tempriv.studies.tldp.tasks import CORRECTED, LATER, LIVE, RESPONSE
 
@@ -70,7 +69,7 @@ def _curves(axis: Any, table: ResultTable, across: str, names: Iterable[str]) ->
 def figure_4(tables: Tables) -> Any:
     """Derived budgets: the larger of two curves, of which one rises and one falls."""
     table = tables["figure-4"]
-    figure, axes = panels(1, 3, (9.6, 3.4))
+    figure, axes = subplots(1, 3, (9.6, 3.4))
     for axis, window in zip(axes, (10, 20, 50), strict=True):
         lines = table.where(window=window)
         across = [line["threshold"] for line in lines]
@@ -102,18 +101,18 @@ def figure_4(tables: Tables) -> Any:
             arrowprops={"arrowstyle": "-", "color": GRAY, "linewidth": 0.8},
         )
         axis.set_ylim(-1.5, 2.2 * max(line["from_p0"] for line in lines))
-        describe(axis, f"k = {window}", "threshold c0", "derived epsilon" if window == 10 else "")
-    legend(figure, axes, 2)
+        label_axes(axis, f"k = {window}", "threshold c0", "derived epsilon" if window == 10 else "")
+    shared_legend(figure, axes, 2)
     return figure
 
 
 def figure_5(tables: Tables) -> Any:
     """Costs at epsilon 5, against unit costs and against the window."""
-    figure, axes = panels(2, 2, (9.6, 7.2))
+    figure, axes = subplots(2, 2, (9.6, 7.2))
     names = (*THEIRS, *OURS)
     for axis, letter, what in zip(axes, "abc", ("missing", "repeated", "empty"), strict=False):
         _curves(axis, tables[f"figure-5{letter}"], "ratio", names)
-        describe(
+        label_axes(
             axis,
             f"({letter}) k = 20, others cost k",
             f"cost of one {what}, in windows",
@@ -124,21 +123,23 @@ def figure_5(tables: Tables) -> Any:
     windows = sorted(set(tables["figure-5d"].of("window")))
     axes[3].set_xticks(windows, [str(window) for window in windows])
     axes[3].minorticks_off()
-    describe(axes[3], "(d) all cost k", "window k (log)", "cost of a reading (log)")
+    label_axes(axes[3], "(d) all cost k", "window k (log)", "cost of a reading (log)")
     for axis in axes:
         axis.set_yscale("log")
-    legend(figure, axes, 6)
+    shared_legend(figure, axes, 6)
     return figure
 
 
 def figure_6(tables: Tables) -> Any:
     """Costs against the budget, and the ranges of budgets."""
-    figure, axes = panels(1, 3, (11.0, 4.2))
+    figure, axes = subplots(1, 3, (11.0, 4.2))
     for axis, letter, window in zip(axes, "ab", (10, 50), strict=False):
         table = tables[f"figure-6{letter}"]
         _curves(axis, table, "epsilon", (*THEIRS, *OURS))
         axis.set_yscale("log")
-        describe(axis, f"({letter}) k = {window}, all cost k", "epsilon", "cost of a reading (log)")
+        label_axes(
+            axis, f"({letter}) k = {window}, all cost k", "epsilon", "cost of a reading (log)"
+        )
     axis, lines = axes[2], tables["figure-6c"].where()
     for place, line in enumerate(lines):
         most = min(line["most_derivable"], 24.0)
@@ -160,14 +161,14 @@ def figure_6(tables: Tables) -> Any:
             )
     axis.set_yticks(range(len(lines)), [str(line["window"]) for line in lines])
     axis.set_xlim(0, 28)
-    describe(axis, "(c) ranges of budgets", "epsilon", "window k")
-    legend(figure, axes, 5)
+    label_axes(axis, "(c) ranges of budgets", "epsilon", "window k")
+    shared_legend(figure, axes, 5)
     return figure
 
 
 def figure_7(tables: Tables) -> Any:
     """Errors of counts and averages, and whether unit costs predict which is better."""
-    figure, axes = panels(2, 2, (9.6, 7.6))
+    figure, axes = subplots(2, 2, (9.6, 7.6))
     for axis, name, letter, baselines, up in (
         (axes[0], "figure-7a", "a", (RESPONSE, CORRECTED), "squared error of the count (log)"),
         (axes[2], "figure-7c", "c", ("Laplace",), "squared error of the average (log)"),
@@ -183,7 +184,7 @@ def figure_7(tables: Tables) -> Any:
                 axis.plot(across, errors, color=LOOKS[one][0], linewidth=1, linestyle="--")
         axis.set_yscale("log")
         task = "running count of up-days" if letter == "a" else "average over 10 days"
-        describe(axis, f"({letter}) {task}", f"epsilon (dashed: {LATER})", up)
+        label_axes(axis, f"({letter}) {task}", f"epsilon (dashed: {LATER})", up)
     for axis, letter, baseline in ((axes[1], "b", "Backward"), (axes[3], "d", "Forward")):
         lines = tables[f"figure-7{letter}"].where()
         across = [line["epsilon"] for line in lines]
@@ -203,17 +204,17 @@ def figure_7(tables: Tables) -> Any:
             textcoords="offset points",
         )
         axis.margins(y=0.12)
-        describe(
+        label_axes(
             axis, f"({letter}) {baseline} against Threshold", "epsilon", "log10 of error ratio"
         )
-    legend(figure, axes, 4)
+    shared_legend(figure, axes, 4)
     return figure
 
 
 def table_2(tables: Tables) -> Any:
     """How much of the groups is kept."""
     table = tables["table-2"]
-    figure, (axis,) = panels(1, 1, (8.0, 4.4))
+    figure, (axis,) = subplots(1, 1, (8.0, 4.4))
     for name in (*THEIRS, *OURS, "Laplace"):
         lines = table.where(mechanism=name)
         across = [line["epsilon"] for line in lines]
@@ -223,15 +224,15 @@ def table_2(tables: Tables) -> Any:
             words = f"{name}, as printed"
             axis.plot(across, printed, ":", color=LOOKS[name][0], linewidth=1.8, label=words)
     axis.set_ylim(-0.03, 1.05)
-    describe(axis, table.title, "epsilon", "normalized mutual information")
-    legend(figure, [axis], 4)
+    label_axes(axis, table.title, "epsilon", "normalized mutual information")
+    shared_legend(figure, [axis], 4)
     return figure
 
 
 def restored_order(tables: Tables) -> Any:
     """Of a counter: how many steps stand where they were, and how many sorting puts back."""
     table = tables["restored-order"]
-    figure, axes = panels(1, 2, (9.6, 3.6))
+    figure, axes = subplots(1, 2, (9.6, 3.6))
     names = (*THEIRS, *OURS)[::-1]
     for axis, kind, title in (
         (axes[0], "counter", "values that only rise"),
@@ -245,7 +246,7 @@ def restored_order(tables: Tables) -> Any:
             axis.plot(line["informed"], place, "o", color=color)
         axis.set_yticks(range(len(names)), names)
         axis.set_xlim(-0.03, 1.03)
-        describe(
+        label_axes(
             axis,
             f"{title}, k = 10, epsilon 1",
             "share of steps in place (open), restored (full)",

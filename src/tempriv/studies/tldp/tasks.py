@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tempriv.audit.attacks.order import try_order
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.mechanisms.value.randomized_response import RandomizedResponse
-from tempriv.studies.tables import ResultTable, Row
+from tempriv.studies.common import ResultTable, Row
 from tempriv.studies.tldp.data import Stock, TldpInputs, synthetic
 from tempriv.studies.tldp.experiment import (
     THEIRS,

@@ -9,10 +9,16 @@ from typing import Any, Literal
 from tempriv import mechanisms
 from tempriv.errors import TemprivError, require
 from tempriv.local.frequency.oracles import ORACLES, choose, name_of
-from tempriv.local.state import damage_is_refused, finite, members, texts, whole_number
 from tempriv.local.streams.messages import is_epsilon
 from tempriv.local.streams.protocol import METHODS, StreamPlan
-from tempriv.local.wire import MessageError
+from tempriv.local.wire import (
+    MessageError,
+    finite,
+    members,
+    refuse_damage,
+    unique_texts,
+    whole_number,
+)
 from tempriv.mechanisms.base import Mechanism
 from tempriv.mechanisms.domains import Numbers
 from tempriv.privacy import serialization
@@ -87,9 +93,9 @@ class FrequencyCampaignPlan:
 
     @classmethod
     def from_dict(cls, given: Any, epsilon: float, people: int) -> FrequencyCampaignPlan:
-        with damage_is_refused():
+        with refuse_damage():
             found = members(given, ("categories", "oracle"))
-            names = texts(found["categories"])
+            names = unique_texts(found["categories"])
         return cls(epsilon=epsilon, people=people, categories=names, oracle=found["oracle"])
 
 
@@ -158,9 +164,9 @@ class StreamCampaignPlan:
     @classmethod
     def from_dict(cls, given: Any, epsilon: float, people: int) -> StreamCampaignPlan:
         names = ("categories", "method", "window", "every", "steps", "oracle")
-        with damage_is_refused():
+        with refuse_damage():
             found = members(given, names)
-            found["categories"] = texts(found["categories"])
+            found["categories"] = unique_texts(found["categories"])
             found["window"], found["steps"] = map(whole_number, (found["window"], found["steps"]))
             found["every"] = finite(found["every"])
         return cls(epsilon=epsilon, people=people, **found)
@@ -223,7 +229,7 @@ class UploadCampaignPlan:
 
     @classmethod
     def from_dict(cls, given: Any, epsilon: float, people: int) -> UploadCampaignPlan:
-        with damage_is_refused():
+        with refuse_damage():
             found = members(given, ("mechanism", "readings"))
             readings = whole_number(found["readings"])
         try:

@@ -1,4 +1,4 @@
-"""What a study finds: rows of published numbers with ours beside them, and tables of figures."""
+"""What all studies share: input files, running a mechanism, result tables and figures."""
 
 from __future__ import annotations
 
@@ -10,8 +10,129 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from tempriv.data.files import follow_umask, write_durably
+from tempriv.data.series import Block
+from tempriv.errors import DataError, require
+from tempriv.mechanisms.perturb import perturb_block
+from tempriv.privacy import serialization
+from tempriv.report.plots.series import GRAY, INK, RULE
+from tempriv.sampling import distributions
+from tempriv.sampling.keys import EPOCH, Key
+from tempriv.sampling.keystream import StepRange
+
+Floats = npt.NDArray[np.float64]
+
+
+def join_names(names: Sequence[Any]) -> str:
+    """Names in a sentence.
+
+    >>> join_names(["a", "b", "c"]), join_names(["a"])
+    ('a, b and c', 'a')
+    """
+    if len(names) == 1:
+        return str(names[0])
+    return f"{', '.join(map(str, names[:-1]))} and {names[-1]}"
+
+
+def require_files(folder: Path, files: Sequence[Path]) -> None:
+    """One sentence that says which is missing, and what else the folder must hold."""
+    for part in files:
+        require(
+            (folder / part).is_file(),
+            f"{folder / part}: no such file; give --data a folder that holds {join_names(files)}",
+        )
+
+
+def read_columns(path: Path, names: Sequence[str]) -> list[npt.NDArray[Any]]:
+    """Columns of a CSV or Parquet file, in the order of the names."""
+    import pyarrow
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    try:
+        if path.suffix == ".csv":
+            table = pyarrow.csv.read_csv(path)
+        else:
+            table = pyarrow.parquet.read_table(path, columns=list(names))
+        return [table[name].to_numpy() for name in names]
+    except (pyarrow.ArrowException, KeyError) as wrong:
+        raise DataError(f"{path}: must be a table with columns {join_names(names)}") from wrong
+
+
+def uniform(name: str, *shape: int, seed: int = 0) -> Floats:
+    """Numbers from 0 to 1, the same each time for a name and a seed; for what nobody protects.
+
+    >>> float(uniform("walk", 3)[0]) == float(uniform("walk", 3)[0]) != float(uniform("x", 3)[0])
+    True
+    """
+    run = StepRange(Key.from_seed(seed).series("study", name), 0, int(np.prod(shape)))
+    drawn = distributions.draw(distributions.UniformChoice(1 << 20), [run], "value")
+    return np.asarray((drawn / (1 << 20)).reshape(shape))
+
+
+def subplots(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, list[Any]]:
+    from tempriv.report.plots.series import figure_class
+
+    figure = figure_class()(figsize=size, layout="constrained", facecolor="white")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(color=RULE, linewidth=0.6)
+        axis.set_axisbelow(True)
+        axis.tick_params(labelsize=9, color=GRAY, labelcolor=INK)
+    return figure, axes
+
+
+def label_axes(axis: Any, title: str, across: str, up: str) -> None:
+    axis.set_title(title, loc="left", fontsize=10.5, color=INK)
+    axis.set_xlabel(across, fontsize=10, color=INK)
+    axis.set_ylabel(up, fontsize=10, color=INK)
+
+
+def shared_legend(figure: Any, axes: Iterable[Any], columns: int) -> None:
+    """One for all panels, above them."""
+    found: dict[str, Any] = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    figure.legend(
+        found.values(),
+        found.keys(),
+        loc="outside upper center",
+        ncols=columns,
+        frameon=False,
+        fontsize=10,
+    )
+
+
+Released = list[Any]
+
+
+def run_mechanism(mechanism: Any, series: Sequence[Floats], seed: int) -> Released:
+    """Series of any lengths through a mechanism, each as it is once all of it is out."""
+    counts = np.array([len(one) for one in series], dtype=np.int64)
+    rows = np.concatenate(series)
+    rows = rows.reshape(len(rows), -1)
+    block = Block(
+        values=rows,
+        missing=np.zeros(rows.shape, dtype=np.bool_),
+        ids=tuple(map(str, range(len(series)))),
+        counts=counts,
+        starts=np.zeros(len(series), dtype=np.int64),
+    )
+    # one chain of keys serves all series, each at steps of its own
+    late = int(mechanism.domain.latency or 0)
+    chain, runs, start = Key.from_seed(seed).series(serialization.digest(mechanism), "study"), [], 0
+    for count in counts.tolist():
+        chain = chain.at_epoch(start // EPOCH)
+        runs.append(StepRange(chain, start, count))
+        start += count + late
+    out = perturb_block(mechanism, block, runs, ending=True)
+    whole = np.ma.array(out.values.astype(np.float64), mask=out.missing)
+    return [whole[end - count : end] for end, count in zip(np.cumsum(counts), counts, strict=True)]
+
 
 Verdict = Literal["holds", "holds, sharper is known", "does not hold", "ours"]
 
@@ -86,7 +207,7 @@ class Study:
     tables: dict[str, ResultTable]
 
 
-def gathered(
+def collect_tables(
     made: Iterable[ResultTable], first: str, progress: Callable[[str], None]
 ) -> dict[str, ResultTable]:
     """Tables by name as they are made, with a word after each; ``first`` is the one before."""
@@ -98,11 +219,11 @@ def gathered(
     return found
 
 
-def number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """Six digits, whole numbers in full.
 
-    >>> number(1037520.0), number(14.464231), number(1.45e-05), number(None)
-    ('1,037,520', '14.4642', '1.45e-05', '')
+    >>> [format_number(value) for value in (1037520.0, 14.464231, 1.45e-05, None)]
+    ['1,037,520', '14.4642', '1.45e-05', '']
     """
     if value is None:
         return ""
@@ -130,7 +251,7 @@ def as_markdown(title: str, remarks: Sequence[str], rows: Sequence[Row]) -> byte
     for section in dict.fromkeys(row.section for row in rows):
         lines += [f"## {section}", "", "| | published | ours | |", "|---|---:|---:|---|"]
         for row in (row for row in rows if row.section == section):
-            numbers = f"{number(row.published)} | {number(row.ours)}"
+            numbers = f"{format_number(row.published)} | {format_number(row.ours)}"
             lines.append(f"| {row.what} (`{row.how}`) | {numbers} | {row.verdict} |")
         lines.append("")
     lines += ["## Remarks", "", *(f"- {remark}" for remark in remarks), ""]
@@ -143,7 +264,7 @@ def write(
     """The table as CSV and as a page to read."""
     folder.mkdir(parents=True, exist_ok=True)
     pages = {".csv": as_csv(rows), ".md": as_markdown(title, remarks, rows)}
-    return [_public(folder / f"{name}{suffix}", data) for suffix, data in pages.items()]
+    return [_write_public(folder / f"{name}{suffix}", data) for suffix, data in pages.items()]
 
 
 def write_study(
@@ -157,7 +278,7 @@ def write_study(
     """The statements as table and page, a table for each figure, and the pictures of them."""
     written = write(folder, name, title, remarks, made.rows)
     for table in made.tables.values():
-        written.append(_public(folder / f"{table.name}.csv", table.as_csv()))
+        written.append(_write_public(folder / f"{table.name}.csv", table.as_csv()))
     for drawn, draw in pictures.items():
         written.append(write_picture(folder / f"{drawn}.png", draw(made.tables)))
     return written
@@ -166,10 +287,10 @@ def write_study(
 def write_picture(path: Path, figure: Any) -> Path:
     data = io.BytesIO()
     figure.savefig(data, format=path.suffix[1:], dpi=120)
-    return _public(path, data.getvalue())
+    return _write_public(path, data.getvalue())
 
 
-def _public(path: Path, data: bytes) -> Path:
+def _write_public(path: Path, data: bytes) -> Path:
     write_durably(path, data)
     follow_umask(path)
     return path
