@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 SERVICES := $(VENV)/services
 
-.PHONY: setup demo redis chromium test test-plain test-services test-long bench lint types docs check clean
+.PHONY: setup demo redis chromium test test-plain test-services test-long bench generate lint types docs check clean
 
 setup: $(READY)
 
@@ -46,9 +46,14 @@ $(SERVICES): $(READY)
 bench: $(READY)  ## the table of docs/benchmarks.md, as ratios in one run
 	$(BIN)/python -m benchmarks
 
-lint: $(READY)
+generate: $(READY)  ## the files that are written from the code: stub, index, tables of the docs
+	$(BIN)/python tools/generate.py
+
+lint: $(READY)  ## style, layers of packages, generated files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python tools/generate.py --check
 
 types: $(READY)
 	$(BIN)/mypy

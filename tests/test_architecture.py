@@ -1,4 +1,4 @@
-"""The house as it is planned: who imports whom, where randomness is made, what is nowhere."""
+"""The design rules: which package imports which, where randomness is made, what is nowhere."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import graphlib
 import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +20,11 @@ from tests.support.paths import ROOT
 SOURCE = ROOT / "src"
 FILES = sorted((SOURCE / "tempriv").rglob("*.py"))
 
-# A package imports from packages before its own. Those that are planned have their place already.
-LAYERS = (
-    *("errors", "privacy", "data", "sampling", "accounting", "ledger", "correlation"),
-    *("mechanisms", "landmarks", "releases", "local", "summaries", "synthesis", "streaming"),
-    *("audit", "utility", "leakage", "report", "ui", "integrations", "collect", "studio"),
-    *("studies", "datasets", "cli"),
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+# A package imports from packages before its own: the contract that make lint checks as well.
+LAYERS = tuple(
+    name.strip("()")
+    for name in reversed(PYPROJECT["tool"]["importlinter"]["contracts"][0]["layers"])
 )
 # what a function asks for when it is called, against the layers
 WHEN_CALLED = {("releases", "report")}
