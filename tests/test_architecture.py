@@ -145,6 +145,8 @@ OUTSIDERS: dict[str, dict[str, bool]] = {
     # other package: {package or module of ours: whether at the top of a module too}
     "cryptography": {"sampling.keys": True},
     "duckdb": {"data.duckdb": True},
+    "filelock": {"data.locks": True},
+    "fcntl": {"data.files": False},  # Windows lacks it
     "sqlite3": {"ledger": True, "streaming": True},
     "pandas": {"releases": False, "data": False, "integrations": False},
     "polars": {"releases": False, "data": False, "integrations": False},

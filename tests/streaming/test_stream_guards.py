@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from tempriv import Laplace, TemprivError
+from tempriv.data.files import file_identity
 from tempriv.errors import DataError, StateError
 from tempriv.streaming import csv_reader
 from tempriv.streaming.admin import back_up, restore
@@ -13,7 +14,7 @@ from tempriv.streaming.pipeline import StreamPipeline
 from tempriv.streaming.records import RecordFormat
 from tempriv.streaming.sinks import DescriptorSink
 from tempriv.streaming.sources import GrowingFileSource
-from tempriv.streaming.state_file import StateFile, file_of
+from tempriv.streaming.state_file import StateFile
 from tests.support.flowing import standing_of
 
 LAPLACE = Laplace(epsilon=1.0, bounds=(0, 5))
@@ -95,13 +96,13 @@ def test_keys_of_another_stream_are_refused(tmp_path):
 def test_a_state_put_back_after_it_was_removed_is_another_file(tmp_path):
     send(tmp_path, "who,t,v\na,1,1\n")
     state = tmp_path / "state"
-    own = file_of(state)
+    own = file_identity(state)
     if own[1] == 0:
         pytest.skip("this file system does not count how often a number was used")
     shutil.copy(state, tmp_path / "kept")
     state.unlink()
     shutil.copy(tmp_path / "kept", state)
-    assert file_of(state) != own
+    assert file_identity(state) != own
     with pytest.raises(TemprivError, match="restore"):
         send(tmp_path, "who,t,v\na,2,1\n")
 

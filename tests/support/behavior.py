@@ -52,7 +52,7 @@ INTERNALS = {
     "try_stream": "tempriv.local.streams.simulate:simulate_grouped",
     "ShapeClusterer": "tempriv.local.shapes.estimators:ShapeClusterer",
     "ShapeClassifier": "tempriv.local.shapes.estimators:ShapeClassifier",
-    "file_of": "tempriv.streaming.state_file:file_of",
+    "file_of": "tempriv.data.files:file_identity",
 }
 """Where internal names live; the only place to change when they move."""
 

@@ -289,7 +289,8 @@ def _output(output: str | None, lines: RecordFormat, stack: contextlib.ExitStack
     require(Path(output).parent.is_dir(), f"{Path(output).parent}: no such directory")
     require(not Path(output).is_dir(), f"--output {output}: is a directory; name a file")
     made = not Path(output).exists()
-    descriptor = os.open(output, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o666)
+    flags = os.O_CREAT | os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(output, flags, 0o666)
 
     def close(kind: Any, *more: object) -> None:
         if made and kind is not None and not os.fstat(descriptor).st_size:

@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,10 @@ from tempriv.errors import DataError, require
 MEMORY_LIMIT = "400MB"
 BATCH_ROWS = 500_000
 SPILL_PREFIX = "tempriv-sort-"
+# remove the directory named last once the input has ended; the shell starts faster than Python
+SHELL_GUARD = ("/bin/sh", "-c", 'cat > /dev/null; rm -rf -- "$0"')
+REMOVE = "import shutil, sys; sys.stdin.read(); shutil.rmtree(sys.argv[1], ignore_errors=True)"
+PYTHON_GUARD = (sys.executable, "-I", "-c", REMOVE)
 ROW_NUMBER = "file_row_number"  # a column that DuckDB adds to Parquet files
 
 INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
@@ -81,7 +86,7 @@ def spill_directory() -> Iterator[str]:
     path = tempfile.mkdtemp(prefix=f"{SPILL_PREFIX}{os.getpid()}-")
     # the guard's input ends when this process does; in a session of its own no signal reaches it
     guard = subprocess.Popen(
-        ["/bin/sh", "-c", 'cat > /dev/null; rm -rf -- "$0"', path],
+        [*(SHELL_GUARD if Path(SHELL_GUARD[0]).exists() else PYTHON_GUARD), path],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import sys
 from pathlib import Path
 from typing import IO
+
+FS_IOC_GETVERSION = 0x80087601  # Linux: how often the number of a file has been used
+
+
+def open_private(path: Path, flags: int) -> int:
+    """Open a file as a descriptor; if it is made, only its owner can read it.
+
+    Parameters:
+        path: the file.
+        flags: as for ``os.open``; the bytes are never translated.
+    """
+    return os.open(path, flags | getattr(os, "O_BINARY", 0), 0o600)
+
+
+def restrict_to_owner(descriptor: int) -> None:
+    """Let only the owner read an open file, whatever the umask; Windows has no such mode."""
+    if hasattr(os, "fchmod"):
+        os.fchmod(descriptor, 0o600)
 
 
 def private_file(path: Path) -> IO[bytes]:
     """A new file that only its owner can read, whatever the umask."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    os.fchmod(descriptor, 0o600)
+    descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    restrict_to_owner(descriptor)
     return os.fdopen(descriptor, "wb")
 
 
@@ -30,16 +50,35 @@ def write_durably(path: Path, data: bytes) -> None:
     sync_directory(path.parent)
 
 
+def read_at(descriptor: int, size: int, offset: int) -> bytes:
+    """Up to ``size`` bytes of an open file from ``offset`` on."""
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, size, offset)
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    return os.read(descriptor, size)
+
+
 def write_at(descriptor: int, data: bytes, offset: int) -> None:
     """All of it: a disk that fills up may take a part without complaint."""
     view = memoryview(data)
     while view:
-        written = os.pwrite(descriptor, view, offset)
+        if hasattr(os, "pwrite"):
+            written = os.pwrite(descriptor, view, offset)
+        else:
+            os.lseek(descriptor, offset, os.SEEK_SET)
+            written = os.write(descriptor, view)
         view, offset = view[written:], offset + written
 
 
+def sync_data(descriptor: int) -> None:
+    """Make the bytes of an open file survive a power cut."""
+    getattr(os, "fdatasync", os.fsync)(descriptor)
+
+
 def sync_directory(path: Path) -> None:
-    """Make the names of new files survive a power cut."""
+    """Make the names of new files survive a power cut; Windows sees to it by itself."""
+    if os.name == "nt":
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -56,7 +95,7 @@ def follow_umask(path: Path) -> None:
 
 def is_dead(owner: str) -> bool:
     """Whether a process that left something behind, known by its number, is surely gone."""
-    if not owner.isdigit():
+    if not owner.isdigit() or os.name == "nt":  # where the question would stop the process
         return False
     try:
         os.kill(int(owner), 0)
@@ -65,6 +104,25 @@ def is_dead(owner: str) -> bool:
     except OSError:
         return False
     return False
+
+
+def file_identity(path: Path) -> list[int]:
+    """Which file this is, whatever its name, so that a copy is told from the original.
+
+    Parameters:
+        path: the file.
+
+    Returns:
+        The number of the file, and how often that number has been used before where the file
+        system says so (else 0): a number is used again once a file is gone.
+    """
+    with path.open("rb") as file:
+        generation = bytearray(8)
+        with contextlib.suppress(ImportError, OSError):
+            from fcntl import ioctl
+
+            ioctl(file, FS_IOC_GETVERSION, generation)
+        return [os.fstat(file.fileno()).st_ino, int.from_bytes(generation[:4], sys.byteorder)]
 
 
 def checksum(path: Path) -> str:

@@ -7,7 +7,6 @@ noted before it leaves, whatever else runs on the device.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import math
 import os
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tempriv.data.files import private_file, sync_directory, write_durably
+from tempriv.data.locks import FileLock
 from tempriv.errors import BudgetError, StateError, require
 from tempriv.local.wire import (
     finite,
@@ -50,16 +50,6 @@ def _reachable(place: Path) -> Iterator[None]:
         yield
     except OSError as reason:
         raise StateError(f"{place}: the ledger cannot be used: {reason.strerror}") from None
-
-
-@contextlib.contextmanager
-def _locked(place: Path, flags: int) -> Iterator[None]:
-    descriptor = os.open(place, flags, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 class DeviceLedger:
@@ -106,7 +96,7 @@ class DeviceLedger:
             if self.folder is None:
                 yield
                 return
-            with _reachable(self.folder), _locked(self.folder, os.O_RDONLY):
+            with _reachable(self.folder), FileLock(self.folder, math.inf):
                 yield
 
     def _spent(self) -> float:
@@ -227,7 +217,7 @@ class WindowLedger:
                 yield
                 return
             lock = self.path.with_name(self.path.name + ".lock")
-            with _reachable(self.path), _locked(lock, os.O_CREAT | os.O_RDWR):
+            with _reachable(self.path), FileLock(lock, math.inf):
                 self._read()
                 yield
 

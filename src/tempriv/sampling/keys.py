@@ -10,19 +10,19 @@ past keys makes past noise unrecoverable from what is left.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from tempriv.data.files import write_durably
+from tempriv.data.locks import FileLock
 from tempriv.errors import KeyReuseError, StateError, require
 
 EPOCH = 1 << 16
@@ -67,7 +67,7 @@ class Key:
         self._used: set[tuple[str, str]] = set()
         self._reached: dict[tuple[str, str], int] = {}
         self._path: Path | None = None
-        self._lock: IO[bytes] | None = None
+        self._lock: FileLock | None = None
 
     @classmethod
     def generate(cls) -> Key:
@@ -118,15 +118,13 @@ class Key:
 
     def _hold(self, path: Path) -> None:
         """One key object at a time uses a file."""
-        lock = os.open(path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock = FileLock(path.with_name(path.name + ".lock"))
         except BlockingIOError:
-            os.close(lock)
             raise KeyReuseError(
                 f"{path}: another process, or another Key, is using this key"
             ) from None
-        self._path, self._lock = path, os.fdopen(lock, "rb")
+        self._path = path
 
     def _keep(self) -> None:
         if self._path is not None:

@@ -202,6 +202,12 @@ def stop(path: Path, wait: float) -> Stopped:
     process = running(path)
     if process is None:
         raise StateError(f"{path}: no stream is running on this state; there is nothing to stop")
+    require(
+        hasattr(os, "pidfd_open"),
+        f"{path}: process {process} cannot be stopped from another on this system; press Ctrl-C "
+        "where it runs",
+        LedgerError,
+    )
     began = time.monotonic()
     # held on to before it is looked at: a number alone could be another process by now
     try:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.data.files import sync_directory, write_at
+from tempriv.data.files import open_private, read_at, sync_directory, write_at
 from tempriv.errors import StateError, require
 from tempriv.sampling.keys import EPOCH, Key, SeriesKey, fresh_series_key
 from tempriv.sampling.keystream import StepRanges
@@ -52,7 +52,7 @@ class Keyring:
         if self.path is None:
             return
         new = not self.path.exists()
-        self._file = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
+        self._file = open_private(self.path, os.O_CREAT | os.O_RDWR)
         if new:
             write_at(self._file, _sealed(MAGIC + self.mark), 0)
             os.fsync(self._file)
@@ -105,7 +105,7 @@ class Keyring:
         return self._epochs
 
     def _record(self, place: int) -> bytes:
-        data = os.pread(self._file, RECORD, RECORD * place)
+        data = read_at(self._file, RECORD, RECORD * place)
         size = int.from_bytes(data[:2], "big")
         body, check = data[2 : 2 + size], data[2 + size : 2 + size + 16]
         sound = len(data) == RECORD and hashlib.blake2b(body, digest_size=16).digest() == check

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from tempriv.data.files import write_at
+from tempriv.data.files import open_private, read_at, restrict_to_owner, sync_data, write_at
 from tempriv.errors import StateError, UsageError, require
 
 RECENT = 4096  # bytes that an output is recognized by
@@ -77,7 +78,7 @@ class DescriptorSink:
         while view:
             view = view[os.write(self.descriptor, view) :]
         if self.regular:
-            os.fdatasync(self.descriptor)
+            sync_data(self.descriptor)
         self.size += len(data)
         self.recent = (self.recent + data[-RECENT:])[-RECENT:]
 
@@ -89,18 +90,30 @@ class DescriptorSink:
             "do not replace it (>)",
             StateError,
         )
-        # standard output may be open for writing only; its name in /proc opens it again
-        with Path(f"/proc/self/fd/{self.descriptor}").open("rb") as file:
-            file.seek(self.size - len(self.recent))
-            before, after = file.read(len(self.recent)), file.read(len(pending) + 1)
+        written = self._read_from(self.size - len(self.recent), len(self.recent + pending) + 1)
         require(
-            before == self.recent and pending.startswith(after),
+            written.startswith(self.recent)
+            and pending.startswith(written.removeprefix(self.recent)),
             "the output does not end with what this stream has written: it is another file, or "
             "something else was written to it. Give every stream an output of its own",
             StateError,
         )
         os.ftruncate(self.descriptor, self.size)
         os.lseek(self.descriptor, 0, os.SEEK_END)
+
+    def _read_from(self, offset: int, size: int) -> bytes:
+        with contextlib.suppress(OSError):
+            return read_at(self.descriptor, size, offset)
+        # standard output may be open for writing only; its name in /proc opens it again
+        name = Path(f"/proc/self/fd/{self.descriptor}")
+        require(
+            name.exists(),
+            "this system does not let the output be read again: name it with --output",
+            StateError,
+        )
+        with name.open("rb") as file:
+            file.seek(offset)
+            return file.read(size)
 
 
 @dataclass
@@ -115,21 +128,21 @@ class DeadLetterFile:
     def open(self, size: int, pending: bytes) -> None:
         """Stand where a commit said, with what was put aside in it; never over anything else."""
         self._made = not self.path.exists()
-        self._file = os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600)
+        self._file = open_private(self.path, os.O_CREAT | os.O_RDWR)
         there = os.fstat(self._file)
         require(stat.S_ISREG(there.st_mode), f"{self.path}: not a regular file", UsageError)
         # what its owner has removed is done with; the rest comes after what is left
         self.size = min(size, there.st_size)
         self._require_own(pending)
-        os.fchmod(self._file, 0o600)
+        restrict_to_owner(self._file)
         os.ftruncate(self._file, self.size)
         self.write(pending)
 
     def _require_own(self, pending: bytes) -> None:
         """Up to the position lines of this kind, then nothing but what the commit was about."""
-        beginning = os.pread(self._file, len(PUT_ASIDE), 0)
-        ending = os.pread(self._file, 1, max(0, self.size - 1))
-        after = os.pread(self._file, len(pending) + 1, self.size)
+        beginning = read_at(self._file, len(PUT_ASIDE), 0)
+        ending = read_at(self._file, 1, max(0, self.size - 1))
+        after = read_at(self._file, len(pending) + 1, self.size)
         require(
             (not self.size or (beginning == PUT_ASIDE and ending == b"\n"))
             and pending.startswith(after),
@@ -141,7 +154,7 @@ class DeadLetterFile:
     def write(self, data: bytes) -> None:
         if data:
             write_at(self._file, data, self.size)
-            os.fdatasync(self._file)
+            sync_data(self._file)
             self.size += len(data)
 
     def forget(self) -> None:

@@ -51,6 +51,13 @@ def _too_long(lines: RecordFormat, size: int) -> Batch:
     return batch_of([], len(lines.values), lines.exact, [f"a line of {size} bytes"])
 
 
+def _readable(descriptor: int, seconds: float, otherwise: bool) -> bool:
+    """Whether a read returns at once, waiting a moment for it; Windows answers for sockets only."""
+    if os.name == "nt":
+        return otherwise
+    return bool(select.select([descriptor], [], [], seconds)[0])
+
+
 @dataclass
 class PipeSource:
     """Standard input: lines as they arrive. It cannot go back, so it is sent again by its source,
@@ -74,7 +81,7 @@ class PipeSource:
         passed = 0  # bytes of a line that is too long
         ended = False
         while not ended and not stopping():
-            if not select.select([self.descriptor], [], [], WAIT)[0]:
+            if not _readable(self.descriptor, WAIT, otherwise=True):
                 continue
             due = time.monotonic() + WAIT  # of a source that never pauses
             while len(held) < CHUNK and time.monotonic() < due:
@@ -83,7 +90,7 @@ class PipeSource:
                     ended = True
                     break
                 held += piece
-                if not select.select([self.descriptor], [], [], PAUSE)[0]:
+                if not _readable(self.descriptor, PAUSE, otherwise=False):
                     break
             if passed:
                 end = held.find(b"\n")

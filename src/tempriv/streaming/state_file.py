@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
 import sqlite3
-import sys
 import time
-import urllib.parse
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tempriv.data.files import sync_directory
+from tempriv.data.files import file_identity, open_private, read_at, sync_directory, write_at
+from tempriv.data.locks import FileLock
 from tempriv.errors import LedgerError, StateError, require
 
 VERSION = 1
 BROKEN = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter of what SQLite says of damage
+LOOK_SECONDS = 0.2  # whoever only looks whether a state is in use has its lock for a moment
 ANCHOR = 20  # digits at the start of the lock file: the last commit whose output is out
 
 # a block of many series is several megabytes, all of which the next one replaces: large pages, and
@@ -86,25 +85,29 @@ class StateFile:
         """Keep others from using this state; tells them who does."""
         lock = beside(self.path, ".lock")
         made = not lock.exists()
-        descriptor = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
-        try:
+        with self._take(lock) as held:
+            try:
+                write_at(held.descriptor, f"{os.getpid():20d}".encode(), ANCHOR)
+                self._lock = held.descriptor
+                yield
+            except BaseException:
+                if made and not read_at(held.descriptor, ANCHOR, 0).strip(b"\0"):
+                    _unlink(lock)  # nothing was ever handed out
+                raise
+            finally:
+                self.close()
+
+    def _take(self, lock: Path) -> FileLock:
+        with contextlib.suppress(BlockingIOError):
+            held = FileLock(lock, LOOK_SECONDS)
             # one that has gone meanwhile keeps nobody off: its stream was not allowed to start
-            if not _taken(descriptor) or not os.fstat(descriptor).st_nlink:
-                made = False
-                raise LedgerError(
-                    f"{self.path}: another stream is using this state; wait for it to end, or stop "
-                    f"it with: tempriv stream stop {self.path}"
-                )
-            os.pwrite(descriptor, f"{os.getpid():20d}".encode(), ANCHOR)
-            self._lock = descriptor
-            yield
-        except BaseException:
-            if made and not os.pread(descriptor, ANCHOR, 0).strip(b"\0"):
-                lock.unlink(missing_ok=True)  # nothing was ever handed out
-            raise
-        finally:
-            self.close()
-            os.close(descriptor)
+            if os.fstat(held.descriptor).st_nlink:
+                return held
+            held.close()
+        raise LedgerError(
+            f"{self.path}: another stream is using this state; wait for it to end, or stop "
+            f"it with: tempriv stream stop {self.path}"
+        )
 
     @property
     def exists(self) -> bool:
@@ -126,10 +129,10 @@ class StateFile:
     ) -> None:
         """A new state, private from its first byte, with its first commit."""
         with contextlib.suppress(FileExistsError):
-            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            os.close(open_private(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR))
         db = self._open()
         db.execute("PRAGMA journal_mode = WAL")
-        about = {"file": file_of(self.path), **about}
+        about = {"file": file_identity(self.path), **about}
         self._about = _digest_of_about(about)
         with self._writing():
             for table in TABLES.split(";"):
@@ -162,7 +165,7 @@ class StateFile:
     def require_own(self, about: dict[str, Any]) -> None:
         """A state must be the file that its stream has written to, not a copy."""
         require(
-            about.get("file") == file_of(self.path),
+            about.get("file") == file_identity(self.path),
             f"{self.path}: was copied or put back from a copy, and the stream may have gone on "
             "since: other readings in the place of those would get the same noise. Go on with: "
             f"tempriv stream restore {self.path} NEW.state",
@@ -199,7 +202,7 @@ class StateFile:
         assert self._db is not None
         found = read_checkpoint(self._db, self.path)
         self._saved = found.commit
-        out = os.pread(self._lock, ANCHOR, 0).strip()
+        out = read_at(self._lock, ANCHOR, 0).strip()
         require(
             not out.isdigit() or int(out) <= found.commit,
             f"{self.path}: is older than what this stream has written; other readings in the "
@@ -285,13 +288,13 @@ class StateFile:
 
         A kill leaves this in place; it need not survive a power cut, which the output tells of.
         """
-        os.pwrite(self._lock, f"{commit:{ANCHOR}d}".encode(), 0)
+        write_at(self._lock, f"{commit:{ANCHOR}d}".encode(), 0)
 
     def remove(self) -> None:
         """Leave nothing of a stream that was never allowed to start."""
         self.close()
         for end in ("", "-wal", "-shm", ".key", ".lock"):
-            beside(self.path, end).unlink(missing_ok=True)
+            _unlink(beside(self.path, end))
 
     def close(self) -> None:
         if self._db is not None:
@@ -299,31 +302,9 @@ class StateFile:
             self._db = None
 
 
-def _taken(descriptor: int) -> bool:
-    """Take a lock; whoever only looks whether it is taken has it for a moment."""
-    for _ in range(20):
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(0.01)
-        else:
-            return True
-    return False
-
-
-GENERATION = 0x80087601  # FS_IOC_GETVERSION of Linux
-
-
-def file_of(path: Path) -> list[int]:
-    """Which file this is, whatever its name: a number is used again once a file is gone, so with
-    the count of its uses where the file system tells."""
-    with path.open("rb") as file:
-        room = bytearray(8)
-        try:
-            fcntl.ioctl(file, GENERATION, room)
-        except OSError:
-            room = bytearray(8)
-        return [os.fstat(file.fileno()).st_ino, int.from_bytes(room[:4], sys.byteorder)]
+def _unlink(path: Path) -> None:
+    with contextlib.suppress(PermissionError):  # Windows keeps what is open
+        path.unlink(missing_ok=True)
 
 
 def beside(path: Path, ending: str) -> Path:
@@ -336,7 +317,7 @@ def open_readonly(path: Path) -> Iterator[sqlite3.Connection]:
     require(path.exists(), f"{path}: no such state", StateError)
     # a state that nobody has open is left as it is, without files beside it
     alone = "" if beside(path, "-wal").exists() else "&immutable=1"
-    name = f"file:{urllib.parse.quote(str(path))}?mode=ro{alone}"
+    name = f"{path.absolute().as_uri()}?mode=ro{alone}"
     db = sqlite3.connect(name, uri=True, isolation_level=None)
     try:
         yield db
@@ -406,14 +387,13 @@ def running(path: Path) -> int | None:
     lock = beside(path, ".lock")
     if not lock.exists():
         return None
-    descriptor = os.open(lock, os.O_RDWR)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        FileLock(lock, create=False).close()
     except BlockingIOError:
-        told = os.pread(descriptor, 20, ANCHOR).strip()
-        return int(told) if told.isdigit() else None
-    finally:
-        os.close(descriptor)
+        with lock.open("rb", buffering=0) as file:  # Windows lets nobody read its first byte
+            file.seek(ANCHOR)
+            process = file.read(20).strip()
+        return int(process) if process.isdigit() else None
     return None
 
 

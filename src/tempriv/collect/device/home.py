@@ -7,16 +7,15 @@ the same key and the whole of the owner's limits. It may be moved within its fil
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tempriv.collect.server.tokens import SECRET_BYTES, Token, digest_of, new_secret, parse
-from tempriv.data.files import write_durably
+from tempriv.data.files import file_identity, write_durably
+from tempriv.data.locks import FileLock
 from tempriv.errors import StateError, require
 from tempriv.local.wire import (
     DAMAGE_ERRORS,
@@ -27,7 +26,6 @@ from tempriv.local.wire import (
     whole_number,
 )
 from tempriv.sampling.keys import SeriesKey, fresh_series_key
-from tempriv.streaming.state_file import file_of
 
 IDENTITY, NOISE, LOCK = "identity.json", "noise.json", "lock"
 KEPT = ("server", "number", "secret", "enrolled", "enrolment", "over", "place")
@@ -115,20 +113,17 @@ class Home:
         _refuse_other(self.folder)
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.folder.chmod(0o700)
-        lock = os.open(self.folder / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock: FileLock | None = FileLock(self.folder / LOCK)
         except BlockingIOError:
-            os.close(lock)
             raise StateError(
                 f"{self.folder}: another process, or another Client, is this device"
             ) from None
-        self._lock: int | None = lock
         try:
             for left in self.folder.glob(".*.partial"):
                 left.unlink(missing_ok=True)
             self._identity: Identity | None = self._read(IDENTITY, Identity.from_bytes)
-            self._place = file_of(self.folder / LOCK)
+            self._place = file_identity(self.folder / LOCK)
             kept = self._identity and self._identity.place
             require(kept in (None, self._place), f"{self.folder}: {A_COPY}", StateError)
             self._link = self._read(NOISE, _link_of) or self._keep_link(fresh_series_key())
@@ -234,7 +229,7 @@ class Home:
     def close(self) -> None:
         """Let another process be this device."""
         if self._lock is not None:
-            os.close(self._lock)
+            self._lock.close()
             self._lock = None
 
 
@@ -243,7 +238,7 @@ def _refuse_other(folder: Path) -> None:
     require(folder.is_dir() or not folder.exists(), f"{folder}: must be a folder", StateError)
     if not folder.exists() or (folder / IDENTITY).exists():
         return
-    own = re.compile(rf"{LOCK}|{NOISE}|\.({IDENTITY}|{NOISE})\.\d+\.partial")
+    own = re.compile(rf"{LOCK}(\.held)?|{NOISE}|\.({IDENTITY}|{NOISE})\.\d+\.partial")
     others = sorted(one.name for one in folder.iterdir() if not own.fullmatch(one.name))
     require(
         not others,

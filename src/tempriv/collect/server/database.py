@@ -7,7 +7,6 @@ single answer and a batch of a thousand cost one wait for the disk together with
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import queue
 import threading
@@ -21,6 +20,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
 from tempriv.collect.server import schema
+from tempriv.data.locks import FileLock
 from tempriv.errors import LedgerError, StateError, require
 from tempriv.local.frequency.base import Integers
 from tempriv.local.wire import MessageError
@@ -135,15 +135,10 @@ class Database:
         taken = LedgerError("another server is using this store; stop it first")
         if self.is_sqlite:
             assert self.path is not None
-            lock = os.open(
-                self.path.with_name(self.path.name + ".lock"), os.O_CREAT | os.O_RDWR, 0o600
-            )
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._held = FileLock(self.path.with_name(self.path.name + ".lock"))
             except BlockingIOError:
-                os.close(lock)
                 raise taken from None
-            self._held = lock
             return
         assert self._engine is not None
         connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
@@ -172,8 +167,8 @@ class Database:
             self._jobs.put(None)
             self._thread.join()
             self._thread = None
-        if isinstance(self._held, int):
-            os.close(self._held)
+        if isinstance(self._held, FileLock):
+            self._held.close()
         elif self._held is not None:
             with contextlib.suppress(SQLAlchemyError):  # it goes with the connection anyway
                 self._held.execute(text(f"SELECT pg_advisory_unlock({LOCK})"))

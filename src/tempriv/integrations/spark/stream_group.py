@@ -8,10 +8,9 @@ old or a deleted checkpoint) and other readings in the place of those handed out
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute
 
 from tempriv.data.arrow import from_numpy, nulls, take_text, to_numpy
-from tempriv.data.files import sync_directory
+from tempriv.data.files import read_at, sync_data, sync_directory, write_at
+from tempriv.data.locks import FileLock
 from tempriv.data.series import STATUS, STATUSES, Block, Flags
 from tempriv.errors import DataError, KeyReuseError, StateError, require
 from tempriv.integrations.spark.stream_state import (
@@ -241,10 +241,8 @@ class Group:
             "must see both, as on a disk they share",
             StateError,
         )
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            known = os.pread(descriptor, 64, 0)
+        with FileLock(path, math.inf) as lock:
+            known = read_at(lock.descriptor, 64, 0)
             follows = known[32:] == before or (not known and fresh)
             require(
                 follows or known == before + after,
@@ -254,10 +252,8 @@ class Group:
                 "file, checkpoint and output",
                 KeyReuseError,
             )
-            os.pwrite(descriptor, before + after, 0)
-            os.fdatasync(descriptor)
-        finally:
-            os.close(descriptor)
+            write_at(lock.descriptor, before + after, 0)
+            sync_data(lock.descriptor)
         if not known:
             sync_directory(path.parent)
 
