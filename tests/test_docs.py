@@ -1,0 +1,91 @@
+"""The documentation says what is so: paths exist, functions run in the order told, tables agree."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import DOCS, ROOT
+from tests.support.tracing import COLUMNS, LAPLACE, PATHS, SAMPLE, SOURCE
+from tests.test_architecture import LAYERS
+
+PAGE = (DOCS / "architecture.md").read_text()
+MODULES_AT_MOST = 125
+
+
+def between(marker: str, end: str) -> str:
+    """The part of the page between two comments."""
+    return PAGE.partition(f"<!-- {marker} -->")[2].partition(f"<!-- {end} -->")[0]
+
+
+def tree_paths() -> list[Path]:
+    """What the tree of packages names, by indentation: files and folders before the description."""
+    block = re.search(r"## Packages\n\n```text\n(.*?)```", PAGE, re.DOTALL)
+    assert block is not None
+    parents: list[tuple[int, Path]] = [(-1, ROOT)]
+    found = []
+    for line in block[1].splitlines():
+        indentation = len(line) - len(line.lstrip())
+        while parents[-1][0] >= indentation:
+            parents.pop()
+        names = re.findall(r"(?:^|\s)([\w/]+(?:/|\.\w+))(?=\s|$)", line)
+        first, *others = [parents[-1][1] / name for name in names]
+        inside = [first / path.name for path in others]
+        found += [first, *(b if b.exists() else a for a, b in zip(others, inside, strict=True))]
+        parents.append((indentation, first))
+    return found
+
+
+def steps_of(path: str) -> list[tuple[str, str]]:
+    """The files and functions of one path."""
+    return re.findall(r"^\| `([\w/.]+)` \| `([\w.]+)` \|", between(f"path: {path}", "/path"), re.M)
+
+
+def test_the_tree_names_what_exists():
+    paths = tree_paths()
+    assert len(paths) > 60
+    assert not [str(path) for path in paths if not path.exists()]
+
+
+def test_the_tree_names_every_package():
+    packages = {path.parent for path in SOURCE.glob("*/__init__.py")}
+    assert not {path.name for path in packages - set(tree_paths())}
+
+
+def test_every_file_in_the_text_exists():
+    named = set(re.findall(r"`([\w/]+\.(?:py|toml|md))`", PAGE))
+    assert not {
+        name for name in named if not (SOURCE / name).exists() and not (ROOT / name).exists()
+    }
+
+
+def test_the_layers_are_those_of_the_contract():
+    assert tuple(re.findall(r"`(\w+)`", between("layers", "/layers"))) == LAYERS
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_path_names_functions_in_the_order_of_their_first_calls(path, tmp_path):
+    command = [sys.executable, "-m", "tests.support.tracing", path, str(tmp_path)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    calls = [tuple(call) for call in json.loads(ran.stdout.splitlines()[-1])]
+    steps = steps_of(path)
+    assert len(steps) > 15
+    assert not set(steps) - set(calls)
+    assert steps == sorted(steps, key=calls.index)
+
+
+def test_a_laplace_release_loads_few_modules(tmp_path):
+    files = [str(SAMPLE), str(tmp_path / "private.csv"), "--no-ledger"]
+    command = [sys.executable, "-X", "importtime", "-m", "tempriv", "release"]
+    ran = subprocess.run(
+        [*command, *files, *LAPLACE, *COLUMNS], capture_output=True, text=True, check=True
+    )
+    loaded = re.findall(r"\| *(tempriv[\w.]*)$", ran.stderr, re.M)
+    assert "tempriv.mechanisms.value.laplace" in loaded
+    assert len(loaded) <= MODULES_AT_MOST, loaded
