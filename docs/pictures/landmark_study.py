@@ -11,22 +11,19 @@ from pathlib import Path
 
 import matplotlib
 
-from tempriv.studies import landmark
-from tempriv.studies.common import Study
-from tempriv.studies.landmark import data
-from tempriv.studies.landmark.experiment import FULL
-from tempriv.studies.landmark.figures import PICTURES
+from tempriv.studies.common import Tables
+from tempriv.studies.landmark import STUDY
 
 FOLDER = Path(__file__).parents[1] / "_static"
 
 
-def draw(made: Study) -> None:
+def draw(tables: Tables) -> None:
     # the same bits each time
     with matplotlib.rc_context({"svg.hashsalt": "landmark", "svg.fonttype": "none"}):
-        for name, picture in PICTURES.items():
+        for name, picture in STUDY.pictures.items():
             path = FOLDER / f"landmark-study-{name}.svg"
-            picture(made.tables).savefig(path, metadata={"Date": None})
+            picture(tables).savefig(path, metadata={"Date": None})
 
 
 if __name__ == "__main__":
-    draw(landmark.study(data.read(Path(sys.argv[1])), FULL))
+    draw(STUDY.run(STUDY.read(Path(sys.argv[1])), STUDY.full).tables)

@@ -11,22 +11,20 @@ from pathlib import Path
 
 import matplotlib
 
-from tempriv.studies import privshape
-from tempriv.studies.common import Study
-from tempriv.studies.privshape.experiment import FULL
-from tempriv.studies.privshape.figures import PICTURES
+from tempriv.studies.common import Tables
+from tempriv.studies.privshape import STUDY
 
 FOLDER = Path(__file__).parents[1] / "_static"
 SHOWN = ("figure-11", "figure-12", "ties")
 
 
-def draw(made: Study) -> None:
+def draw(tables: Tables) -> None:
     # the same bits each time
     with matplotlib.rc_context({"svg.hashsalt": "privshape", "svg.fonttype": "none"}):
         for name in SHOWN:
             path = FOLDER / f"privshape-{name}.svg"
-            PICTURES[name](made.tables).savefig(path, metadata={"Date": None})
+            STUDY.pictures[name](tables).savefig(path, metadata={"Date": None})
 
 
 if __name__ == "__main__":
-    draw(privshape.study(privshape.make(Path(sys.argv[1])), FULL))
+    draw(STUDY.run(STUDY.read(Path(sys.argv[1])), STUDY.full).tables)

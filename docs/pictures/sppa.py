@@ -11,21 +11,19 @@ from pathlib import Path
 
 import matplotlib
 
-from tempriv.studies import sppa
-from tempriv.studies.sppa import data
-from tempriv.studies.sppa.experiment import FULL
-from tempriv.studies.sppa.figures import PICTURES
+from tempriv.studies.common import Tables
+from tempriv.studies.sppa import STUDY
 
 FOLDER = Path(__file__).parents[1] / "_static"
 
 
-def draw(made: sppa.Study) -> None:
+def draw(tables: Tables) -> None:
     # the same bits each time
     with matplotlib.rc_context({"svg.hashsalt": "sppa", "svg.fonttype": "none"}):
-        for name, picture in PICTURES.items():
+        for name, picture in STUDY.pictures.items():
             path = FOLDER / f"sppa-{name}.svg"
-            picture(made.tables).savefig(path, metadata={"Date": None})
+            picture(tables).savefig(path, metadata={"Date": None})
 
 
 if __name__ == "__main__":
-    draw(sppa.study(data.read(Path(sys.argv[1])), FULL))
+    draw(STUDY.run(STUDY.read(Path(sys.argv[1])), STUDY.full).tables)

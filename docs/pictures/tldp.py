@@ -11,21 +11,19 @@ from pathlib import Path
 
 import matplotlib
 
-from tempriv.studies import tldp
-from tempriv.studies.tldp import data
-from tempriv.studies.tldp.experiment import FULL
-from tempriv.studies.tldp.figures import PICTURES
+from tempriv.studies.common import Tables
+from tempriv.studies.tldp import STUDY
 
 FOLDER = Path(__file__).parents[1] / "_static"
 
 
-def draw(made: tldp.Study) -> None:
+def draw(tables: Tables) -> None:
     # the same bits each time
     with matplotlib.rc_context({"svg.hashsalt": "tldp", "svg.fonttype": "none"}):
-        for name, picture in PICTURES.items():
+        for name, picture in STUDY.pictures.items():
             path = FOLDER / f"tldp-{name}.svg"
-            picture(made.tables).savefig(path, metadata={"Date": None})
+            picture(tables).savefig(path, metadata={"Date": None})
 
 
 if __name__ == "__main__":
-    draw(tldp.study(data.read(Path(sys.argv[1])), FULL))
+    draw(STUDY.run(STUDY.read(Path(sys.argv[1])), STUDY.full).tables)

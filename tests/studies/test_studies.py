@@ -55,7 +55,7 @@ def test_the_numbers_come_out(rows):
 def test_only_what_is_said_not_to_hold_disagrees(rows):
     assert len({(row.section, row.what) for row in rows}) == len(rows)
     for row in rows:
-        assert row.as_said, row
+        assert row.is_confirmed, row
     assert sum(row.verdict == "does not hold" for row in rows) == 1
 
 
@@ -79,11 +79,11 @@ def test_the_files_hold_the_same_numbers(rows, tmp_path):
 def test_a_number_that_is_off_is_seen():
     row = Row("s", "w", 14.46, 14.4642, "holds", "how", 5e-4)
     assert row.agrees and not Row("s", "w", 14.46, 14.48, "holds", "how", 5e-4).agrees
-    assert Row("s", "w", None, 3.0, "ours", "how").as_said
-    assert not Row("s", "w", None, 3.0, "holds", "how").as_said
-    assert not Row("s", "w", None, 3.0, "ours", "how", at_most=2.0).as_said
-    assert not Row("s", "w", 3.0, 3.0, "does not hold", "how").as_said
-    assert Row("s", "w", 3.0, 4.0, "does not hold", "how").as_said
+    assert Row("s", "w", None, 3.0, "ours", "how").is_confirmed
+    assert not Row("s", "w", None, 3.0, "holds", "how").is_confirmed
+    assert not Row("s", "w", None, 3.0, "ours", "how", at_most=2.0).is_confirmed
+    assert not Row("s", "w", 3.0, 3.0, "does not hold", "how").is_confirmed
+    assert Row("s", "w", 3.0, 4.0, "does not hold", "how").is_confirmed
     assert common.format_number(0.5) == "0.5"
 
 

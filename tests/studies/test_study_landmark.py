@@ -66,7 +66,7 @@ def inputs():
 def made(inputs):
     if not COMPILED:
         pytest.skip("some thousand runs of every scheme: too long as plain Python")
-    return landmark.study(inputs, SMALL)
+    return landmark.STUDY.run(inputs, SMALL)
 
 
 # data
@@ -253,13 +253,13 @@ def test_temporal_losses_are_those_known(made):
     table = made.tables["figure-9"]
     for (degree, placement), (none, few, many, every) in KNOWN.items():
         wanted = {"correlation": degree, "placement": placement}
-        found = [table.of("definition5", share=s, **wanted)[0] for s in (0.0, 0.2, 0.8, 1.0)]
+        found = [table.column("definition5", share=s, **wanted)[0] for s in (0.0, 0.2, 0.8, 1.0)]
         assert [found[0], found[3]] == pytest.approx([none, every], abs=1e-6)
         # placements are drawn
         assert found[1:3] == pytest.approx([few, many], rel=0.1)
-    (most,) = table.of("definition5_most", correlation="weak", placement="uniform", share=0.0)
+    (most,) = table.column("definition5_most", correlation="weak", placement="uniform", share=0.0)
     assert most == pytest.approx(1.8217888580681212)
-    opened = table.of("definition5_open", share=1.0)
+    opened = table.column("definition5_open", share=1.0)
     assert opened == pytest.approx([1.0] * len(opened))
 
 
@@ -288,14 +288,14 @@ def test_statements_that_need_no_data_are_as_said(made):
     parts = list(placements.rows(made.tables))
     assert len(parts) > 25
     for row in parts:
-        assert row.as_said, row
+        assert row.is_confirmed, row
 
 
 def test_the_conclusion_of_figure_9_is_reversed_for_the_sum(made):
     table = made.tables["figure-9"]
     for degree, share in itertools.product(("moderate", "strong"), INSIDE):
         of = {
-            (column, one): table.of(column, correlation=degree, share=share, placement=one)[0]
+            (column, one): table.column(column, correlation=degree, share=share, placement=one)[0]
             for column, one in itertools.product(("definition5", "bridge", "alone"), CENTRES)
         }
         others = [one for one in CENTRES if one != "skewed"]
@@ -306,7 +306,7 @@ def test_the_conclusion_of_figure_9_is_reversed_for_the_sum(made):
 
 
 def test_the_files_and_pictures_come_out(made, pictures, tmp_path):
-    written = landmark.write(tmp_path / "new", made)
+    written = landmark.STUDY.write(tmp_path / "new", made)
     assert {path.name for path in written} == {
         *("landmark.csv", "landmark.md"),
         *(f"{name}.csv" for name in TABLES),
@@ -315,7 +315,7 @@ def test_the_files_and_pictures_come_out(made, pictures, tmp_path):
     assert all(path.stat().st_size > 100 for path in written)
     with (tmp_path / "new" / "figure-7.csv").open() as file:
         read = list(csv.DictReader(file))
-    assert [float(line["error"]) for line in read] == made.tables["figure-7"].of("error")
+    assert [float(line["error"]) for line in read] == made.tables["figure-7"].column("error")
     assert "Dummies hide nothing" in (tmp_path / "new" / "landmark.md").read_text()
 
 
@@ -350,7 +350,7 @@ def test_the_real_data_are_read():
         shares = [data.marks[share].mean() for share in SHARES]
         assert shares == pytest.approx(SHARES, abs=0.03)
     for row in landmark_data.rows({"readings": found.readings, "landmarks": found.landmarks}):
-        assert row.as_said, row
+        assert row.is_confirmed, row
 
 
 @pytest.mark.skipif("TEMPRIV_DATA" not in os.environ, reason="TEMPRIV_DATA names no folder of data")

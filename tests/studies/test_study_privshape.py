@@ -75,7 +75,7 @@ def made(inputs):
         patch.setitem(experiment.METHODS, AUTOMATIC, "nearest")
         for name in ("T_SYMBOLS", "W_SYMBOLS", "T_TRACE", "W_TRACE"):
             patch.setattr(tables, name, getattr(tables, name)[:2])
-        return privshape.study(inputs, SMALL)
+        return privshape.STUDY.run(inputs, SMALL)
 
 
 def waves_people():
@@ -203,11 +203,11 @@ def test_every_figure_has_its_table(made):
         assert len(table.lines) > 0
         assert all(len(line) == len(table.columns) for line in table.lines), name
     for epsilon in EPSILONS:
-        methods = made.tables["figure-11"].of("method", epsilon=epsilon)
+        methods = made.tables["figure-11"].column("method", epsilon=epsilon)
         assert methods == [*COMPARED, FIRST, *VARIANTS]
-        assert made.tables["figure-9"].of("method", epsilon=epsilon) == methods
-        assert made.tables["ties"].of("rule", epsilon=epsilon) == list(RULES)
-    assert set(made.tables["figure-12"].of("method")) == {*COMPARED, *VARIANTS}
+        assert made.tables["figure-9"].column("method", epsilon=epsilon) == methods
+        assert made.tables["ties"].column("rule", epsilon=epsilon) == list(RULES)
+    assert set(made.tables["figure-12"].column("method")) == {*COMPARED, *VARIANTS}
     assert {line["points"] for line in made.tables["figures-16-17"].where()} == set(
         data.WAVE_LENGTHS
     )
@@ -219,13 +219,13 @@ def test_statements_are_different_and_those_without_data_as_said(made):
     assert len(rows) == len(made.rows) > 60
     for row in made.rows:
         if "Theorem" in row.section or "Sines" in row.section:
-            assert row.as_said, row
+            assert row.is_confirmed, row
 
 
-def test_the_files_and_pictures_come_out(made, tmp_path, monkeypatch):
+def test_the_files_and_pictures_come_out(made, tmp_path):
     # to lay out and paint all of them takes many seconds
-    monkeypatch.setattr(privshape, "PICTURES", {"ties": PICTURES["ties"]})
-    written = privshape.write(tmp_path / "new", made)
+    study = replace(privshape.STUDY, pictures={"ties": PICTURES["ties"]})
+    written = study.write(tmp_path / "new", made)
     assert {path.name for path in written} == {
         *("privshape.csv", "privshape.md", "ties.png"),
         *(f"{name}.csv" for name in TABLES),

@@ -53,7 +53,7 @@ TABLES = {
 def made():
     if not COMPILED:
         pytest.skip("some million steps of a mechanism: too long as plain Python")
-    return tldp.study(data.stand_in(days=1500, segments=60, steps=60), SMALL)
+    return tldp.STUDY.run(data.stand_in(days=1500, segments=60, steps=60), SMALL)
 
 
 # parts
@@ -135,18 +135,20 @@ def test_every_figure_has_its_table_and_every_mechanism_is_in_it(made):
     for name, table in made.tables.items():
         assert all(len(line) == len(table.columns) for line in table.lines), name
         if "mechanism" in table.columns:
-            assert {*THEIRS, *OURS} <= set(table.of("mechanism")), name
-    assert set(made.tables["figure-7a"].of("mechanism")) - {*THEIRS, *OURS} == {
+            assert {*THEIRS, *OURS} <= set(table.column("mechanism")), name
+    assert set(made.tables["figure-7a"].column("mechanism")) - {*THEIRS, *OURS} == {
         tasks.RESPONSE,
         tasks.CORRECTED,
     }
-    assert set(made.tables["table-2"].of("mechanism")) - {*THEIRS, *OURS} == {"Laplace"}
+    assert set(made.tables["table-2"].column("mechanism")) - {*THEIRS, *OURS} == {"Laplace"}
 
 
 def test_known_costs_stand_in_the_tables(made):
     """k = 20, epsilon 5: 10 for Threshold, 7 for its dual, 15.7 for the baselines."""
     table = made.tables["figure-5d"]
-    found = {name: table.of("theory", window=20, mechanism=name)[0] for name in (*THEIRS, *OURS)}
+    found = {
+        name: table.column("theory", window=20, mechanism=name)[0] for name in (*THEIRS, *OURS)
+    }
     assert found["Threshold"] == 10 and found["DualThreshold"] == 7 and found["BlockShuffle"] == 19
     assert found["Backward"] == found["Forward"] == pytest.approx(15.66, abs=5e-3)
     assert found["NoisyOrder"] == least_latency(5.0, 20, 1e-6)
@@ -167,12 +169,12 @@ def test_statements_that_need_no_data_are_as_said(made):
     assert len(rows) == len(made.rows)
     about_data = ("Counting", "Moving", "Groups")
     for row in made.rows:
-        assert row.as_said or row.section.startswith(about_data), row
+        assert row.is_confirmed or row.section.startswith(about_data), row
     assert sum(row.verdict == "does not hold" for row in made.rows) == 7
 
 
 def test_the_files_and_pictures_come_out(made, pictures, tmp_path):
-    written = tldp.write(tmp_path / "new", made)
+    written = tldp.STUDY.write(tmp_path / "new", made)
     names = {path.name for path in written}
     assert names == {
         *("tldp.csv", "tldp.md"),
@@ -182,7 +184,7 @@ def test_the_files_and_pictures_come_out(made, pictures, tmp_path):
     assert all(path.stat().st_size > 100 for path in written)
     with (tmp_path / "new" / "table-2.csv").open() as file:
         read = list(csv.DictReader(file))
-    assert [float(line["ours"]) for line in read] == made.tables["table-2"].of("ours")
+    assert [float(line["ours"]) for line in read] == made.tables["table-2"].column("ours")
     assert next(line["published"] for line in read if line["mechanism"] == "Laplace") == "0.003"
     assert "Misprints" in (tmp_path / "new" / "tldp.md").read_text()
 

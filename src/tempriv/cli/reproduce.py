@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,15 +66,20 @@ def reproduce(
             data is None and not full,
             "principles: needs neither --data nor --full, leave them out",
         )
-        _principles(output, as_json)
-    elif study == "tldp":
-        _tldp(data, full, output, as_json)
-    elif study == "sppa":
-        _sppa(data, full, output, as_json)
-    elif study == "landmark":
-        _landmark(data, full, output, as_json)
-    else:
-        _privshape(data, full, output, as_json)
+        from tempriv.studies import principles
+
+        rows = principles.study(_progress)
+        _print_rows(rows, principles.REMARKS, as_json)
+        _finish(rows, [] if output is None else principles.write(output, rows))
+        return
+    from tempriv.studies.common import join_names
+
+    chosen = importlib.import_module(f"tempriv.studies.{study}").STUDY
+    holds = chosen.holds or join_names(chosen.files)
+    require(data is not None, f"{study}: needs --data, a folder that holds {holds}")
+    result = chosen.run(chosen.read(data), chosen.full if full else chosen.quick, _progress)
+    _print_rows(result.rows, chosen.remarks, as_json)
+    _finish(result.rows, [] if output is None else chosen.write(output, result))
 
 
 def _progress(part: str) -> None:
@@ -81,96 +87,7 @@ def _progress(part: str) -> None:
         print(f"\r\033[K{part} ...", end="", file=sys.stderr, flush=True)
 
 
-def _principles(output: Path | None, as_json: bool) -> None:
-    from tempriv.studies import principles
-
-    rows = principles.study(_progress)
-    _show(
-        rows,
-        principles.REMARKS,
-        as_json,
-        None if output is None else lambda: principles.write(output, rows),
-    )
-
-
-def _tldp(data: Path | None, full: bool, output: Path | None, as_json: bool) -> None:
-    from tempriv.studies import tldp
-    from tempriv.studies.tldp import data as tldp_data
-    from tempriv.studies.tldp.experiment import FULL, QUICK
-
-    holds = f"{tldp_data.STOCK} (daily closes) and {tldp_data.TAXIS} (taxi segments)"
-    folder = _folder("tldp", data, holds)
-    made = tldp.study(tldp_data.read(folder), FULL if full else QUICK, _progress)
-    _show(
-        made.rows,
-        tldp.REMARKS,
-        as_json,
-        None if output is None else lambda: tldp.write(output, made),
-    )
-
-
-def _sppa(data: Path | None, full: bool, output: Path | None, as_json: bool) -> None:
-    from tempriv.studies import sppa
-    from tempriv.studies.common import join_names
-    from tempriv.studies.sppa import data as sppa_data
-    from tempriv.studies.sppa.experiment import FULL, QUICK
-
-    folder = _folder("sppa", data, join_names(sppa_data.FILES))
-    made = sppa.study(sppa_data.read(folder), FULL if full else QUICK, _progress)
-    _show(
-        made.rows,
-        sppa.REMARKS,
-        as_json,
-        None if output is None else lambda: sppa.write(output, made),
-    )
-
-
-def _landmark(data: Path | None, full: bool, output: Path | None, as_json: bool) -> None:
-    from tempriv.studies import landmark
-    from tempriv.studies.common import join_names
-    from tempriv.studies.landmark import data as landmark_data
-    from tempriv.studies.landmark.experiment import FULL, QUICK
-
-    folder = _folder("landmark", data, join_names(landmark_data.FILES))
-    made = landmark.study(landmark_data.read(folder), FULL if full else QUICK, _progress)
-    _show(
-        made.rows,
-        landmark.REMARKS,
-        as_json,
-        None if output is None else lambda: landmark.write(output, made),
-    )
-
-
-def _privshape(data: Path | None, full: bool, output: Path | None, as_json: bool) -> None:
-    from tempriv.studies import privshape
-    from tempriv.studies.common import join_names
-    from tempriv.studies.privshape import data as privshape_data
-    from tempriv.studies.privshape.experiment import FULL, QUICK
-
-    files = (privshape_data.SYMBOLS, privshape_data.TRACE)
-    folder = _folder("privshape", data, join_names(files))
-    made = privshape.study(privshape.make(folder), FULL if full else QUICK, _progress)
-    _show(
-        made.rows,
-        privshape.REMARKS,
-        as_json,
-        None if output is None else lambda: privshape.write(output, made),
-    )
-
-
-def _folder(study: str, data: Path | None, holds: str) -> Path:
-    require(data is not None, f"{study}: needs --data, a folder that holds {holds}")
-    assert data is not None
-    return data
-
-
-def _show(
-    rows: Sequence[Row],
-    remarks: Sequence[str],
-    as_json: bool,
-    write: Callable[[], list[Path]] | None,
-) -> None:
-    """Print what was found, write it if asked, and fail if a number is no longer as said."""
+def _print_rows(rows: Sequence[Row], remarks: Sequence[str], as_json: bool) -> None:
     from tempriv.privacy import serialization
     from tempriv.studies.common import format_number
 
@@ -178,20 +95,23 @@ def _show(
         print("\r\033[K", end="", file=sys.stderr)
     if as_json:
         print(json.dumps(serialization.encode(rows)))
-    else:
-        shown = [
-            [r.what, format_number(r.published), format_number(r.ours), r.verdict, r.how]
-            for r in rows
+        return
+    for section in dict.fromkeys(row.section for row in rows):
+        print(section)
+        lines = [
+            [row.what, format_number(row.published), format_number(row.ours), row.verdict, row.how]
+            for row in rows
+            if row.section == section
         ]
-        for section in dict.fromkeys(row.section for row in rows):
-            part = [line for line, row in zip(shown, rows, strict=True) if row.section == section]
-            print(section)
-            table(["", "published", "ours", "", "how"], part)
-        for remark in remarks:
-            print(f"- {remark}")
-    if write is not None:
-        for path in write():
-            print(f"written   {path}", file=sys.stderr)
-    wrong = [row.what for row in rows if not row.as_said]
+        table(["", "published", "ours", "", "how"], lines)
+    for remark in remarks:
+        print(f"- {remark}")
+
+
+def _finish(rows: Sequence[Row], written: Sequence[Path]) -> None:
+    """Name the files, and fail if a number no longer bears out its verdict."""
+    for path in written:
+        print(f"written   {path}", file=sys.stderr)
+    wrong = [row.what for row in rows if not row.is_confirmed]
     if wrong:
         raise TemprivError(f"no longer as said: {'; '.join(wrong)}")

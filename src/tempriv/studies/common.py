@@ -1,28 +1,45 @@
-"""What all studies share: input files, running a mechanism, result tables and figures."""
+"""What all studies share: input files, running a mechanism, result tables, verdicts and figures.
+
+A study is a ``Study``: where its data come from, the tables that it computes from them, one for
+each figure or table of the paper, the verdicts on the paper's statements and the pictures, both
+made from these tables alone.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from tempriv.data.files import follow_umask, write_durably
-from tempriv.data.series import Block
 from tempriv.errors import DataError, require
-from tempriv.mechanisms.perturb import perturb_block
-from tempriv.privacy import serialization
+from tempriv.mechanisms.domains import EARTH_RADIUS
 from tempriv.report.plots.series import GRAY, INK, RULE
 from tempriv.sampling import distributions
-from tempriv.sampling.keys import EPOCH, Key
+from tempriv.sampling.keys import Key
 from tempriv.sampling.keystream import StepRange
+from tempriv.utility.simulation import perturb_series
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Released = list[Any]
+Progress = Callable[[str], None]
+Verdict = Literal["holds", "holds, sharper is known", "does not hold", "ours"]
+
+UNIFORM_LEVELS = 1 << 20
+
+# Okabe and Ito's colors
+ORANGE, SKY, GREEN, BLUE = "#E69F00", "#56B4E9", "#009E73", "#0072B2"
+VERMILION, PURPLE = "#D55E00", "#CC79A7"
+
+
+# input files
 
 
 def join_names(names: Sequence[Any]) -> str:
@@ -37,7 +54,7 @@ def join_names(names: Sequence[Any]) -> str:
 
 
 def require_files(folder: Path, files: Sequence[Path]) -> None:
-    """One sentence that says which is missing, and what else the folder must hold."""
+    """Refuse a folder without one of the files, in a sentence that names all of them."""
     for part in files:
         require(
             (folder / part).is_file(),
@@ -45,8 +62,16 @@ def require_files(folder: Path, files: Sequence[Path]) -> None:
         )
 
 
-def read_columns(path: Path, names: Sequence[str]) -> list[npt.NDArray[Any]]:
-    """Columns of a CSV or Parquet file, in the order of the names."""
+def read_columns(
+    path: Path, names: Sequence[str], dtype: npt.DTypeLike | None = None
+) -> list[npt.NDArray[Any]]:
+    """Columns of a CSV or Parquet file.
+
+    Parameters:
+        path: the file.
+        names: which columns, in the order in which they are returned.
+        dtype: what to convert them to; as they are by default.
+    """
     import pyarrow
     import pyarrow.csv
     import pyarrow.parquet
@@ -56,9 +81,20 @@ def read_columns(path: Path, names: Sequence[str]) -> list[npt.NDArray[Any]]:
             table = pyarrow.csv.read_csv(path)
         else:
             table = pyarrow.parquet.read_table(path, columns=list(names))
-        return [table[name].to_numpy() for name in names]
+        return [np.asarray(table[name].to_numpy(), dtype=dtype) for name in names]
     except (pyarrow.ArrowException, KeyError) as wrong:
         raise DataError(f"{path}: must be a table with columns {join_names(names)}") from wrong
+
+
+def to_meters(degrees: Floats, latitude: float) -> Floats:
+    """Differences of longitude and latitude as meters east and north, on a plane.
+
+    Parameters:
+        degrees: a row of longitude and latitude for each place, as differences to the center.
+        latitude: that of the center, in degrees.
+    """
+    shrink = np.cos(np.radians(latitude))
+    return np.asarray(np.radians(degrees) * EARTH_RADIUS * np.array([shrink, 1.0]))
 
 
 def uniform(name: str, *shape: int, seed: int = 0) -> Floats:
@@ -67,82 +103,116 @@ def uniform(name: str, *shape: int, seed: int = 0) -> Floats:
     >>> float(uniform("walk", 3)[0]) == float(uniform("walk", 3)[0]) != float(uniform("x", 3)[0])
     True
     """
-    run = StepRange(Key.from_seed(seed).series("study", name), 0, int(np.prod(shape)))
-    drawn = distributions.draw(distributions.UniformChoice(1 << 20), [run], "value")
-    return np.asarray((drawn / (1 << 20)).reshape(shape))
+    return np.asarray(uniform_integers(name, UNIFORM_LEVELS, *shape, seed=seed) / UNIFORM_LEVELS)
 
 
-def subplots(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, list[Any]]:
-    from tempriv.report.plots.series import figure_class
-
-    figure = figure_class()(figsize=size, layout="constrained", facecolor="white")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
-    for axis in axes:
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(color=RULE, linewidth=0.6)
-        axis.set_axisbelow(True)
-        axis.tick_params(labelsize=9, color=GRAY, labelcolor=INK)
-    return figure, axes
+def uniform_integers(
+    name: str, choices: int, *shape: int, seed: int = 0, purpose: str = "value"
+) -> Integers:
+    """Whole numbers from 0 to ``choices`` - 1, the same each time for a name and a seed."""
+    steps = StepRange(Key.from_seed(seed).series("study", name), 0, int(np.prod(shape)))
+    drawn = distributions.draw(distributions.UniformChoice(choices), [steps], purpose)
+    return np.asarray(drawn.reshape(shape))
 
 
-def label_axes(axis: Any, title: str, across: str, up: str) -> None:
-    axis.set_title(title, loc="left", fontsize=10.5, color=INK)
-    axis.set_xlabel(across, fontsize=10, color=INK)
-    axis.set_ylabel(up, fontsize=10, color=INK)
-
-
-def shared_legend(figure: Any, axes: Iterable[Any], columns: int) -> None:
-    """One for all panels, above them."""
-    found: dict[str, Any] = {}
-    for axis in axes:
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    figure.legend(
-        found.values(),
-        found.keys(),
-        loc="outside upper center",
-        ncols=columns,
-        frameon=False,
-        fontsize=10,
-    )
-
-
-Released = list[Any]
+# runs
 
 
 def run_mechanism(mechanism: Any, series: Sequence[Floats], seed: int) -> Released:
-    """Series of any lengths through a mechanism, each as it is once all of it is out."""
-    counts = np.array([len(one) for one in series], dtype=np.int64)
-    rows = np.concatenate(series)
-    rows = rows.reshape(len(rows), -1)
-    block = Block(
-        values=rows,
-        missing=np.zeros(rows.shape, dtype=np.bool_),
-        ids=tuple(map(str, range(len(series)))),
-        counts=counts,
-        starts=np.zeros(len(series), dtype=np.int64),
-    )
-    # one chain of keys serves all series, each at steps of its own
-    late = int(mechanism.domain.latency or 0)
-    chain, runs, start = Key.from_seed(seed).series(serialization.digest(mechanism), "study"), [], 0
-    for count in counts.tolist():
-        chain = chain.at_epoch(start // EPOCH)
-        runs.append(StepRange(chain, start, count))
-        start += count + late
-    out = perturb_block(mechanism, block, runs, ending=True)
-    whole = np.ma.array(out.values.astype(np.float64), mask=out.missing)
-    return [whole[end - count : end] for end, count in zip(np.cumsum(counts), counts, strict=True)]
+    """Release series of any lengths, each as it is once all of it is out.
+
+    Parameters:
+        mechanism: what releases them.
+        series: an array of rows for each.
+        seed: of the noise.
+    """
+    counts = np.array([len(values) for values in series], dtype=np.int64)
+    out = perturb_series(mechanism, np.concatenate(series), counts, seed, "study").astype(float)
+    return [out[end - count : end] for end, count in zip(np.cumsum(counts), counts, strict=True)]
 
 
-Verdict = Literal["holds", "holds, sharper is known", "does not hold", "ours"]
+def standard_error(values: npt.ArrayLike, alone: float = 0.0) -> float:
+    """Of the mean of some values; ``alone`` where there is one value only."""
+    values = np.asarray(values, dtype=np.float64)
+    if len(values) < 2:
+        return alone
+    return float(np.std(values, ddof=1) / len(values) ** 0.5)
+
+
+def mean_and_error(values: Sequence[float], alone: float = 0.0) -> tuple[float, float]:
+    """The mean of some values, and its standard error."""
+    return float(np.mean(values)), standard_error(values, alone)
+
+
+# tables
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """The numbers behind one figure or table of the paper, a line each.
+
+    Parameters:
+        name: of the figure, and of the file.
+        title: what the numbers are, in a sentence.
+        columns: the names of the columns.
+        lines: a tuple of values for each line.
+    """
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    lines: Sequence[tuple[Any, ...]]
+
+    def where(self, **wanted: Any) -> list[dict[str, Any]]:
+        """The lines that have these values, by the names of their columns."""
+        named = [dict(zip(self.columns, line, strict=True)) for line in self.lines]
+        return [line for line in named if all(line[key] == value for key, value in wanted.items())]
+
+    def column(self, name: str, **wanted: Any) -> list[Any]:
+        """The values of a column, in the lines that have these values in others."""
+        return [line[name] for line in self.where(**wanted)]
+
+    def unique(self, name: str) -> list[Any]:
+        """The different values of a column, in their order."""
+        return list(dict.fromkeys(self.column(name)))
+
+    def number(self, name: str, **wanted: Any) -> float:
+        """The value of a column in the one line that has these values in others."""
+        (value,) = self.column(name, **wanted)
+        return float(value)
+
+    def as_csv(self) -> bytes:
+        """The table as a file, numbers with all their digits."""
+        return _csv(self.columns, self.lines)
+
+
+def _csv(columns: Sequence[str], lines: Iterable[Sequence[Any]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    for line in lines:
+        writer.writerow(
+            [repr(float(cell)) if isinstance(cell, (float, np.floating)) else cell for cell in line]
+        )
+    return text.getvalue().encode()
+
+
+# verdicts
 
 
 @dataclass(frozen=True)
 class Row:
     """One number: where it stands, what was published, what comes out here, and how.
 
-    ``published`` is None where the source gives no number; ``within`` is how far ours may be off,
-    as a part of it (the digits that were printed). ``at_most`` is a bound that ours must keep.
+    Parameters:
+        section: of the paper.
+        what: what the number is.
+        published: None where the source gives no number.
+        ours: what comes out here.
+        verdict: whether the published number holds.
+        how: where ours comes from.
+        within: how far ours may be off, as a part of it (the digits that were printed).
+        at_most: a bound that ours must keep.
     """
 
     section: str
@@ -162,7 +232,7 @@ class Row:
         return abs(self.ours - self.published) <= self.within * abs(self.published)
 
     @property
-    def as_said(self) -> bool:
+    def is_confirmed(self) -> bool:
         """Whether the numbers bear the verdict out."""
         if self.at_most is not None and not self.ours <= self.at_most:
             return False
@@ -172,51 +242,38 @@ class Row:
 
 
 @dataclass(frozen=True)
-class ResultTable:
-    """The numbers behind one figure or table of the paper, a line each."""
+class Section:
+    """Makes the rows of one section of the paper; arguments are those of ``Row``."""
 
-    name: str
     title: str
-    columns: tuple[str, ...]
-    lines: tuple[tuple[Any, ...], ...]
 
-    def where(self, **wanted: Any) -> list[dict[str, Any]]:
-        """The lines that have these values, by the names of their columns."""
-        named = [dict(zip(self.columns, line, strict=True)) for line in self.lines]
-        return [line for line in named if all(line[key] == value for key, value in wanted.items())]
+    def ours(self, what: str, ours: float, how: str, at_most: float | None = None) -> Row:
+        """A number that the paper does not give."""
+        return Row(self.title, what, None, ours, "ours", how, at_most=at_most)
 
-    def of(self, column: str, **wanted: Any) -> list[Any]:
-        return [line[column] for line in self.where(**wanted)]
+    def holds(
+        self, what: str, published: float, ours: float, how: str, within: float = 1e-9
+    ) -> Row:
+        """A published number that comes out here too."""
+        return Row(self.title, what, published, ours, "holds", how, within)
 
-    def as_csv(self) -> bytes:
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(self.columns)
-        for line in self.lines:
-            writer.writerow(
-                [repr(float(one)) if isinstance(one, (float, np.floating)) else one for one in line]
-            )
-        return text.getvalue().encode()
+    def fails(
+        self, what: str, published: float, ours: float, how: str, within: float = 1e-9
+    ) -> Row:
+        """A published number that does not come out here."""
+        return Row(self.title, what, published, ours, "does not hold", how, within)
 
-
-@dataclass(frozen=True)
-class Study:
-    """The statements, and the table behind each figure, by name."""
-
-    rows: tuple[Row, ...]
-    tables: dict[str, ResultTable]
-
-
-def collect_tables(
-    made: Iterable[ResultTable], first: str, progress: Callable[[str], None]
-) -> dict[str, ResultTable]:
-    """Tables by name as they are made, with a word after each; ``first`` is the one before."""
-    progress(first)
-    found: dict[str, ResultTable] = {}
-    for table in made:
-        found[table.name] = table
-        progress(f"{table.name} done, next")
-    return found
+    def row(
+        self,
+        what: str,
+        published: float | None,
+        ours: float,
+        verdict: Verdict,
+        how: str,
+        within: float = 1e-9,
+    ) -> Row:
+        """A number with a verdict that is chosen by the caller."""
+        return Row(self.title, what, published, ours, verdict, how, within)
 
 
 def format_number(value: float | None) -> str:
@@ -232,21 +289,21 @@ def format_number(value: float | None) -> str:
     return f"{value:,.6g}"
 
 
-COLUMNS = ("section", "what", "published", "ours", "verdict", "how")
+def rows_as_csv(rows: Sequence[Row]) -> bytes:
+    """The rows as a file, numbers with all their digits."""
+    columns = ("section", "what", "published", "ours", "verdict", "how")
+    lines = (
+        (
+            *(row.section, row.what, None if row.published is None else float(row.published)),
+            *(float(row.ours), row.verdict, row.how),
+        )
+        for row in rows
+    )
+    return _csv(columns, lines)
 
 
-def as_csv(rows: Sequence[Row]) -> bytes:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    for row in rows:
-        published = "" if row.published is None else repr(float(row.published))
-        ours = repr(float(row.ours))
-        writer.writerow([row.section, row.what, published, ours, row.verdict, row.how])
-    return text.getvalue().encode()
-
-
-def as_markdown(title: str, remarks: Sequence[str], rows: Sequence[Row]) -> bytes:
+def rows_as_markdown(title: str, remarks: Sequence[str], rows: Sequence[Row]) -> bytes:
+    """The rows as a page to read, a table for each section, with remarks below."""
     lines = [f"# {title}", ""]
     for section in dict.fromkeys(row.section for row in rows):
         lines += [f"## {section}", "", "| | published | ours | |", "|---|---:|---:|---|"]
@@ -258,33 +315,97 @@ def as_markdown(title: str, remarks: Sequence[str], rows: Sequence[Row]) -> byte
     return "\n".join(lines).encode()
 
 
-def write(
+# studies
+
+Tables = dict[str, ResultTable]
+Inputs = TypeVar("Inputs")
+Size = TypeVar("Size")
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """The verdicts, and the table behind each figure, by name."""
+
+    rows: tuple[Row, ...]
+    tables: Tables = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study(Generic[Inputs, Size]):
+    """One paper: what it is computed from, its tables, verdicts and pictures.
+
+    Parameters:
+        name: of the study, and of its files.
+        title: of its page.
+        remarks: what there is to know about the numbers, a sentence or two each.
+        files: what the folder with the data must hold.
+        holds: the same in words, where the names of the files say too little.
+        read: reads them.
+        quick: how much is computed by default.
+        full: how much is computed for the whole study.
+        tables: the tables, one at a time.
+        rows: the verdicts on the paper's statements, from the tables.
+        pictures: a matplotlib figure by name, from the tables.
+    """
+
+    name: str
+    title: str
+    remarks: tuple[str, ...]
+    files: tuple[Path, ...]
+    read: Callable[[Path], Inputs]
+    quick: Size
+    full: Size
+    tables: Callable[[Inputs, Size], Iterator[ResultTable]]
+    rows: Callable[[Tables], Iterable[Row]]
+    pictures: Mapping[str, Callable[[Tables], Any]]
+    holds: str = ""
+
+    def run(
+        self, inputs: Inputs, size: Size | None = None, progress: Progress = lambda part: None
+    ) -> StudyResult:
+        """Compute everything.
+
+        Parameters:
+            inputs: what ``read`` gives, or made-up data of the same kind.
+            size: how much of everything; ``quick`` by default.
+            progress: is told which table is done.
+        """
+        progress("first table")
+        tables: Tables = {}
+        for table in self.tables(inputs, self.quick if size is None else size):
+            tables[table.name] = table
+            progress(f"{table.name} done, next")
+        return StudyResult(tuple(self.rows(tables)), tables)
+
+    def write(self, folder: Path, result: StudyResult) -> list[Path]:
+        """Write the verdicts as table and page, a table for each figure, and the pictures.
+
+        Parameters:
+            folder: where to; it is made if it does not exist.
+            result: what ``run`` gave.
+
+        Returns:
+            The files.
+        """
+        written = write_rows(folder, self.name, self.title, self.remarks, result.rows)
+        for table in result.tables.values():
+            written.append(_write_public(folder / f"{table.name}.csv", table.as_csv()))
+        for name, draw in self.pictures.items():
+            written.append(write_picture(folder / f"{name}.png", draw(result.tables)))
+        return written
+
+
+def write_rows(
     folder: Path, name: str, title: str, remarks: Sequence[str], rows: Sequence[Row]
 ) -> list[Path]:
-    """The table as CSV and as a page to read."""
+    """Write verdicts as CSV and as a page to read."""
     folder.mkdir(parents=True, exist_ok=True)
-    pages = {".csv": as_csv(rows), ".md": as_markdown(title, remarks, rows)}
+    pages = {".csv": rows_as_csv(rows), ".md": rows_as_markdown(title, remarks, rows)}
     return [_write_public(folder / f"{name}{suffix}", data) for suffix, data in pages.items()]
 
 
-def write_study(
-    folder: Path,
-    name: str,
-    title: str,
-    remarks: Sequence[str],
-    made: Study,
-    pictures: Mapping[str, Callable[[dict[str, ResultTable]], Any]],
-) -> list[Path]:
-    """The statements as table and page, a table for each figure, and the pictures of them."""
-    written = write(folder, name, title, remarks, made.rows)
-    for table in made.tables.values():
-        written.append(_write_public(folder / f"{table.name}.csv", table.as_csv()))
-    for drawn, draw in pictures.items():
-        written.append(write_picture(folder / f"{drawn}.png", draw(made.tables)))
-    return written
-
-
 def write_picture(path: Path, figure: Any) -> Path:
+    """Write a matplotlib figure in the format that the name of the file says."""
     data = io.BytesIO()
     figure.savefig(data, format=path.suffix[1:], dpi=120)
     return _write_public(path, data.getvalue())
@@ -294,3 +415,44 @@ def _write_public(path: Path, data: bytes) -> Path:
     write_durably(path, data)
     follow_umask(path)
     return path
+
+
+# figures
+
+
+def subplots(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, list[Any]]:
+    """A figure with a grid of panels, row by row; ``size`` is in inches."""
+    from tempriv.report.plots.series import figure_class
+
+    figure = figure_class()(figsize=size, layout="constrained", facecolor="white")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(color=RULE, linewidth=0.6)
+        axis.set_axisbelow(True)
+        axis.tick_params(labelsize=9, color=GRAY, labelcolor=INK)
+    return figure, axes
+
+
+def label_axes(axis: Any, title: str, across: str, up: str) -> None:
+    """The title of a panel, and what its two axes show."""
+    axis.set_title(title, loc="left", fontsize=10.5, color=INK)
+    axis.set_xlabel(across, fontsize=10, color=INK)
+    axis.set_ylabel(up, fontsize=10, color=INK)
+
+
+def shared_legend(figure: Any, axes: Iterable[Any], columns: int) -> Any:
+    """One legend for all panels, above them; returns the figure, which is then complete."""
+    handles: dict[str, Any] = {}
+    for axis in axes:
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(
+        handles.values(),
+        handles.keys(),
+        loc="outside upper center",
+        ncols=columns,
+        frameon=False,
+        fontsize=10,
+    )
+    return figure

@@ -88,40 +88,55 @@ def sources(
     [-1, -1]
     """
     latency = int(getattr(mechanism, "latency", None) or 0)
-    runner, wait = mechanism, latency
     if isinstance(mechanism, NoisyOrder) and latency:
         # the order is that of the whole series, but for tails that delta counts; far faster
-        runner, wait = replace(mechanism, latency=None, delta=None), 0
-    rows, series = int(counts.sum()), len(counts)
-    every = np.tile(counts, runs)
+        mechanism = replace(mechanism, latency=None, delta=None)
+    rows = int(counts.sum())
+    numbers = np.tile(np.arange(rows), runs)
+    out = perturb_series(mechanism, numbers, np.tile(counts, runs), seed, "trial")
+    slots = out.filled(-1).astype(np.int64).reshape(runs, rows)
+    return _delayed(slots, counts, latency) if seen == "stream" and latency else slots
+
+
+def perturb_series(
+    mechanism: Any, values: npt.NDArray[Any], counts: Integers, seed: int, purpose: str
+) -> Any:
+    """Many series through one mechanism by a known seed, as they are once all of it is out.
+
+    Parameters:
+        mechanism: what releases them.
+        values: a row for each reading, one series after another.
+        counts: how many rows each series has.
+        seed: of the noise.
+        purpose: what the noise is for, so that different experiments have different noise.
+
+    Returns:
+        A masked array with a row for each reading.
+    """
+    rows = values.reshape(len(values), -1)
     block = Block(
-        values=np.tile(np.arange(rows), runs)[:, None],  # type: ignore[arg-type]
-        missing=np.zeros((rows * runs, 1), dtype=np.bool_),
-        ids=tuple(map(str, range(series * runs))),
-        counts=every,
-        starts=np.zeros(series * runs, dtype=np.int64),
+        values=rows,
+        missing=np.zeros(rows.shape, dtype=np.bool_),
+        ids=tuple(map(str, range(len(counts)))),
+        counts=counts,
+        starts=np.zeros(len(counts), dtype=np.int64),
     )
-    out = perturb_block(runner, block, _runs(runner, every, wait, seed), ending=True)
-    found = np.where(out.missing, -1, out.values)[:, 0].astype(np.int64).reshape(runs, rows)
-    return _later(found, counts, latency) if seen == "stream" and latency else found
-
-
-def _runs(mechanism: Any, counts: Integers, wait: int, seed: int) -> list[StepRange]:
-    """One chain of keys serves all series, each at steps of its own."""
-    chain = Key.from_seed(seed).series(serialization.digest(mechanism), "trial")
-    runs, start = [], 0
+    # one chain of keys serves all series, each at steps of its own
+    chain = Key.from_seed(seed).series(serialization.digest(mechanism), purpose)
+    steps, start = [], 0
     for count in counts.tolist():
         chain = chain.at_epoch(start // EPOCH)
-        runs.append(StepRange(chain, start, count))
-        start += count + wait
-    return runs
+        steps.append(StepRange(chain, start, count))
+        start += count + int(mechanism.domain.latency or 0)
+    out = perturb_block(mechanism, block, steps, ending=True)
+    return np.ma.array(out.values, mask=out.missing)
 
 
-def _later(found: Integers, counts: Integers, latency: int) -> Integers:
+def _delayed(slots: Integers, counts: Integers, latency: int) -> Integers:
     """What somebody who watches has in the place of each slot: the one of so many steps before."""
-    rows = found.shape[1]
+    rows = slots.shape[1]
     step = np.arange(rows) - np.repeat(np.cumsum(counts) - counts, counts)
-    return np.where(step >= latency, np.roll(found, latency, axis=1), -1)
+    return np.where(step >= latency, np.roll(slots, latency, axis=1), -1)
 
 
 # how wrong a task comes out

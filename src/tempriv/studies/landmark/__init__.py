@@ -7,17 +7,13 @@ temporal loss beside a bound that holds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
-from tempriv.studies import common
-from tempriv.studies.common import ResultTable, Study, collect_tables
+from tempriv.studies.common import ResultTable, Row, Study, Tables
 from tempriv.studies.landmark import data, errors, placements
 from tempriv.studies.landmark.data import LandmarkInputs
-from tempriv.studies.landmark.experiment import QUICK, LandmarkSize
+from tempriv.studies.landmark.experiment import FULL, QUICK, LandmarkSize
 from tempriv.studies.landmark.figures import PICTURES
-
-TITLE = "Landmark privacy, checked"
 
 REMARKS = (
     "On all three data sets landmarks are chosen by the values that are to be protected, so two "
@@ -52,17 +48,21 @@ def _tables(inputs: LandmarkInputs, size: LandmarkSize) -> Iterator[ResultTable]
     yield from placements.tables(size)
 
 
-def study(
-    inputs: LandmarkInputs,
-    size: LandmarkSize = QUICK,
-    progress: Callable[[str], None] = lambda part: None,
-) -> Study:
-    """Everything again; with ``FULL`` size as many runs as in the paper, and more placements."""
-    found = collect_tables(_tables(inputs, size), "figure-7", progress)
-    parts = (data, errors, placements)
-    return Study(tuple(row for part in parts for row in part.rows(found)), found)
+def _rows(tables: Tables) -> Iterator[Row]:
+    for part in (data, errors, placements):
+        yield from part.rows(tables)
 
 
-def write(folder: Path, made: Study) -> list[Path]:
-    """The statements as table and page, a table for each figure, and the pictures of them."""
-    return common.write_study(folder, "landmark", TITLE, REMARKS, made, PICTURES)
+STUDY = Study(
+    name="landmark",
+    title="Landmark privacy, checked",
+    files=data.FILES,
+    read=data.read,
+    quick=QUICK,
+    full=FULL,
+    tables=_tables,
+    rows=_rows,
+    pictures=PICTURES,
+    remarks=REMARKS,
+)
+"""With ``FULL`` size as many runs as in the paper, and more placements."""

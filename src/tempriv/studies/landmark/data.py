@@ -22,7 +22,15 @@ from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.mechanisms.value.planar_laplace import PlanarLaplace
 from tempriv.mechanisms.value.randomized_response import RandomizedResponse
 from tempriv.privacy.units import WithinDistance
-from tempriv.studies.common import ResultTable, Row, read_columns, require_files, uniform
+from tempriv.studies.common import (
+    ResultTable,
+    Row,
+    Section,
+    Tables,
+    read_columns,
+    require_files,
+    uniform,
+)
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -314,37 +322,31 @@ def stand_in(entries: int, seed: int = 0) -> LandmarkInputs:
 # statements
 
 
-def rows(found: dict[str, ResultTable]) -> Iterator[Row]:
-    section = "The first 1,000 entries (Section 4.1)"
-    for fact in found["readings"].where(data=HUE):
-        yield Row(
-            section,
+def rows(tables: Tables) -> Iterator[Row]:
+    section = Section("The first 1,000 entries (Section 4.1)")
+    for fact in tables["readings"].where(data=HUE):
+        yield section.holds(
             f"HUE: {fact['what']}",
             fact["published"],
             fact["ours"],
-            "holds",
             "readings.csv; an hour of exactly 0 is a gap",
             0.01,
         )
-    for fact in found["readings"].where(data=TDRIVE):
+    for fact in tables["readings"].where(data=TDRIVE):
         how = f"not comparable: {fact['published']:g} is the mean of all taxis"
-        yield Row(section, f"T-Drive: {fact['what']}", None, fact["ours"], "ours", how)
-    for line in found["landmarks"].where(data=HUE)[1:-1]:
+        yield section.ours(f"T-Drive: {fact['what']}", fact["ours"], how)
+    for line in tables["landmarks"].where(data=HUE)[1:-1]:
         # the threshold that is printed for this share is the one of the opposite share
-        (other,) = found["landmarks"].where(data=HUE, share=round(1 - line["share"], 1))
+        (other,) = tables["landmarks"].where(data=HUE, share=round(1 - line["share"], 1))
         what = f"HUE: share below {other['printed']}, printed for {percent(line['share'])}"
-        yield Row(
-            section,
+        yield section.fails(
             what,
             line["share"],
             other["share_as_printed"],
-            "does not hold",
             "the middle four thresholds are printed in the opposite order",
             0.1,
         )
-    for line in found["landmarks"].where(data=TDRIVE)[1:-1]:
+    for line in tables["landmarks"].where(data=TDRIVE)[1:-1]:
         what = f"T-Drive: share of stays of 30 minutes within {line['printed']}"
         how = f"Li et al. 2008 as cited; {line['used']} give {percent(line['share_used'])}"
-        yield Row(
-            section, what, line["share"], line["share_as_printed"], "does not hold", how, 0.05
-        )
+        yield section.fails(what, line["share"], line["share_as_printed"], how, 0.05)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tempriv.landmarks.dummy_sets import Score
-from tempriv.studies.common import ResultTable, Row
+from tempriv.studies.common import ResultTable, Row, Section, Tables
 from tempriv.studies.landmark.data import (
     BOUNDED,
     COPENHAGEN,
@@ -188,14 +188,16 @@ class _Figure7:
     table: ResultTable
 
     def of(self, data: str, share: float, scheme: str, hidden: str = PLAIN) -> float:
-        (error,) = self.table.of("error", data=data, share=share, scheme=scheme, hidden=hidden)
+        (error,) = self.table.column("error", data=data, share=share, scheme=scheme, hidden=hidden)
         return float(error)
 
     def below(self, data: str, share: float, one: str, other: str) -> bool:
         """Whether one scheme's error is less by more than chance: three standard errors."""
         apart = self.of(data, share, other) - self.of(data, share, one)
         both = [
-            self.table.of("standard_error", data=data, share=share, scheme=scheme, hidden=PLAIN)[0]
+            self.table.column(
+                "standard_error", data=data, share=share, scheme=scheme, hidden=PLAIN
+            )[0]
             for scheme in (one, other)
         ]
         return bool(apart > 3 * np.hypot(*both))
@@ -211,215 +213,181 @@ class _Figure7:
         )
 
 
-def rows(found: dict[str, ResultTable]) -> Iterator[Row]:
-    yield from _levels(_Figure7(found["figure-7"]))
-    yield from _copenhagen(_Figure7(found["figure-7"]), found["adaptive-parameters"])
-    yield from _hue(_Figure7(found["figure-7"]))
-    yield from _tdrive(_Figure7(found["figure-7"]), found["adaptive-parameters"])
-    yield from _ours(_Figure7(found["figure-7"]), found["figure-7-neighbours"])
-    yield from _dummies(_Figure7(found["figure-7"]))
-    yield from _ratios(found["figure-11"])
+def rows(tables: Tables) -> Iterator[Row]:
+    yield from _levels(_Figure7(tables["figure-7"]))
+    yield from _copenhagen(_Figure7(tables["figure-7"]), tables["adaptive-parameters"])
+    yield from _hue(_Figure7(tables["figure-7"]))
+    yield from _tdrive(_Figure7(tables["figure-7"]), tables["adaptive-parameters"])
+    yield from _ours(_Figure7(tables["figure-7"]), tables["figure-7-neighbours"])
+    yield from _dummies(_Figure7(tables["figure-7"]))
+    yield from _ratios(tables["figure-11"])
 
 
 def _levels(figure: _Figure7) -> Iterator[Row]:
-    section = "No landmarks and nothing else (Section 4.2.1, Figure 7)"
+    section = Section("No landmarks and nothing else (Section 4.2.1, Figure 7)")
     for share, level in ((0.0, EVENT), (1.0, USER)):
         for data, scheme in itertools.product(NAMES, (UNIFORM, SKIP, ADAPTIVE)):
             ratio = figure.of(data, share, scheme) / figure.of(data, share, level)
             what = f"{data}, {percent(share)}: error of {scheme} as a part of {level}'s"
             if scheme == UNIFORM or (scheme == SKIP and share == 0):
-                yield Row(section, what, 1, ratio, "holds", "'the same behavior'", 0.05)
+                yield section.holds(what, 1, ratio, "'the same behavior'", 0.05)
             elif scheme == SKIP:
                 how = "it releases nothing of the data, only a constant"
-                yield Row(section, what, 1, ratio, "does not hold", how, 0.05)
+                yield section.fails(what, 1, ratio, how, 0.05)
             else:
-                yield Row(section, what, None, ratio, "ours", "it repeats some releases")
+                yield section.ours(what, ratio, "it repeats some releases")
 
 
 def _copenhagen(figure: _Figure7, parameters: ResultTable) -> Iterator[Row]:
-    section, data = "Contacts in Copenhagen (Section 4.2.1, Figure 7a)", COPENHAGEN
+    section, data = Section("Contacts in Copenhagen (Section 4.2.1, Figure 7a)"), COPENHAGEN
     how = "another telephone and other contacts, chosen by frequency"
     best = sum(figure.best(data, share, SKIP) for share in (0.2, 0.4))
-    yield Row(section, "of 20 and 40 %: shares at which Skip is the best", 2, best, "holds", how)
+    yield section.holds("of 20 and 40 %: shares at which Skip is the best", 2, best, how)
     best = sum(figure.best(data, share, ADAPTIVE) for share in (0.6, 0.8))
-    yield Row(
-        section,
+    yield section.fails(
         "of 60 and 80 %: shares at which Adaptive is the best",
         2,
         best,
-        "does not hold",
         "it and Uniform are coins, wrong in half of all cases",
     )
-    yield Row(
-        section,
+    yield section.ours(
         "100 %: error of Skip, %",
-        None,
         figure.of(data, 1.0, SKIP),
-        "ours",
         "not comparable: 100 for the constant no, 0 for yes",
     )
     less = float(figure.below(data, 0.0, ADAPTIVE, EVENT))
-    yield Row(
-        section,
+    yield section.fails(
         "0 %: whether Adaptive is better than event level",
         1,
         less,
-        "does not hold",
         "a bit changes by 1, the scale is 1 / epsilon",
     )
-    (error,) = parameters.of("of_uniform", data=data, share=0.0, kappa=0.5, increase=0.5)
-    yield Row(
-        section,
+    (error,) = parameters.column("of_uniform", data=data, share=0.0, kappa=0.5, increase=0.5)
+    yield section.ours(
         "0 %: error of Adaptive as a part of Uniform's, kappa 0.5",
-        None,
         error,
-        "ours",
         "then a change of a bit counts as one",
     )
     for share in INSIDE:
         guess = min(share_wrong := figure.of(data, share, CONSTANT), 100 - share_wrong)
         least = min(figure.of(data, share, scheme) for scheme in (*THEIRS, *OURS))
         what = f"{percent(share)}: least error of all schemes, as a part of the better constant's"
-        yield Row(section, what, None, least / guess, "ours", "always no, or always yes")
+        yield section.ours(what, least / guess, "always no, or always yes")
 
 
 def _hue(figure: _Figure7) -> Iterator[Row]:
-    section, data = "Energy in HUE (Section 4.2.1, Figure 7b)", HUE
+    section, data = Section("Energy in HUE (Section 4.2.1, Figure 7b)"), HUE
     some = SHARES[1:]
     best = sum(figure.best(data, share, SKIP) for share in some)
-    yield Row(
-        section,
+    yield section.holds(
         "of 20 to 100 %: shares at which Skip is the best",
         5,
         best,
-        "holds",
         "'Skip achieves a constant low mean absolute error'",
     )
     less = sum(figure.below(data, share, ADAPTIVE, UNIFORM) for share in some)
-    yield Row(
-        section,
-        "of 20 to 100 %: shares at which Adaptive is better than Uniform",
-        5,
-        less,
-        "holds",
-        "figure-7.csv",
+    yield section.holds(
+        "of 20 to 100 %: shares at which Adaptive is better than Uniform", 5, less, "figure-7.csv"
     )
     between = sum(
         figure.below(data, share, EVENT, ADAPTIVE) and figure.below(data, share, ADAPTIVE, USER)
         for share in some
     )
-    yield Row(
-        section,
+    yield section.holds(
         "of 20 to 100 %: shares at which Adaptive is between event and user level",
         5,
         between,
-        "holds",
         "figure-7.csv",
     )
     for share in INSIDE:
         ratio = figure.of(data, share, ADAPTIVE) / figure.of(data, share, UNIFORM)
         what = f"{percent(share)}: error of Adaptive as a part of Uniform's"
-        yield Row(section, what, None, ratio, "ours", "'by far better'")
+        yield section.ours(what, ratio, "'by far better'")
     useless = sum(
         figure.below(data, share, CONSTANT, scheme)
         for share, scheme in itertools.product(INSIDE, (*THEIRS, *OURS))
     )
-    yield Row(
-        section,
+    yield section.ours(
         "of 20 cases (20 to 80 %, five schemes): worse than always saying 0 kWh",
-        None,
         useless,
-        "ours",
         "that is wrong by 0.88 kWh",
     )
 
 
 def _tdrive(figure: _Figure7, parameters: ResultTable) -> Iterator[Row]:
-    section, data = "Places in T-Drive (Section 4.2.1, Figure 7c)", TDRIVE
+    section, data = Section("Places in T-Drive (Section 4.2.1, Figure 7c)"), TDRIVE
     many = (0.6, 0.8, 1.0)
     gains = {s: 1 - figure.of(data, s, ADAPTIVE) / figure.of(data, s, UNIFORM) for s in many}
     said = sum(0.1 <= gain <= 0.2 for gain in gains.values())
-    yield Row(
-        section,
+    yield section.fails(
         "of 60 to 100 %: shares at which Adaptive beats Uniform by 10 to 20 %",
         3,
         said,
-        "does not hold",
         "by less; its parameters are not told",
     )
     for share, gain in gains.items():
         what = f"{percent(share)}: how much better Adaptive is than Uniform"
-        yield Row(section, what, None, gain, "ours", "kappa 1, as the text has it")
-        (ratio,) = parameters.of("of_uniform", data=data, share=share, kappa=2.0, decrease=0.2)
-        yield Row(section, f"{what}, kappa 2", None, 1 - ratio, "ours", "adaptive-parameters.csv")
+        yield section.ours(what, gain, "kappa 1, as the text has it")
+        (ratio,) = parameters.column("of_uniform", data=data, share=share, kappa=2.0, decrease=0.2)
+        yield section.ours(f"{what}, kappa 2", 1 - ratio, "adaptive-parameters.csv")
     less = sum(figure.of(data, s, ADAPTIVE) < 0.8 * figure.of(data, s, SKIP) for s in many)
-    yield Row(
-        section,
+    yield section.holds(
         "of 60 to 100 %: shares at which Adaptive is better than Skip by over 20 %",
         3,
         less,
-        "holds",
         "figure-7.csv",
     )
 
 
 def _ours(figure: _Figure7, neighbors: ResultTable) -> Iterator[Row]:
-    section = "The best fixed split, and a bound on the number (ours)"
+    section = Section("The best fixed split, and a bound on the number (ours)")
     for data, share in itertools.product((HUE, TDRIVE), INSIDE):
         for scheme in OURS:
             ratio = figure.of(data, share, scheme) / figure.of(data, share, UNIFORM)
             what = f"{data}, {percent(share)}: error of {scheme} as a part of Uniform's"
             how = "shows which are landmarks" if scheme == SPLIT else "any K + 1 readings"
-            yield Row(section, what, None, ratio, "ours", how)
-    section = "Neighbors that differ by what they can (ours)"
+            yield section.ours(what, ratio, how)
+    section = Section("Neighbors that differ by what they can (ours)")
     for data, change in ((BOUNDED, "0 to 5 kWh"), (FARTHER, "200 m")):
         first, *_ = neighbors.where(data=data, share=0.2, scheme=UNIFORM, hidden=PLAIN)
         theirs = figure.of(HUE if data == BOUNDED else TDRIVE, 0.2, UNIFORM)
         what = f"20 %, Uniform: error for {change} as a multiple of that for 1"
-        yield Row(section, what, None, first["error"] / theirs, "ours", "figure-7-neighbours.csv")
+        yield section.ours(what, first["error"] / theirs, "figure-7-neighbours.csv")
     for scheme in (EVENT, SKIP, UNIFORM, ADAPTIVE, SPLIT):
         first, *_ = neighbors.where(data=BOUNDED, share=0.2, scheme=scheme, hidden=PLAIN)
         what = f"HUE, 20 %, {scheme}: error when noise is put on the bounds 0 and 5, kWh"
-        yield Row(section, what, None, first["clamped"], "ours", "always 0 is wrong by 0.88")
+        yield section.ours(what, first["clamped"], "always 0 is wrong by 0.88")
 
 
 def _dummies(figure: _Figure7) -> Iterator[Row]:
-    section = "Schemes with dummies (Section 4.3.3, Figure 7)"
+    section = Section("Schemes with dummies (Section 4.3.3, Figure 7)")
     for data, scheme in itertools.product(NAMES, THEIRS):
         what = f"{data}, {scheme}: error with dummies over that without, at most, 20 to 80 %"
-        yield Row(
-            section,
+        yield section.ours(
             what,
-            None,
             figure.worsened(data, scheme),
-            "ours",
             "'a slight deterioration'; 1 % of epsilon, Euclidean score",
         )
     for data in (COPENHAGEN, TDRIVE):
         worse = sum(not figure.below(data, share, SKIP, USER) for share in SHARES[1:])
         what = f"{data}, of 20 to 100 %: shares at which Skip is no better than user level"
-        yield Row(section, what, 5, worse, "does not hold", "at 20 and 40 % it is better")
+        yield section.fails(what, 5, worse, "at 20 and 40 % it is better")
     less = sum(
         figure.below(data, share, ADAPTIVE, USER)
         for data, share in itertools.product((HUE, TDRIVE), SHARES)
     )
-    yield Row(
-        section,
-        "HUE and T-Drive, of 12 cases: Adaptive is better than user level",
-        None,
-        less,
-        "ours",
-        "'almost always'",
+    yield section.ours(
+        "HUE and T-Drive, of 12 cases: Adaptive is better than user level", less, "'almost always'"
     )
 
 
 def _ratios(table: ResultTable) -> Iterator[Row]:
-    section = "Budget for selecting dummies (Section 4.3.2, Figure 11)"
+    section = Section("Budget for selecting dummies (Section 4.3.2, Figure 11)")
     for score in SCORES:
         for data in NAMES:
             each = {
                 share: {
-                    r: table.of("error", data=data, share=share, score=score, ratio=r)[0]
+                    r: table.column("error", data=data, share=share, score=score, ratio=r)[0]
                     for r in RATIOS
                 }
                 for share in INSIDE
@@ -427,26 +395,17 @@ def _ratios(table: ResultTable) -> Iterator[Row]:
             if data == COPENHAGEN:
                 ratio = max(max(one.values()) / min(one.values()) for one in each.values())
                 what = f"{data}, {score} score: greatest error over the least, 20 to 80 %"
-                yield Row(
-                    section, what, 1, ratio, "holds", "'constant performance': all are coins", 0.03
-                )
+                yield section.holds(what, 1, ratio, "'constant performance': all are coins", 0.03)
                 continue
             best = sum(min(one, key=one.__getitem__) == RATIOS[0] for one in each.values())
             what = f"{data}, {score} score, of 20 to 80 %: shares at which 1 % is the best"
             if score == "temporal":
-                yield Row(section, what, 4, best, "holds", "sets do not shrink with epsilon")
+                yield section.holds(what, 4, best, "sets do not shrink with epsilon")
             else:
-                yield Row(
-                    section,
-                    what,
-                    4,
-                    best,
-                    "does not hold",
-                    "more epsilon for selecting means fewer dummies",
-                )
+                yield section.fails(what, 4, best, "more epsilon for selecting means fewer dummies")
     for score, ratio in itertools.product(SCORES, (RATIOS[0], RATIOS[-1])):
-        (shown,) = table.of("shown", data=HUE, share=0.2, score=score, ratio=ratio)
+        (shown,) = table.column("shown", data=HUE, share=0.2, score=score, ratio=ratio)
         what = (
             f"HUE, 20 %, {score} score, {percent(ratio)}: share of regular moments shown to be that"
         )
-        yield Row(section, what, None, shown, "ours", "share outside the selected set")
+        yield section.ours(what, shown, "share outside the selected set")

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tempriv.report.plots.series import GRAY, INK
-from tempriv.studies.common import ResultTable, label_axes, shared_legend, subplots
+from tempriv.studies.common import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    ResultTable,
+    Tables,
+    label_axes,
+    shared_legend,
+    subplots,
+)
 from tempriv.studies.landmark.data import (
     BOUNDED,
     FARTHER,
@@ -33,22 +45,20 @@ from tempriv.studies.landmark.experiment import (
 from tempriv.studies.landmark.experiment import UNIFORM as UNIFORM_SCHEME
 from tempriv.studies.landmark.placements import BIMODAL, SKEWED, SMOOTHING, SYMMETRIC, UNIFORM
 
-Tables = Mapping[str, ResultTable]
-
 # Okabe and Ito's colors
 BARS = {
-    SKIP: "#E69F00",
-    UNIFORM_SCHEME: "#56B4E9",
-    ADAPTIVE: "#0072B2",
-    SPLIT: "#009E73",
-    BOUND: "#CC79A7",
+    SKIP: ORANGE,
+    UNIFORM_SCHEME: SKY,
+    ADAPTIVE: BLUE,
+    SPLIT: GREEN,
+    BOUND: PURPLE,
 }
-LINES = {EVENT: (INK, "--"), USER: (INK, "-"), CONSTANT: ("#D55E00", ":")}
+LINES = {EVENT: (INK, "--"), USER: (INK, "-"), CONSTANT: (VERMILION, ":")}
 PLACED = {
-    SKEWED: ("#D55E00", "o"),
-    SYMMETRIC: ("#E69F00", "s"),
-    BIMODAL: ("#0072B2", "^"),
-    UNIFORM: ("#009E73", "D"),
+    SKEWED: (VERMILION, "o"),
+    SYMMETRIC: (ORANGE, "s"),
+    BIMODAL: (BLUE, "^"),
+    UNIFORM: (GREEN, "D"),
 }
 PERCENT = "share of landmarks, %"
 
@@ -64,7 +74,7 @@ def _bars(axis: Any, table: ResultTable, data: str, column: str = "error") -> No
         at = places + (i - 2) * width
         axis.bar(
             at,
-            table.of(column, data=data, scheme=scheme, hidden=PLAIN),
+            table.column(column, data=data, scheme=scheme, hidden=PLAIN),
             0.9 * width,
             color=color,
             label=scheme,
@@ -72,7 +82,7 @@ def _bars(axis: Any, table: ResultTable, data: str, column: str = "error") -> No
         hidden = DRAWN if scheme == BOUND else WITH_DUMMIES
         axis.plot(
             at,
-            table.of(column, data=data, scheme=scheme, hidden=hidden),
+            table.column(column, data=data, scheme=scheme, hidden=hidden),
             "D",
             color=color,
             markersize=4.5,
@@ -90,7 +100,7 @@ def _bars(axis: Any, table: ResultTable, data: str, column: str = "error") -> No
     for name, (color, style) in LINES.items():
         axis.step(
             np.append(places, len(places)) - 0.5,
-            [*(up := table.of(column, data=data, scheme=name, hidden=PLAIN)), up[-1]],
+            [*(up := table.column(column, data=data, scheme=name, hidden=PLAIN)), up[-1]],
             where="post",
             color=color,
             linestyle=style,
@@ -103,7 +113,7 @@ def _bars(axis: Any, table: ResultTable, data: str, column: str = "error") -> No
 
 
 def _unit(table: ResultTable, data: str) -> str:
-    unit = str(table.of("unit", data=data)[0])
+    unit = str(table.column("unit", data=data)[0])
     return {"%": "wrong answers, %", "kWh": "mean absolute error, kWh", "m": "mean distance, m"}[
         unit
     ]
@@ -119,8 +129,7 @@ def figure_7(tables: Tables) -> Any:
             axis.set_yscale("log")
         title = {HUE: f"{data}, noise 1 kWh / epsilon", TDRIVE: f"{data}, noise 1 m / epsilon"}
         label_axes(axis, title.get(data, data), PERCENT, _unit(table, data))
-    shared_legend(figure, axes, 5)
-    return figure
+    return shared_legend(figure, axes, 5)
 
 
 def figure_7_neighbors(tables: Tables) -> Any:
@@ -136,15 +145,16 @@ def figure_7_neighbors(tables: Tables) -> Any:
         if column == "error":
             axis.set_yscale("log")
         label_axes(axis, title, PERCENT, _unit(table, data))
-    shared_legend(figure, axes, 5)
-    return figure
+    return shared_legend(figure, axes, 5)
 
 
 def _by_placement(
     axis: Any, table: ResultTable, column: str, shares: Sequence[float], **wanted: Any
 ) -> None:
     for placement, (color, mark) in PLACED.items():
-        up = [table.of(column, placement=placement, share=share, **wanted)[0] for share in shares]
+        up = [
+            table.column(column, placement=placement, share=share, **wanted)[0] for share in shares
+        ]
         axis.plot(
             range(len(shares)),
             [np.nan if one is None else one for one in up],
@@ -168,8 +178,7 @@ def figure_8(tables: Tables) -> Any:
         _by_placement(axis, tables["figure-8"], column, INSIDE)
         axis.set_ylim(bottom=0)
         label_axes(axis, title, PERCENT, "mean distance, steps")
-    shared_legend(figure, axes, 4)
-    return figure
+    return shared_legend(figure, axes, 4)
 
 
 def figure_9(tables: Tables) -> Any:
@@ -190,8 +199,7 @@ def figure_9(tables: Tables) -> Any:
                 )
             axis.set_ylim(bottom=0)
             label_axes(axis, f"{words}, {degree} (s = {smoothing:g})", PERCENT, "temporal loss")
-    shared_legend(figure, axes, 5)
-    return figure
+    return shared_legend(figure, axes, 5)
 
 
 def figure_10(tables: Tables) -> Any:
@@ -201,8 +209,7 @@ def figure_10(tables: Tables) -> Any:
         _by_placement(axis, tables["figure-10"], column, INSIDE, distance=metric)
         axis.set_ylim(0, 0.5)
         label_axes(axis, f"{metric.capitalize()} distance", PERCENT, "part of the largest possible")
-    shared_legend(figure, axes, 4)
-    return figure
+    return shared_legend(figure, axes, 4)
 
 
 def figure_11(tables: Tables) -> Any:
@@ -228,8 +235,7 @@ def figure_11(tables: Tables) -> Any:
             _percents(axis, SHARES)
             words = "by distance" if score == "distance" else "by nearness in time"
             label_axes(axis, f"{data}, sets scored {words}", PERCENT, _unit(table, data))
-    shared_legend(figure, axes, 4)
-    return figure
+    return shared_legend(figure, axes, 4)
 
 
 def parameters(tables: Tables) -> Any:
@@ -241,7 +247,9 @@ def parameters(tables: Tables) -> Any:
     for chosen, color, mark in marks:
         for axis, data in zip(axes, NAMES, strict=True):
             given = dict(zip(names, chosen, strict=True))
-            up = [table.of("of_uniform", data=data, share=share, **given)[0] for share in shares]
+            up = [
+                table.column("of_uniform", data=data, share=share, **given)[0] for share in shares
+            ]
             words = ", ".join(f"{name} {value:g}" for name, value in given.items())
             axis.plot(
                 range(len(shares)),
@@ -258,8 +266,7 @@ def parameters(tables: Tables) -> Any:
         _percents(axis, shares)
         label_axes(axis, data, PERCENT, "error as a part of Uniform's")
     axes[0].set_ylim(0.8, 1.2)  # within that is chance
-    shared_legend(figure, axes, 3)
-    return figure
+    return shared_legend(figure, axes, 3)
 
 
 PICTURES: dict[str, Callable[[Tables], Any]] = {

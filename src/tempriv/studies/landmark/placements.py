@@ -18,7 +18,7 @@ from tempriv.correlation.chain import Chain
 from tempriv.correlation.landmarks import landmark_loss
 from tempriv.correlation.loss import loss
 from tempriv.landmarks.dummy_sets import Distance, partitioned, steps_to_nearest
-from tempriv.studies.common import ResultTable, Row, Verdict, uniform
+from tempriv.studies.common import ResultTable, Row, Section, Tables, Verdict, uniform
 from tempriv.studies.landmark.data import INSIDE, SHARES
 from tempriv.studies.landmark.experiment import EPSILON, LandmarkSize
 
@@ -206,10 +206,10 @@ def tables(size: LandmarkSize) -> Iterator[ResultTable]:
 # statements
 
 
-def rows(found: dict[str, ResultTable]) -> Iterator[Row]:
-    yield from _distances(found["figure-8"])
-    yield from _losses(found["figure-9"])
-    yield from _generated(found["figure-10"])
+def rows(tables: Tables) -> Iterator[Row]:
+    yield from _distances(tables["figure-8"])
+    yield from _losses(tables["figure-9"])
+    yield from _generated(tables["figure-10"])
 
 
 def _order(table: ResultTable, column: str, share: float, **wanted: Any) -> list[str]:
@@ -219,7 +219,7 @@ def _order(table: ResultTable, column: str, share: float, **wanted: Any) -> list
 
 
 def _distances(table: ResultTable) -> Iterator[Row]:
-    section = "Distance from landmarks (Section 4.2.2, Figure 8)"
+    section = Section("Distance from landmarks (Section 4.2.2, Figure 8)")
     for column, words in (
         ("to_landmark", "nearest landmark"),
         ("to_landmark_or_end", "nearest landmark or end"),
@@ -227,21 +227,16 @@ def _distances(table: ResultTable) -> Iterator[Row]:
         orders = [_order(table, column, share) for share in INSIDE]
         least = sum(order[0] == UNIFORM for order in orders)
         what = f"{words}, of 20 to 80 %: shares at which uniform has the least distance"
-        yield Row(section, what, 4, least, "holds", "figure-8.csv")
+        yield section.holds(what, 4, least, "figure-8.csv")
         most = sum(order[-1] == SKEWED for order in orders)
         what = f"{words}, of 20 to 80 %: shares at which skewed has the greatest"
-        yield Row(section, what, 4, most, "holds", "figure-8.csv")
+        yield section.holds(what, 4, most, "figure-8.csv")
         (bimodal,), (symmetric,) = (
-            table.of(column, placement=one, share=INSIDE[0]) for one in (BIMODAL, SYMMETRIC)
+            table.column(column, placement=one, share=INSIDE[0]) for one in (BIMODAL, SYMMETRIC)
         )
         what = f"{words}, 20 %: distance of bimodal over that of symmetric"
-        yield Row(
-            section,
-            what,
-            None,
-            bimodal / symmetric,
-            "ours",
-            "'uniform and bimodal ... limit the distance'",
+        yield section.ours(
+            what, bimodal / symmetric, "'uniform and bimodal ... limit the distance'"
         )
     # the text counts the ends as landmarks
     below = sum(
@@ -249,18 +244,13 @@ def _distances(table: ResultTable) -> Iterator[Row]:
         for order in (_order(table, "to_landmark_or_end", share) for share in INSIDE)
     )
     what = "nearest landmark or end, of 20 to 80 %: bimodal has less than symmetric"
-    yield Row(
-        section,
-        what,
-        4,
-        below,
-        "does not hold",
-        "both ends are landmarks then, so the middle is far from all",
+    yield section.fails(
+        what, 4, below, "both ends are landmarks then, so the middle is far from all"
     )
 
 
 def _losses(table: ResultTable) -> Iterator[Row]:
-    section = "Temporal loss by placement (Section 4.2.2, Figure 9)"
+    section = Section("Temporal loss by placement (Section 4.2.2, Figure 9)")
     cases = list(itertools.product(("moderate", "strong"), INSIDE))
     for column, words in (
         ("definition5", "Definition 5's sum"),
@@ -272,8 +262,7 @@ def _losses(table: ResultTable) -> Iterator[Row]:
         most = sum(order[-1] == SKEWED for order in orders)
         what = f"{words}, of 8 cases: the placement furthest from landmarks has the greatest loss"
         reversed_ = column != "alone"
-        yield Row(
-            section,
+        yield section.row(
             what,
             8,
             most,
@@ -281,8 +270,7 @@ def _losses(table: ResultTable) -> Iterator[Row]:
             "moderate and strong correlation, 20 to 80 %",
         )
         what = f"{words}, of 8 cases: it has the least loss"
-        yield Row(
-            section,
+        yield section.row(
             what,
             0,
             sum(order[0] == SKEWED for order in orders),
@@ -292,68 +280,67 @@ def _losses(table: ResultTable) -> Iterator[Row]:
     for degree in SMOOTHING:
         for column, words in (("definition5", "Definition 5's sum"), ("alone", "a_t alone")):
             wide = [
-                max(table.of(column, correlation=degree, share=share))
-                - min(table.of(column, correlation=degree, share=share))
+                max(table.column(column, correlation=degree, share=share))
+                - min(table.column(column, correlation=degree, share=share))
                 for share in INSIDE
             ]
             what = f"{words}, {degree}: greatest difference between placements"
-            yield Row(
-                section, what, None, max(wide), "ours", "'widening the gap' with the correlation"
-            )
+            yield section.ours(what, max(wide), "'widening the gap' with the correlation")
     for column, words in (("definition5", "Definition 5's sum"), ("alone", "a_t alone")):
         rises = sum(
-            table.of(column, correlation="weak", placement=one, share=share)
-            < table.of(column, correlation="moderate", placement=one, share=share)
-            < table.of(column, correlation="strong", placement=one, share=share)
+            table.column(column, correlation="weak", placement=one, share=share)
+            < table.column(column, correlation="moderate", placement=one, share=share)
+            < table.column(column, correlation="strong", placement=one, share=share)
             for one, share in itertools.product(CENTRES, INSIDE)
         )
         what = f"{words}, of 16 cases: the stronger the correlation, the greater the loss"
-        yield Row(section, what, 16, rises, "holds", "figure-9.csv")
-    section = "Landmarks against none (Section 3.3)"
+        yield section.holds(what, 16, rises, "figure-9.csv")
+    section = Section("Landmarks against none (Section 3.3)")
     for degree in SMOOTHING:
-        (none,) = table.of("definition5", correlation=degree, placement=UNIFORM, share=0.0)
-        (some,) = table.of("definition5", correlation=degree, placement=UNIFORM, share=0.2)
-        (held,) = table.of("bridge", correlation=degree, placement=UNIFORM, share=0.2)
+        (none,) = table.column("definition5", correlation=degree, placement=UNIFORM, share=0.0)
+        (some,) = table.column("definition5", correlation=degree, placement=UNIFORM, share=0.2)
+        (held,) = table.column("bridge", correlation=degree, placement=UNIFORM, share=0.2)
         how = "'less than ... without the knowledge of the landmarks'"
         what = f"{degree}, uniform, 20 %: Definition 5's sum, as a part of the loss without any"
-        yield Row(section, what, None, some / none, "ours", how)
+        yield section.ours(what, some / none, how)
         what = f"{degree}, uniform, 20 %: bound that holds, as a part of the loss without any"
-        yield Row(section, what, None, held / none, "ours", how, at_most=1.0)
+        yield section.ours(what, held / none, how, at_most=1.0)
 
 
 def _generated(table: ResultTable) -> Iterator[Row]:
-    section = "Sets with dummies (Section 4.3.1, Figure 10)"
+    section = Section("Sets with dummies (Section 4.3.1, Figure 10)")
     how = "parts of the largest distance possible; the paper's divisor is not told"
     euclidean, wasserstein = (
-        float(np.mean(table.of("of_largest_possible", distance=one)))
+        float(np.mean(table.column("of_largest_possible", distance=one)))
         for one in ("euclidean", "wasserstein")
     )
-    yield Row(section, "Euclidean: mean distance", 0.3, euclidean, "holds", how, 0.1)
-    yield Row(section, "Wasserstein: mean distance", 0.2, wasserstein, "does not hold", how, 0.1)
+    yield section.holds("Euclidean: mean distance", 0.3, euclidean, how, 0.1)
+    yield section.fails("Wasserstein: mean distance", 0.2, wasserstein, how, 0.1)
     verdicts: dict[str, tuple[float, Verdict]] = {
         "euclidean": (0.2, "does not hold"),
         "wasserstein": (0.15, "holds"),
     }
     for metric, (published, verdict) in verdicts.items():
         skewed, bimodal = (
-            np.array(table.of("of_largest_possible", distance=metric, placement=one))
+            np.array(table.column("of_largest_possible", distance=metric, placement=one))
             for one in (SKEWED, BIMODAL)
         )
         what = f"{metric.capitalize()}: greatest difference between skewed and bimodal"
         apart = float(np.abs(skewed - bimodal).max())
-        yield Row(section, what, published, apart, verdict, how, 0.2)
+        yield section.row(what, published, apart, verdict, how, 0.2)
     spreads = [
         max(
             max(part) - min(part)
             for part in (
-                table.of("of_largest_possible", distance=metric, share=share) for share in INSIDE
+                table.column("of_largest_possible", distance=metric, share=share)
+                for share in INSIDE
             )
         )
         for metric in ("euclidean", "wasserstein")
     ]
     what, steadier = "Euclidean is the more consistent", float(spreads[0] < spreads[1])
-    yield Row(section, what, 1, steadier, "holds", "greatest difference of placements at a share")
+    yield section.holds(what, 1, steadier, "greatest difference of placements at a share")
     for metric in ("euclidean", "wasserstein"):
-        mean = float(np.mean(table.of("of_the_full_set", distance=metric)))
+        mean = float(np.mean(table.column("of_the_full_set", distance=metric)))
         what = f"{metric.capitalize()}: mean distance as a part of that of all moments"
-        yield Row(section, what, None, mean, "ours", "the other way to divide")
+        yield section.ours(what, mean, "the other way to divide")

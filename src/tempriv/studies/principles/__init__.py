@@ -22,7 +22,7 @@ from tempriv.mechanisms.value.randomized_response import RandomizedResponse
 from tempriv.privacy.sensitivity import occupancy, running_count, sensitivity
 from tempriv.privacy.units import Contribution, Event, WholeSeries
 from tempriv.studies import common
-from tempriv.studies.common import Row, Verdict
+from tempriv.studies.common import Row, Section, Verdict
 from tempriv.studies.principles.sparse_vector import sparse_vector_loss
 
 MINUTES = 1440
@@ -45,7 +45,7 @@ REMARKS = (
 
 
 def sensitivities() -> Iterator[Row]:
-    section = "Sensitivity, a day of 1,440 minutes"
+    section = Section("Sensitivity, a day of 1,440 minutes")
     event, user = Contribution(Event()), Contribution(WholeSeries(MINUTES))
     day = MINUTES
     for name, query, unit, first, second in (
@@ -64,110 +64,92 @@ def sensitivities() -> Iterator[Row]:
         how = f"sensitivity({query.__name__}, {type(unit.each).__name__})"
         for norm, published, ours in (("L1", first, found.l1), ("L2", second, found.l2)):
             verdict: Verdict = "ours" if published is None else "holds"
-            yield Row(section, f"{name}, {norm}", published, ours, verdict, how)
+            yield section.row(f"{name}, {norm}", published, ours, verdict, how)
 
 
 def compositions() -> Iterator[Row]:
-    section = "1,440 releases of epsilon 0.05, delta 1e-8"
+    section = Section("1,440 releases of epsilon 0.05, delta 1e-8")
     summed = composition.basic(EACH, EACH_DELTA, MINUTES)
-    yield Row(section, "epsilon by sum", 72, summed.epsilon, "holds", "basic")
-    yield Row(section, "delta by sum", 1.44e-5, summed.delta, "holds", "basic")
+    yield section.holds("epsilon by sum", 72, summed.epsilon, "basic")
+    yield section.holds("delta by sum", 1.44e-5, summed.delta, "basic")
     advanced = composition.advanced(EACH, EACH_DELTA, MINUTES, SLACK)
     sharper: Verdict = "holds, sharper is known"
-    yield Row(section, "epsilon, advanced", 14.46, advanced.epsilon, sharper, "advanced", 5e-4)
-    yield Row(section, "its delta", 1.45e-5, advanced.delta, "holds", "advanced")
+    yield section.row("epsilon, advanced", 14.46, advanced.epsilon, sharper, "advanced", 5e-4)
+    yield section.holds("its delta", 1.45e-5, advanced.delta, "advanced")
     delta = advanced.delta
     best = composition.optimal(EACH, EACH_DELTA, MINUTES, delta)
-    yield Row(section, "epsilon, optimal", None, best.epsilon, "ours", "optimal")
+    yield section.ours("epsilon, optimal", best.epsilon, "optimal")
     pure = composition.optimal(EACH, 0.0, MINUTES, delta)
-    yield Row(section, "epsilon, optimal, pure releases", None, pure.epsilon, "ours", "optimal")
+    yield section.ours("epsilon, optimal, pure releases", pure.epsilon, "optimal")
     laplace = composition.exact({LaplaceRelease(1 / EACH): MINUTES}, delta)
-    yield Row(section, "epsilon, Laplace noise", None, laplace.epsilon, "ours", "exact")
+    yield section.ours("epsilon, Laplace noise", laplace.epsilon, "exact")
     noise = composition.gaussian_noise(EACH, EACH_DELTA)
     plan: Plan = {GaussianRelease(noise): MINUTES}
     how = f"Gaussian, sigma = {noise:.2f} sensitivities"
     classic = composition.renyi(plan, delta, "classic")
-    yield Row(
-        section, "epsilon, Gaussian noise, by Renyi as printed", None, classic.epsilon, "ours", how
-    )
-    yield Row(section, "its best order", None, classic.order or 0.0, "ours", how)
+    yield section.ours("epsilon, Gaussian noise, by Renyi as printed", classic.epsilon, how)
+    yield section.ours("its best order", classic.order or 0.0, how)
     sharp = composition.renyi(plan, delta)
-    yield Row(
-        section, "epsilon, Gaussian noise, by Renyi, sharper", None, sharp.epsilon, "ours", how
+    yield section.ours("epsilon, Gaussian noise, by Renyi, sharper", sharp.epsilon, how)
+    yield section.ours(
+        "epsilon, Gaussian noise, exact", composition.exact(plan, delta).epsilon, how
     )
-    yield Row(
-        section,
-        "epsilon, Gaussian noise, exact",
-        None,
-        composition.exact(plan, delta).epsilon,
-        "ours",
-        how,
-    )
-    yield Row(
-        "Sums of pure releases",
+    yield Section("Sums of pure releases").holds(
         "most releases of epsilon 0.05 within epsilon 1",
         20,
         max(n for n in range(1, 100) if composition.basic(EACH, 0.0, n).epsilon <= 1 + 1e-12),
-        "holds",
         "basic",
     )
 
 
 def meanings() -> Iterator[Row]:
-    section = "What an epsilon means"
+    section = Section("What an epsilon means")
     epsilon, delta, margin = 1.0, 1e-5, 0.5
     noise = composition.gaussian_noise(epsilon, delta)
     above = composition.gaussian_loss_above(noise, epsilon)
     how = "a Gaussian of exactly (1, 1e-5)"
-    yield Row(section, "Pr[loss > 1]: at most delta?", delta, above, "does not hold", how)
-    yield Row(
-        section,
+    yield section.fails("Pr[loss > 1]: at most delta?", delta, above, how)
+    yield section.ours(
         "Pr[loss > 1.5], the corrected bound",
-        None,
         composition.tail_bound(delta, margin),
-        "ours",
         "tail_bound(1e-5, margin=0.5)",
     )
     beyond = composition.gaussian_loss_above(noise, epsilon + margin)
-    yield Row(section, "Pr[loss > 1.5], of that Gaussian", None, beyond, "ours", how)
+    yield section.ours("Pr[loss > 1.5], of that Gaussian", beyond, how)
     printed = (math.e - 1) / (math.e + 1) * (1 - delta) + delta
-    yield Row(
-        section,
+    yield section.holds(
         "total variation at (1, 1e-5)",
         printed,
         composition.advantage(epsilon, delta),
-        "holds",
         "advantage(1, 1e-5)",
     )
     _, high = composition.odds_after(1.0, epsilon)
-    yield Row(section, "even odds after epsilon 1", math.e, high, "holds", "odds_after(1, 1)")
+    yield section.holds("even odds after epsilon 1", math.e, high, "odds_after(1, 1)")
 
 
 def local_answers() -> Iterator[Row]:
-    section = "Randomized response"
+    section = Section("Randomized response")
     for epsilon in (0.5, 1.0, 2.0):
         mechanism = RandomizedResponse(epsilon=epsilon, categories=(("no", "yes"),))
         keep = math.exp(epsilon) / (1 + math.exp(epsilon))
-        yield Row(
-            section,
+        yield section.holds(
             f"chance of the truth at epsilon {epsilon:g}",
             keep,
             1 - mechanism.errors[0],
-            "holds",
             "RandomizedResponse.errors",
         )
         found = exact.audit(mechanism, (0, 1), 3).found
         how = "all outcomes enumerated"
-        yield Row(section, f"loss at epsilon {epsilon:g}", epsilon, found, "holds", how)
+        yield section.holds(f"loss at epsilon {epsilon:g}", epsilon, found, how)
 
 
 def alerts() -> Iterator[Row]:
-    section = "Sparse vector, epsilon_0 = 0.5, epsilon_1 = 0.25, 2 alerts"
+    section = Section("Sparse vector, epsilon_0 = 0.5, epsilon_1 = 0.25, 2 alerts")
     right = sparse_vector_loss(0.5, 0.25, 2, factor=2.0)
-    yield Row(section, "loss, noise 2 / epsilon_1", 1.0, right, "holds", "quadrature", 1e-4)
+    yield section.holds("loss, noise 2 / epsilon_1", 1.0, right, "quadrature", 1e-4)
     wrong = sparse_vector_loss(0.5, 0.25, 2, factor=1.0)
     how = "quadrature, values that change both ways"
-    yield Row(section, "loss, noise 1 / epsilon_1", None, wrong, "ours", how)
+    yield section.ours("loss, noise 1 / epsilon_1", wrong, how)
     small = SparseVector(
         epsilon=1.0,
         bounds=((0, 1),),
@@ -178,11 +160,11 @@ def alerts() -> Iterator[Row]:
         unit=WholeSeries(4),
     )
     found = exact.audit(small, (0, 1), 4, 1e-9).found
-    yield Row(section, "loss on 4 steps, enumerated", None, found, "ours", "audit.exact")
+    yield section.ours("loss on 4 steps, enumerated", found, "audit.exact")
 
 
 def counts() -> Iterator[Row]:
-    section = "Running counts over 1,440 steps, one event, mean squared error"
+    section = Section("Running counts over 1,440 steps, one event, mean squared error")
     tree: dict[str, Any] = {"method": "tree", "branching": 2}
     for name, settings in (
         ("Gaussian, noisy increments", {"rho": 0.5, "method": "increments"}),
@@ -198,22 +180,19 @@ def counts() -> Iterator[Row]:
             bounds=((0, 1),), unit=Contribution(), horizon=MINUTES, grid=2.0**-6, **settings
         )
         ours = mechanism.errors[0] ** 2
-        yield Row(section, name, None, ours, "ours", f"RunningCount({given})")
+        yield section.ours(name, ours, f"RunningCount({given})")
     whole = RunningCount(
         bounds=((0, 1),), unit=Contribution(), horizon=MINUTES, epsilon=1.0, method="increments"
     )
-    yield Row(
-        section,
+    yield section.ours(
         "Laplace, noisy increments, noise in whole numbers",
-        None,
         whole.errors[0] ** 2,
-        "ours",
         "RunningCount(epsilon=1.0, method='increments')",
     )
 
 
 def afterwards() -> Iterator[Row]:
-    section = "Post-processing: an observer who knows the model of the data"
+    section = Section("Post-processing: an observer who knows the model of the data")
     length, epsilon = 24, 1.0
     mechanism = Laplace(epsilon=epsilon, bounds=((0, 1),), unit=WholeSeries(length))
     model = attacks.Autoregression(mean=0.5, persistence=0.95, spread=0.05)
@@ -221,10 +200,10 @@ def afterwards() -> Iterator[Row]:
     how = f"denoise, {found.observers[0].trials:,} trials"
     cap = found.cap_series
     for one in found.observers:
-        yield Row(section, f"success of {one.name}", None, one.rate, "ours", how, at_most=cap)
-    yield Row(section, "most that the guarantee allows", None, cap, "ours", how)
-    yield Row(section, "error of released values", None, found.error_released, "ours", how)
-    yield Row(section, "error after de-noising", None, found.error_denoised, "ours", how)
+        yield section.ours(f"success of {one.name}", one.rate, how, at_most=cap)
+    yield section.ours("most that the guarantee allows", cap, how)
+    yield section.ours("error of released values", found.error_released, how)
+    yield section.ours("error after de-noising", found.error_denoised, how)
 
 
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
@@ -250,7 +229,7 @@ def study(progress: Callable[[str], None] = lambda part: None) -> list[Row]:
 def write(folder: Path, rows: Sequence[Row]) -> list[Path]:
     """The table, a page to read, and the picture of it."""
     return [
-        *common.write(folder, "principles", TITLE, REMARKS, rows),
+        *common.write_rows(folder, "principles", TITLE, REMARKS, rows),
         common.write_picture(folder / "principles.png", picture(rows)),
     ]
 

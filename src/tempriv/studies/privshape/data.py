@@ -30,6 +30,7 @@ Integers = npt.NDArray[np.int64]
 
 SYMBOLS = Path("ucr") / "Symbols.csv"
 TRACE = Path("ucr") / "Trace.csv"
+FILES = (SYMBOLS, TRACE)
 
 CLASSES_OF_THE_CODE = (1, 2, 4)
 """Of Trace. The authors' program drops class 3; their results are of these."""
@@ -120,7 +121,7 @@ BENDS, RIPPLES = 2, 3
 
 def read(folder: Path) -> tuple[Labelled, Labelled]:
     """Symbols and Trace from their folder, or one sentence that says what is missing."""
-    require_files(folder, (SYMBOLS, TRACE))
+    require_files(folder, FILES)
     return read_series(folder / SYMBOLS), read_series(folder / TRACE)
 
 
@@ -278,6 +279,12 @@ def symbols(
 ) -> Task:
     """The six classes of Symbols, for clustering (section V-D)."""
     return made("Symbols", originals, SYMBOLS_SAX, strength, people, tested, seed)
+
+
+def read_tasks(folder: Path) -> tuple[Task, Task]:
+    """Symbols and Trace, made many, from a folder that holds them."""
+    originals = read(folder)
+    return symbols(originals[0]), trace(originals[1])
 
 
 def waves(length: int, people: int = WAVES, shown: int | None = None) -> Labelled:

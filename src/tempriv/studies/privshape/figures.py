@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tempriv.local.shapes.sax import Sax, curve
 from tempriv.report.plots.series import GRAY, INK
-from tempriv.studies.common import ResultTable, label_axes, shared_legend, subplots
+from tempriv.studies.common import (
+    BLUE,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    ResultTable,
+    Tables,
+    label_axes,
+    shared_legend,
+    subplots,
+)
 from tempriv.studies.privshape.experiment import (
     AS_RUN,
     AUTOMATIC,
@@ -24,17 +35,15 @@ from tempriv.studies.privshape.experiment import (
     SWEPT,
 )
 
-Tables = Mapping[str, ResultTable]
-
 # Okabe and Ito's colors
 LOOKS = {
-    BASELINE: ("#E69F00", "s", "-"),
-    PUBLISHED: ("#D55E00", "o", "-"),
-    NEAREST: ("#56B4E9", "^", "-"),
-    AUTOMATIC: ("#0072B2", "D", "-"),
+    BASELINE: (ORANGE, "s", "-"),
+    PUBLISHED: (VERMILION, "o", "-"),
+    NEAREST: (SKY, "^", "-"),
+    AUTOMATIC: (BLUE, "D", "-"),
     FIRST: (INK, "", "--"),
-    AS_RUN: ("#CC79A7", "v", ":"),
-    REPAIRED: ("#CC79A7", "v", "-"),
+    AS_RUN: (PURPLE, "v", ":"),
+    REPAIRED: (PURPLE, "v", "-"),
 }
 TWICE = "bars: two standard errors"
 
@@ -77,7 +86,7 @@ def _across(line: dict[str, Any]) -> float:
 
 
 def _epsilons(axis: Any, table: ResultTable) -> None:
-    ticks = [one for one in FEW if one in table.of("epsilon")]
+    ticks = [one for one in FEW if one in table.column("epsilon")]
     axis.set_xticks(np.sqrt(ticks), [f"{one:g}" for one in ticks])
 
 
@@ -89,8 +98,7 @@ def figure_11(tables: Tables) -> Any:
     label_axes(axes[1], "Trace: shape recovery", "epsilon", "class modes found exactly")
     for axis in axes:
         axis.set_ylim(0, 1.04)
-    shared_legend(figure, axes, 4)
-    return figure
+    return shared_legend(figure, axes, 4)
 
 
 def figure_9(tables: Tables) -> Any:
@@ -101,17 +109,14 @@ def figure_9(tables: Tables) -> Any:
     label_axes(axes[1], "Symbols: shape recovery", "epsilon", "class modes found exactly")
     axes[0].set_ylim(-0.04, 0.8)
     axes[1].set_ylim(-0.02, 1.04)
-    shared_legend(figure, axes, 4)
-    return figure
+    return shared_legend(figure, axes, 4)
 
 
 def ties(tables: Tables) -> Any:
     """Accuracy by each rule, and the share of series whose nearest shape is not the only one."""
     table = tables["ties"]
     figure, axes = subplots(1, 1, (6.4, 4.2))
-    for rule, color, mark in zip(
-        RULES, ("#0072B2", "#56B4E9", "#E69F00", "#D55E00"), "Do^s", strict=True
-    ):
+    for rule, color, mark in zip(RULES, (BLUE, SKY, ORANGE, VERMILION), "Do^s", strict=True):
         lines = table.where(rule=rule)
         axes[0].errorbar(
             [_across(line) for line in lines],
@@ -141,14 +146,13 @@ def ties(tables: Tables) -> Any:
         "epsilon",
         "test series told right",
     )
-    shared_legend(figure, axes, 3)
-    return figure
+    return shared_legend(figure, axes, 3)
 
 
 def _shapes(table: ResultTable) -> Any:
     """A row of panels for each method, a panel for each class: its mode in gray behind."""
-    methods = list(dict.fromkeys(table.of("method")))
-    labels = list(dict.fromkeys(table.of("label")))
+    methods = table.unique("method")
+    labels = table.unique("label")
     figure, axes = subplots(len(methods), len(labels), (2.1 * len(labels) + 1, 1.5 * len(methods)))
     for i, method in enumerate(methods):
         for j, label in enumerate(labels):
@@ -196,13 +200,12 @@ def figures_16_17(tables: Tables) -> Any:
             _line(axis, [line["points"] + 15 * (k - 2) for line in lines], lines, name)
         axis.set_ylim(0, 1.04)
         label_axes(axis, f"Waves: {title}", "points", "accuracy, epsilon 4")
-    shared_legend(figure, axes, 5)
-    return figure
+    return shared_legend(figure, axes, 5)
 
 
 def figure_18(tables: Tables) -> Any:
     table = tables["figure-18"]
-    forms = list(dict.fromkeys(table.of("form")))
+    forms = table.unique("form")
     figure, axes = subplots(2, len(forms), (11.5, 6.6))
     for j, form in enumerate(forms):
         for i, (column, words) in enumerate(
@@ -212,8 +215,7 @@ def figure_18(tables: Tables) -> Any:
             _by_epsilon(axis, table, SWEPT, column, form=form)
             axis.set_ylim(0, 1.04)
             label_axes(axis, f"Trace, {form}", "epsilon", words)
-    shared_legend(figure, axes, 3)
-    return figure
+    return shared_legend(figure, axes, 3)
 
 
 def figures_13_14(tables: Tables) -> Any:
@@ -228,8 +230,7 @@ def figures_13_14(tables: Tables) -> Any:
             axis.set_xticks(sorted({line["value"] for line in lines}))
             axis.set_ylim(0, 1.04)
             label_axes(axis, f"{data}, epsilon 4", across, up)
-    shared_legend(figure, axes, 3)
-    return figure
+    return shared_legend(figure, axes, 3)
 
 
 def figure_15(tables: Tables) -> Any:
@@ -239,7 +240,7 @@ def figure_15(tables: Tables) -> Any:
         (axes[0], "Symbols", "adjusted Rand index"),
         (axes[1], "Trace", "accuracy"),
     ):
-        kinds = list(dict.fromkeys(table.of("distance")))
+        kinds = table.unique("distance")
         for k, (name, epsilon) in enumerate(
             (name, epsilon) for name in SWEPT for epsilon in (1.0, 4.0)
         ):
@@ -258,8 +259,7 @@ def figure_15(tables: Tables) -> Any:
         axis.grid(axis="x", visible=False)
         axis.set_ylim(0, 1.04)
         label_axes(axis, data, "distance", up)
-    shared_legend(figure, axes, 3)
-    return figure
+    return shared_legend(figure, axes, 3)
 
 
 def users(tables: Tables) -> Any:
@@ -274,8 +274,7 @@ def users(tables: Tables) -> Any:
             _line(axis, [line["people"] for line in lines], lines, name, column)
         axis.set_ylim(0, 1.04)
         label_axes(axis, "Trace, epsilon 1", "people", up)
-    shared_legend(figure, axes, 3)
-    return figure
+    return shared_legend(figure, axes, 3)
 
 
 def theorem_4(tables: Tables) -> Any:
@@ -302,8 +301,7 @@ def theorem_4(tables: Tables) -> Any:
         axis.set_yscale("log")
         axis.set_xticks(levels)
         label_axes(axis, f"{data}, epsilon 4", "level of the tree", "candidates")
-    shared_legend(figure, axes, 2)
-    return figure
+    return shared_legend(figure, axes, 2)
 
 
 PICTURES: dict[str, Callable[[Tables], Any]] = {

@@ -7,17 +7,13 @@ each window, and every line says what its mechanism protects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
-from tempriv.studies import common
-from tempriv.studies.common import ResultTable, Study, collect_tables
-from tempriv.studies.sppa import cleaning, errors, events, segments
+from tempriv.studies.common import ResultTable, Row, Study, Tables
+from tempriv.studies.sppa import cleaning, data, errors, events, segments
 from tempriv.studies.sppa.data import SppaInputs
-from tempriv.studies.sppa.experiment import QUICK, SppaSize, sized
+from tempriv.studies.sppa.experiment import FULL, QUICK, SppaSize, sized
 from tempriv.studies.sppa.figures import PICTURES
-
-TITLE = "Sampling periods, checked"
 
 REMARKS = (
     "SPPA, ETM and PeGaSus protect different things, so a table that ranks them ranks nothing. As "
@@ -46,23 +42,28 @@ REMARKS = (
 
 
 def _tables(inputs: SppaInputs, size: SppaSize) -> Iterator[ResultTable]:
-    data = tuple(sized(one, size) for one in inputs.all)
+    datasets = tuple(sized(dataset, size) for dataset in inputs.all)
     yield from cleaning.tables(inputs, size)
-    yield from errors.tables(data, size)
-    yield from events.tables(data)
+    yield from errors.tables(datasets, size)
+    yield from events.tables(datasets)
     yield from segments.tables(inputs, size)
 
 
-def study(
-    inputs: SppaInputs, size: SppaSize = QUICK, progress: Callable[[str], None] = lambda part: None
-) -> Study:
-    """Everything again; with ``FULL`` size more of the data, and more runs."""
-    found = collect_tables(_tables(inputs, size), "figure-1", progress)
-    parts = (cleaning, errors, events, segments)
-    rows = tuple(row for part in parts for row in part.rows(found))
-    return Study(rows, found)
+def _rows(tables: Tables) -> Iterator[Row]:
+    for part in (cleaning, errors, events, segments):
+        yield from part.rows(tables)
 
 
-def write(folder: Path, made: Study) -> list[Path]:
-    """The statements as table and page, a table for each figure, and the pictures of them."""
-    return common.write_study(folder, "sppa", TITLE, REMARKS, made, PICTURES)
+STUDY = Study(
+    name="sppa",
+    title="Sampling periods, checked",
+    files=data.FILES,
+    read=data.read,
+    quick=QUICK,
+    full=FULL,
+    tables=_tables,
+    rows=_rows,
+    pictures=PICTURES,
+    remarks=REMARKS,
+)
+"""With ``FULL`` size more of the data, and more runs."""

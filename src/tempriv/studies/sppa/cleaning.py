@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tempriv.audit.attacks.order import guess_origins, known_of, monotone_share
 from tempriv.mechanisms.reorder.threshold import Threshold
-from tempriv.studies.common import ResultTable, Row, run_mechanism
+from tempriv.studies.common import ResultTable, Row, Section, Tables, run_mechanism
 from tempriv.studies.sppa.data import SppaDataset, SppaInputs
 from tempriv.studies.sppa.experiment import WINDOW, SppaSize, protects
 from tempriv.utility.monitoring import squared_error
@@ -146,28 +146,21 @@ def tables(inputs: SppaInputs, size: SppaSize) -> Iterator[ResultTable]:
 # statements
 
 
-def rows(found: dict[str, ResultTable]) -> Iterator[Row]:
-    section = "Sorting by distance from the start (Section 2.4, Fig. 1)"
-    table, how = found["figure-1-trips"], "figure-1-trips.csv"
+def rows(tables: Tables) -> Iterator[Row]:
+    section = Section("Sorting by distance from the start (Section 2.4, Fig. 1)")
+    table, how = tables["figure-1-trips"], "figure-1-trips.csv"
 
     def median(lines: list[dict[str, Any]], column: str) -> float:
         return float(np.median([line[column] for line in lines]))
 
-    for name in dict.fromkeys(table.of("data")):
+    for name in table.unique("data"):
         lines = table.where(data=name)
         # the dependency that the paper finds is "for all t"
         what = f"{name}: share of steps that lead further away"
-        yield Row(section, what, 1, median(lines, "rises"), "does not hold", "the median trip")
+        yield section.fails(what, 1, median(lines, "rises"), "the median trip")
         away = [line for line in lines if line["leads_away"] >= LEADS_AWAY]
         what = f"{name}: share of trips that lead away"
-        yield Row(
-            section,
-            what,
-            None,
-            len(away) / len(lines),
-            "ours",
-            "95 % of pairs of readings within 8 do",
-        )
+        yield section.ours(what, len(away) / len(lines), "95 % of pairs of readings within 8 do")
         for part, kind in ((away, "trips that lead away"), (lines, "all trips")):
             if not part:
                 continue
@@ -181,7 +174,7 @@ def rows(found: dict[str, ResultTable]) -> Iterator[Row]:
                 ("meters off when placed by who knows the law", "error_placed"),
             ):
                 of = f"{name}, {kind}: {what}"
-                yield Row(section, of, None, median(part, column), "ours", "the median trip")
+                yield section.ours(of, median(part, column), "the median trip")
             nearer = np.mean([line["error_sorted"] < line["error_released"] for line in part])
             what = f"{name}, {kind}: share that sorting brings nearer to the truth"
-            yield Row(section, what, None, float(nearer), "ours", how)
+            yield section.ours(what, float(nearer), how)

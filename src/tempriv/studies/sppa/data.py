@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import DataError, require
-from tempriv.mechanisms.domains import EARTH_RADIUS
-from tempriv.studies.common import read_columns, require_files, uniform
+from tempriv.studies.common import read_columns, require_files, to_meters, uniform
 from tempriv.utility.monitoring import velocities
 
 Floats = npt.NDArray[np.float64]
@@ -142,8 +141,7 @@ def read_places(
     names = (each, "step", "longitude", "latitude")
     key, step, longitude, latitude = read_columns(path, names)
     degrees = np.stack([longitude, latitude], axis=1).astype(np.float64) - center
-    shrink = np.cos(np.radians(center[1]))
-    meters = np.radians(degrees) * EARTH_RADIUS * np.array([shrink, 1.0])
+    meters = to_meters(degrees, center[1])
     found = tuple(
         one
         for one in _series(meters, key, step=step)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tempriv.studies.common import ResultTable, Row
+from tempriv.studies.common import ResultTable, Row, Section, Tables
 from tempriv.studies.sppa.data import SppaDataset
 from tempriv.studies.sppa.experiment import (
     CLAMPED,
@@ -100,37 +100,37 @@ def tables(data: tuple[SppaDataset, ...], size: SppaSize) -> Iterator[ResultTabl
 # statements
 
 
-def rows(found: dict[str, ResultTable]) -> Iterator[Row]:
-    yield from _on_ranks(found)
-    yield from _on_trends(found)
-    yield from _on_curves(found["interpolations"])
+def rows(tables: Tables) -> Iterator[Row]:
+    yield from _on_ranks(tables)
+    yield from _on_trends(tables)
+    yield from _on_curves(tables["interpolations"])
 
 
 def _names(table: ResultTable) -> list[str]:
-    return list(dict.fromkeys(table.of("data")))
+    return table.unique("data")
 
 
 def _error(table: ResultTable, mechanism: str, **where: Any) -> float:
-    return float(table.of("mse", mechanism=mechanism, **where)[0])
+    return float(table.column("mse", mechanism=mechanism, **where)[0])
 
 
-def _on_ranks(found: dict[str, ResultTable]) -> Iterator[Row]:
-    section = "SPPA, ETM and PeGaSus (Section 5.3.1, Figs. 5 and 6)"
+def _on_ranks(tables: Tables) -> Iterator[Row]:
+    section = Section("SPPA, ETM and PeGaSus (Section 5.3.1, Figs. 5 and 6)")
     for name, varied in (("figure-5", "epsilon"), ("figure-6", "window")):
-        table = found[name]
+        table = tables[name]
         for data in _names(table):
-            given = sorted(set(table.of(varied, data=data)))
+            given = sorted(set(table.column(varied, data=data)))
             errors = [
                 [_error(table, one, data=data, **{varied: value}) for one in THEIRS]
                 for value in given
             ]
             first = sum(sppa < etm for sppa, etm, _ in errors) / len(given)
             what = f"{data}, {name}: share of settings with SPPA below ETM"
-            yield Row(section, what, 1, first, "holds", f"{name}.csv")
+            yield section.holds(what, 1, first, f"{name}.csv")
             second = sum(max(sppa, etm) < noisy for sppa, etm, noisy in errors) / len(given)
             what = f"{data}, {name}: share with both below PeGaSus"
-            yield Row(section, what, 1, second, "holds", f"{name}.csv")
-    table = found["figure-5"]
+            yield section.holds(what, 1, second, f"{name}.csv")
+    table = tables["figure-5"]
     below = {
         data: 1
         - _error(table, SPPA, data=data, epsilon=1.0) / _error(table, ETM, data=data, epsilon=1.0)
@@ -138,55 +138,57 @@ def _on_ranks(found: dict[str, ResultTable]) -> Iterator[Row]:
     }
     for data, part in below.items():
         what = f"{data}: SPPA is below ETM by, at epsilon 1"
-        yield Row(section, what, None, part, "ours", "the paper: up to 0.642, on its own data")
+        yield section.ours(what, part, "the paper: up to 0.642, on its own data")
         joined = _error(table, JOINED, data=data, epsilon=1.0)
         part = 1 - _error(table, SPPA, data=data, epsilon=1.0) / joined
         what = f"{data}: SPPA is below ETM with its gaps joined by, at epsilon 1"
-        yield Row(section, what, None, part, "ours", "straight lines over empty slots")
+        yield section.ours(what, part, "straight lines over empty slots")
     what = "the most that SPPA is below ETM, epsilon 1"
-    yield Row(section, what, MOST_BELOW, max(below.values()), "holds", "figure-5", within=0.15)
+    yield section.holds(what, MOST_BELOW, max(below.values()), "figure-5", 0.15)
     for data in _names(table):
         ratio = _error(table, PEGASUS, data=data, epsilon=1.0) / _error(
             table, SPPA, data=data, epsilon=1.0
         )
         what = f"{data}: squared error of PeGaSus, as a multiple of SPPA's"
-        yield Row(section, what, None, ratio, "ours", "it protects values; epsilon 1")
+        yield section.ours(what, ratio, "it protects values; epsilon 1")
 
 
-def _on_trends(found: dict[str, ResultTable]) -> Iterator[Row]:
-    section = "Trends (Sections 5.2 and 5.3.1, Figs. 4 to 6)"
+def _on_trends(tables: Tables) -> Iterator[Row]:
+    section = Section("Trends (Sections 5.2 and 5.3.1, Figs. 4 to 6)")
 
     def rises(name: str, mechanism: str, **where: Any) -> list[bool]:
         """For each data set, whether the error is larger at the last setting than at the first."""
-        table = found[name]
-        each = [table.of("mse", data=one, mechanism=mechanism, **where) for one in _names(table)]
+        table = tables[name]
+        each = [
+            table.column("mse", data=one, mechanism=mechanism, **where) for one in _names(table)
+        ]
         return [errors[-1] > errors[0] for errors in each]
 
     up = [rises("figure-4", SPPA, epsilon=epsilon, window=window) for epsilon, window in SETTINGS]
     what = "SPPA: share of data sets and settings in which the error rises with tau"
-    yield Row(section, what, 1, float(np.mean(up)), "holds", "tau of 2 periods against 0.2")
+    yield section.holds(what, 1, float(np.mean(up)), "tau of 2 periods against 0.2")
     for one in THEIRS:
         # "an increase in errors with the rise of epsilon", which its own Theorem 5 contradicts
         what = f"{one}: share of data sets on which the error rises with epsilon"
         share = float(np.mean(rises("figure-5", one)))
-        yield Row(section, what, 1, share, "does not hold", "epsilon 3 against 0.5")
+        yield section.fails(what, 1, share, "epsilon 3 against 0.5")
     for one in THEIRS:
         what = f"{one}: share of data sets on which the error rises with w"
         share = float(np.mean(rises("figure-6", one)))
-        yield Row(section, what, 1, share, "holds", "w = 20 against 4")
+        yield section.holds(what, 1, share, "w = 20 against 4")
 
 
 def _on_curves(table: ResultTable) -> Iterator[Row]:
-    section = "Squared errors as parts of the variance within windows of w + 2, w = 8"
+    section = Section("Squared errors as parts of the variance within windows of w + 2, w = 8")
     for data in _names(table):
         for epsilon in (1.0, 3.0):
             for mechanism in ("printed", "cosine", "cosine, clamped", MEAN):
-                (part,) = table.of(
+                (part,) = table.column(
                     "of_window_variance", data=data, epsilon=epsilon, mechanism=mechanism
                 )
                 what = f"{data}, epsilon {epsilon:g}: {mechanism}"
-                yield Row(section, what, None, part, "ours", "interpolations.csv")
-    section = "What bounds are good for, w = 8"
+                yield section.ours(what, part, "interpolations.csv")
+    section = Section("What bounds are good for, w = 8")
     for epsilon in (1.0, 3.0):
         for against in ("printed", MEAN):
             ratios = {
@@ -197,13 +199,13 @@ def _on_curves(table: ResultTable) -> Iterator[Row]:
             words = "the window mean's" if against == MEAN else "the printed curve's"
             what = f"{CLAMPED}, epsilon {epsilon:g}: its error over {words}, at most"
             taxis = max(ratio for data, ratio in ratios.items() if "taxis" in data)
-            yield Row(section, f"{what}, taxis", None, taxis, "ours", "both cities", at_most=1.0)
+            yield section.ours(f"{what}, taxis", taxis, "both cities", at_most=1.0)
             worst = max(ratios.values())
-            yield Row(section, f"{what}, all data", None, worst, "ours", "interpolations.csv")
+            yield section.ours(f"{what}, all data", worst, "interpolations.csv")
     least = min(
         _error(table, "printed", data=data, epsilon=1.0)
         / _error(table, MEAN, data=data, epsilon=1.0)
         for data in _names(table)
     )
     what = "SPPA as printed, epsilon 1: its error over the window mean's, at least"
-    yield Row(section, what, None, least, "ours", "above 1: the mean is nearer")
+    yield section.ours(what, least, "above 1: the mean is nearer")

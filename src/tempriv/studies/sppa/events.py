@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.studies.common import ResultTable, Row, Verdict
+from tempriv.studies.common import ResultTable, Row, Section, Tables, Verdict
 from tempriv.studies.sppa.data import SppaDataset
 from tempriv.studies.sppa.experiment import (
     CLAMPED,
@@ -146,28 +146,28 @@ NEAR: dict[tuple[str, str], Verdict] = {
 }
 
 
-def rows(found: dict[str, ResultTable]) -> Iterator[Row]:
-    section = "Event monitoring, epsilon 1, w = 8 (Section 5.3.2, Figs. 7 and 8)"
-    table, how = found["figure-8"], "figure-8.csv"
-    for data in dict.fromkeys(table.of("data")):
+def rows(tables: Tables) -> Iterator[Row]:
+    section = Section("Event monitoring, epsilon 1, w = 8 (Section 5.3.2, Figs. 7 and 8)")
+    table, how = tables["figure-8"], "figure-8.csv"
+    for data in table.unique("data"):
         areas = {line["mechanism"]: line for line in table.where(data=data)}
         for column, labels in (("moving_labels", MOVING), ("fixed_labels", FIXED)):
             first, second, third = (float(areas[one][column]) for one in THEIRS)
             what = f"{data}, {labels}: the areas of SPPA, ETM and PeGaSus are in this order"
-            yield Row(section, what, 1, float(first > second > third), "holds", "1 is yes")
+            yield section.holds(what, 1, float(first > second > third), "1 is yes")
             what = f"{data}, {labels}: the area of SPPA is above that of ETM by"
-            yield Row(section, what, None, first / second - 1, "ours", "the paper: up to 0.214")
+            yield section.ours(what, first / second - 1, "the paper: up to 0.214")
             for name in (*THEIRS, JOINED, CLAMPED, MEAN):
                 what = f"{data}, {labels}: {name}"
                 compared = labels == MOVING and (data, name) in NEAR
                 printed = areas[name]["published"] if compared else None
                 verdict = NEAR[data, name] if compared else "ours"
-                yield Row(section, what, printed, areas[name][column], verdict, how, WITHIN)
-    table, how = found["figure-7"], "figure-7.csv"
-    for data in dict.fromkeys(table.of("data")):
-        unit = table.of("unit", data=data)[0]
+                yield section.row(what, printed, areas[name][column], verdict, how, WITHIN)
+    table, how = tables["figure-7"], "figure-7.csv"
+    for data in table.unique("data"):
+        unit = table.column("unit", data=data)[0]
         for name in SHOWN:
             lines = table.where(data=data, mechanism=name)
             top = max(line["speed"] for line in lines if line["to"] == line["from"] + 1)
             what = f"{data}, {name}: highest speed from one step to the next, {unit}"
-            yield Row(section, what, None, top, "ours", "the series of Fig. 7")
+            yield section.ours(what, top, "the series of Fig. 7")

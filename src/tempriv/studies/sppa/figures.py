@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tempriv.report.plots.series import GRAY, INK
-from tempriv.studies.common import ResultTable, label_axes, shared_legend, subplots
+from tempriv.studies.common import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    ResultTable,
+    Tables,
+    label_axes,
+    shared_legend,
+    subplots,
+)
 from tempriv.studies.sppa.cleaning import LEADS_AWAY
 from tempriv.studies.sppa.errors import SETTINGS
 from tempriv.studies.sppa.events import FIXED, MOVING, ORIGINAL, SHOWN
@@ -29,22 +41,21 @@ from tempriv.studies.sppa.segments import BLIND, GENEROUS
 
 # Okabe and Ito's colors; the paper's mechanisms have open marks, ours full ones
 LOOKS = {
-    SPPA: ("#0072B2", "o"),
-    ETM: ("#E69F00", "s"),
-    JOINED: ("#E69F00", None),
-    PEGASUS: ("#D55E00", "^"),
-    COSINE: ("#56B4E9", "v"),
-    CLAMPED: ("#009E73", "D"),
-    CURVE: ("#CC79A7", "P"),
+    SPPA: (BLUE, "o"),
+    ETM: (ORANGE, "s"),
+    JOINED: (ORANGE, None),
+    PEGASUS: (VERMILION, "^"),
+    COSINE: (SKY, "v"),
+    CLAMPED: (GREEN, "D"),
+    CURVE: (PURPLE, "P"),
     ORDER: ("#8C6D31", "*"),
     PATTERN: ("#7B4EA3", "X"),
     MEAN: ("#1f2430", None),
     ORIGINAL: ("#c3c9d3", None),
     BLIND: ("#5b6472", None),
-    GENEROUS: ("#D55E00", "1"),
+    GENEROUS: (VERMILION, "1"),
 }
 STYLES: dict[str, str] = {JOINED: "--", MEAN: "--", ORIGINAL: "-", BLIND: ":", GENEROUS: "-."}
-Tables = Mapping[str, ResultTable]
 
 
 def _plot(axis: Any, name: str, across: Any, up: Any, label: str | None = None) -> None:
@@ -66,7 +77,7 @@ def _plot(axis: Any, name: str, across: Any, up: Any, label: str | None = None) 
 
 
 def _data(table: ResultTable) -> list[str]:
-    return list(dict.fromkeys(table.of("data")))
+    return table.unique("data")
 
 
 def figure_1(tables: Tables) -> Any:
@@ -78,9 +89,9 @@ def figure_1(tables: Tables) -> Any:
         steps = [line["step"] for line in lines]
         for column, color, style in (
             ("original", INK, "-"),
-            ("released", "#E69F00", "o"),
-            ("sorted", "#009E73", "."),
-            ("placed", "#0072B2", "x"),
+            ("released", ORANGE, "o"),
+            ("sorted", GREEN, "."),
+            ("placed", BLUE, "x"),
         ):
             words = {"released": "by ETM", "sorted": "sorted", "placed": "placed by its law"}
             far = [line[column] / 1000 for line in lines]
@@ -97,14 +108,14 @@ def figure_1(tables: Tables) -> Any:
         title = "a trip that leads away" if kind == "leads away" else "a typical trip"
         label_axes(axis, f"{title}, epsilon 1, w = 8", "step of 15 s", "km from the start")
     every, axis = tables["figure-1-trips"], axes[2]
-    for name, color, mark in zip(_data(every), ("#0072B2", "#D55E00"), ("o", "x"), strict=True):
+    for name, color, mark in zip(_data(every), (BLUE, VERMILION), ("o", "x"), strict=True):
         lines = every.where(data=name)
         across = [line["leads_away"] for line in lines]
         up = [line["named"] for line in lines]
         axis.plot(
             across, up, mark, color=color, markersize=3, alpha=0.5, label=name, rasterized=True
         )
-    before = float(np.median(every.of("in_place")))
+    before = float(np.median(every.column("in_place")))
     axis.axhline(before, color=GRAY, linewidth=1, linestyle="--")
     axis.annotate(
         "as released", (0, before), (2, -12), textcoords="offset points", fontsize=9, color=INK
@@ -113,8 +124,7 @@ def figure_1(tables: Tables) -> Any:
     axis.set_xlim(0, 1.02)
     axis.set_ylim(0, 1.02)
     label_axes(axis, "slots whose step is named", "share of near pairs that lead away", "share")
-    shared_legend(figure, axes, 6)
-    return figure
+    return shared_legend(figure, axes, 6)
 
 
 def figure_4(tables: Tables) -> Any:
@@ -145,15 +155,14 @@ def figure_4(tables: Tables) -> Any:
         axis.set_ylim(bottom=0)
         up = "squared error / variance in windows" if axis is axes[0] else ""
         label_axes(axis, data, "tau, in sampling periods", up)
-    shared_legend(figure, axes, 4)
-    return figure
+    return shared_legend(figure, axes, 4)
 
 
 def _errors(table: ResultTable, across: str, words: str) -> Any:
     names = _data(table)
     figure, axes = subplots(1, len(names), (13.0, 4.6))
     for axis, data in zip(axes, names, strict=True):
-        for name in dict.fromkeys(table.of("mechanism")):
+        for name in table.unique("mechanism"):
             lines = table.where(data=data, mechanism=name)
             protects = lines[0]["protects"].partition(";")[0]
             if across == "window":
@@ -169,8 +178,7 @@ def _errors(table: ResultTable, across: str, words: str) -> Any:
         axis.set_yscale("log")
         up = "squared error / variance of the series (log)" if axis is axes[0] else ""
         label_axes(axis, data, words, up)
-    shared_legend(figure, axes, 3)
-    return figure
+    return shared_legend(figure, axes, 3)
 
 
 def figure_5(tables: Tables) -> Any:
@@ -190,8 +198,8 @@ def figure_7(tables: Tables) -> Any:
     figure, axes = subplots(len(names), len(SHOWN), (13.0, 2.9 * len(names)))
     for row, data in enumerate(names):
         of = axes[row * len(SHOWN) : (row + 1) * len(SHOWN)]
-        unit = table.of("unit", data=data)[0]
-        most = max(table.of("speed", data=data, mechanism=ORIGINAL))
+        unit = table.column("unit", data=data)[0]
+        most = max(table.column("speed", data=data, mechanism=ORIGINAL))
         for axis, name in zip(of, SHOWN, strict=True):
             lines = table.where(data=data, mechanism=name)
             size = max(line["to"] for line in lines) + 1
@@ -219,7 +227,7 @@ def figure_8(tables: Tables) -> Any:
                 lines = curves.where(data=data, mechanism=name, labels=labels)
                 points = sorted((line["false_positives"], line["true_positives"]) for line in lines)
                 across, up = zip(*((0.0, 0.0), *points, (1.0, 1.0)), strict=True)
-                (area,) = areas.of(column, data=data, mechanism=name)
+                (area,) = areas.column(column, data=data, mechanism=name)
                 color = LOOKS[name][0]
                 axis.plot(
                     across,
@@ -244,7 +252,7 @@ def table_1(tables: Tables) -> Any:
         (axes[1], "changes", "F1 of changes, TICC"),
         (axes[2], "changes_by_ruptures", "F1 of changes, ruptures"),
     ):
-        for name in dict.fromkeys(table.of("mechanism")):
+        for name in table.unique("mechanism"):
             lines = table.where(mechanism=name)
             across = [line["epsilon"] for line in lines]
             _plot(axis, name, across, [line[column] for line in lines])
@@ -253,8 +261,7 @@ def table_1(tables: Tables) -> Any:
                 axis.plot(across, printed, ":", color=LOOKS[name][0], linewidth=1.8)
         axis.set_ylim(0, 1)
         label_axes(axis, title, "epsilon", "")
-    shared_legend(figure, axes, 5)
-    return figure
+    return shared_legend(figure, axes, 5)
 
 
 def interpolations(tables: Tables) -> Any:
@@ -264,10 +271,12 @@ def interpolations(tables: Tables) -> Any:
     figure, axes = subplots(1, len(names), (12.0, 3.2))
     kinds = ("printed", "hermitian", "cosine")
     for axis, data in zip(axes, names, strict=True):
-        for epsilon, color, apart in ((1.0, "#D55E00", 0.12), (3.0, "#0072B2", -0.12)):
+        for epsilon, color, apart in ((1.0, VERMILION, 0.12), (3.0, BLUE, -0.12)):
             for place, kind in enumerate(kinds):
                 errors = [
-                    table.of("of_window_variance", data=data, epsilon=epsilon, mechanism=name)[0]
+                    table.column("of_window_variance", data=data, epsilon=epsilon, mechanism=name)[
+                        0
+                    ]
                     for name in (kind, f"{kind}, clamped")
                 ]
                 heights = [place + apart] * 2
@@ -283,15 +292,14 @@ def interpolations(tables: Tables) -> Any:
                 axis.plot(
                     errors[1], heights[1], "o", color=color, label=f"epsilon {epsilon:g}, clamped"
                 )
-        (mean,) = table.of("of_window_variance", data=data, epsilon=1.0, mechanism=MEAN)
+        (mean,) = table.column("of_window_variance", data=data, epsilon=1.0, mechanism=MEAN)
         axis.axvline(mean, color=INK, linewidth=1.2, linestyle="--", label=MEAN)
         axis.set_yticks(range(len(kinds)), kinds if axis is axes[0] else [""] * len(kinds))
         axis.set_ylim(-0.5, len(kinds) - 0.5)
         axis.set_xlim(0, 1.6)
         axis.set_xticks((0.0, 0.5, 1.0, 1.5))
         label_axes(axis, data, "squared error / variance in windows", "")
-    shared_legend(figure, axes, 5)
-    return figure
+    return shared_legend(figure, axes, 5)
 
 
 PICTURES: dict[str, Callable[[Tables], Any]] = {

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.studies.common import ResultTable, Row
+from tempriv.studies.common import ResultTable, Row, Section, Tables
 from tempriv.studies.sppa.data import Activities, SppaDataset, SppaInputs
 from tempriv.studies.sppa.experiment import (
     CLAMPED,
@@ -131,47 +131,42 @@ def tables(inputs: SppaInputs, size: SppaSize) -> Iterator[ResultTable]:
 # statements
 
 
-def rows(found: dict[str, ResultTable]) -> Iterator[Row]:
-    section = "Activities from a phone (Section 5.3.3, Table 1)"
-    table, how = found["table-1"], "table-1.csv"
+def rows(tables: Tables) -> Iterator[Row]:
+    section = Section("Activities from a phone (Section 5.3.3, Table 1)")
+    table, how = tables["table-1"], "table-1.csv"
 
     def of(name: str, column: str = "labels") -> Floats:
-        return np.array(table.of(column, mechanism=name))
+        return np.array(table.column(column, mechanism=name))
 
     # "the F1 score of true data is the highest, followed by ... PeGaSus and ETM, and SPPA ..."
     right = (of(ORIGINAL) > of(PEGASUS)) & (of(PEGASUS) > of(ETM)) & (of(ETM) > of(SPPA))
     what = "share of budgets with the scores of original, PeGaSus, ETM, SPPA falling in this order"
-    yield Row(section, what, 1, float(right.mean()), "does not hold", how)
+    yield section.fails(what, 1, float(right.mean()), how)
     lowest = np.min([of(one) for one in (ORIGINAL, ETM, SPPA)], axis=0)
     what = "share of budgets at which PeGaSus has the lowest score of them"
-    yield Row(section, what, 0, float((of(PEGASUS) < lowest).mean()), "does not hold", how)
+    yield section.fails(what, 0, float((of(PEGASUS) < lowest).mean()), how)
     what = "original: F1 of labels"
-    yield Row(
-        section,
+    yield section.fails(
         what,
         0.813,
         of(ORIGINAL)[0],
-        "does not hold",
         "the paper does not say how it joins windows, nor its parameters",
         0.05,
     )
     for name in (SPPA, ETM, CLAMPED):
         kept = float((of(name) / of(ORIGINAL)).min())
         what = f"{name}: part of the original's score that is left, at least"
-        yield Row(section, what, None, kept, "ours", "epsilon 0.25 to 1")
+        yield section.ours(what, kept, "epsilon 0.25 to 1")
     kept = float((of(PEGASUS) / of(ORIGINAL)).max())
     what = "PeGaSus: part of the original's score that is left, at most"
-    yield Row(section, what, None, kept, "ours", "any 8 readings of 6 columns share epsilon")
+    yield section.ours(what, kept, "any 8 readings of 6 columns share epsilon")
     for name in (ORIGINAL, MEAN, BLIND, *SHOWN):
         what = f"{name}, epsilon 1: F1 of labels"
-        yield Row(section, what, None, of(name)[-1], "ours", how)
+        yield section.ours(what, of(name)[-1], how)
         what = f"{name}, epsilon 1: F1 of changes, within {TOLERANCE} steps"
-        yield Row(section, what, None, of(name, "changes")[-1], "ours", how)
-        yield Row(
-            section,
+        yield section.ours(what, of(name, "changes")[-1], how)
+        yield section.ours(
             f"{what}, by ruptures",
-            None,
             of(name, "changes_by_ruptures")[-1],
-            "ours",
             "binary segmentation, number of changes known",
         )

@@ -7,18 +7,13 @@ figure.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Iterator
 
-from tempriv.studies import common
-from tempriv.studies.common import Study, collect_tables
-from tempriv.studies.tldp import costs, tasks
+from tempriv.studies.common import ResultTable, Row, Study, Tables
+from tempriv.studies.tldp import costs, data, tasks
 from tempriv.studies.tldp.data import TldpInputs
-from tempriv.studies.tldp.experiment import QUICK, TldpSize
+from tempriv.studies.tldp.experiment import FULL, QUICK, TldpSize
 from tempriv.studies.tldp.figures import PICTURES
-
-TITLE = "Local differential privacy in the temporal setting, checked"
 
 REMARKS = (
     "Definition 2.2, read literally, holds for none of the paper's mechanisms: an output may show "
@@ -43,16 +38,27 @@ REMARKS = (
 )
 
 
-def study(
-    inputs: TldpInputs, size: TldpSize = QUICK, progress: Callable[[str], None] = lambda part: None
-) -> Study:
-    """Everything again; with ``FULL`` size as many steps as in the paper, and more runs."""
-    made = itertools.chain(costs.tables(size), tasks.tables(inputs, size))
-    found = collect_tables(made, "figure-4", progress)
-    rows = (*costs.rows(found), *tasks.rows(found))
-    return Study(rows, found)
+def _tables(inputs: TldpInputs, size: TldpSize) -> Iterator[ResultTable]:
+    yield from costs.tables(size)
+    yield from tasks.tables(inputs, size)
 
 
-def write(folder: Path, made: Study) -> list[Path]:
-    """The statements as table and page, a table for each figure, and the pictures of them."""
-    return common.write_study(folder, "tldp", TITLE, REMARKS, made, PICTURES)
+def _rows(tables: Tables) -> Iterator[Row]:
+    for part in (costs, tasks):
+        yield from part.rows(tables)
+
+
+STUDY = Study(
+    name="tldp",
+    title="Local differential privacy in the temporal setting, checked",
+    files=data.FILES,
+    holds=f"{data.STOCK} (daily closes) and {data.TAXIS} (taxi segments)",
+    read=data.read,
+    quick=QUICK,
+    full=FULL,
+    tables=_tables,
+    rows=_rows,
+    pictures=PICTURES,
+    remarks=REMARKS,
+)
+"""With ``FULL`` size as many steps as in the paper, and more runs."""

@@ -10,7 +10,7 @@ import numpy as np
 from tempriv.mechanisms.reorder import analysis
 from tempriv.mechanisms.reorder.backward_forward import Backward, Forward
 from tempriv.mechanisms.reorder.threshold import DualThreshold, Threshold
-from tempriv.studies.common import ResultTable, Row, Verdict
+from tempriv.studies.common import ResultTable, Row, Section, Tables
 from tempriv.studies.tldp.data import synthetic
 from tempriv.studies.tldp.experiment import (
     OURS,
@@ -190,56 +190,47 @@ def tables(size: TldpSize) -> Iterator[ResultTable]:
 # statements
 
 
-def rows(found: dict[str, ResultTable]) -> Iterator[Row]:
-    yield from _on_budgets(found)
-    yield from _on_costs(found)
+def rows(tables: Tables) -> Iterator[Row]:
+    yield from _on_budgets(tables)
+    yield from _on_costs(tables)
     yield from _on_the_choice()
     yield from _on_swaps()
     yield _exact_values()
 
 
-def _on_budgets(found: dict[str, ResultTable]) -> Iterator[Row]:
-    section = "Budgets that Threshold derives (Section IV-D, Fig. 4; Section V-B, Fig. 6)"
+def _on_budgets(tables: Tables) -> Iterator[Row]:
+    section = Section("Budgets that Threshold derives (Section IV-D, Fig. 4; Section V-B, Fig. 6)")
     windows = range(3, 201)
     turns = sum(_falls_then_rises(analysis.budgets(k).derived.tolist()) for k in windows)
     how = "order_theory.budgets, k = 3 to 200"
     what = "share of windows where it falls, then rises"
-    yield Row(section, what, 1, turns / len(windows), "holds", how)
-    ranges = found["figure-6c"]
+    yield section.holds(what, 1, turns / len(windows), how)
+    ranges = tables["figure-6c"]
     for window, printed in ((10, 10.0), (50, 16.0)):
         line = ranges.where(window=window)[0]
         what = f"the most that any threshold derives, k = {window}"
-        wrong: Verdict = "does not hold"
-        yield Row(
-            section, what, printed, line["most_derivable"], wrong, "2 ln(2^(k-2) - 1), at c0 = 2"
-        )
-        yield Row(
-            section,
+        yield section.fails(what, printed, line["most_derivable"], "2 ln(2^(k-2) - 1), at c0 = 2")
+        yield section.ours(
             f"what the last threshold derives, k = {window}",
-            None,
             line["derived_at_last_threshold"],
-            "ours",
             "2 ln((k-1)(k-2)/2), at c0 = k - 1",
         )
-        yield Row(
-            section,
+        yield section.ours(
             f"Threshold costs less than the baselines up to, k = {window}",
-            None,
             line["better_to"],
-            "ours",
             "M = N = E = k, D = 1",
         )
     line = ranges.where(window=200)[0]
     how = "M = N = E = k, D = 1, steps of 0.05"
     what = "Threshold costs less than the baselines from, k = 200"
-    yield Row(section, what, 2.5, line["better_from"], "holds", how, 0.011)
+    yield section.holds(what, 2.5, line["better_from"], how, 0.011)
     what = "the least that any threshold derives, k = 200"
-    yield Row(section, what, None, line["least_derivable"], "ours", "least_epsilon(200)")
+    yield section.ours(what, line["least_derivable"], "least_epsilon(200)")
     printed_sum = printed_first(50, 2)
     how = "Theorem 4.2 as printed, in double precision"
-    yield Row(section, "p0 at k = 50, c0 = 2, alternating sum", None, printed_sum, "ours", how)
+    yield section.ours("p0 at k = 50, c0 = 2, alternating sum", printed_sum, how)
     stable = float(analysis.dispatch(50, 2)[0])
-    yield Row(section, "p0 at k = 50, c0 = 2", None, stable, "ours", "order_theory.dispatch(50, 2)")
+    yield section.ours("p0 at k = 50, c0 = 2", stable, "order_theory.dispatch(50, 2)")
 
 
 def _falls_then_rises(values: list[float]) -> bool:
@@ -273,45 +264,45 @@ def printed_first(window: int, threshold: int) -> float:
     return 1 - taken(window, window - threshold)
 
 
-def _on_costs(found: dict[str, ResultTable]) -> Iterator[Row]:
-    section = "Costs (Section V-B, Figs. 5 and 6)"
+def _on_costs(tables: Tables) -> Iterator[Row]:
+    section = Section("Costs (Section V-B, Figs. 5 and 6)")
     for letter in "abc":
-        table = found[f"figure-5{letter}"]
+        table = tables[f"figure-5{letter}"]
         wins = sum(_cheapest(table, THEIRS, ratio=ratio) == "Threshold" for ratio in RATIOS)
         what = f"Fig. 5({letter}): share of ratios at which Threshold is the cheapest of three"
-        yield Row(section, what, 1, wins / len(RATIOS), "holds", "k = 20, epsilon 5")
+        yield section.holds(what, 1, wins / len(RATIOS), "k = 20, epsilon 5")
     same = max(
         abs(b - f)
         for b, f in zip(
-            found["figure-5a"].of("theory", mechanism="Backward"),
-            found["figure-5a"].of("theory", mechanism="Forward"),
+            tables["figure-5a"].column("theory", mechanism="Backward"),
+            tables["figure-5a"].column("theory", mechanism="Forward"),
             strict=True,
         )
     )
     what = "Fig. 5(a): largest difference between Backward and Forward"
-    yield Row(section, what, 0, same, "holds", "costs.backward, costs.forward")
-    table = found["figure-5d"]
-    windows = sorted(set(table.of("window")))
+    yield section.holds(what, 0, same, "costs.backward, costs.forward")
+    table = tables["figure-5d"]
+    windows = sorted(set(table.column("window")))
     wins = sum(_cheapest(table, THEIRS, window=window) == "Threshold" for window in windows)
     what = "Fig. 5(d): share of windows at which Threshold is the cheapest of three"
-    yield Row(section, what, 1, wins / len(windows), "holds", "epsilon 5, k = 10 to 160")
+    yield section.holds(what, 1, wins / len(windows), "epsilon 5, k = 10 to 160")
     ours = sum(_cheapest(table, (*THEIRS, *OURS), window=window) in OURS for window in windows)
     what = "Fig. 5(d): share of windows at which one of ours costs less than all of them"
-    yield Row(section, what, None, ours / len(windows), "ours", "DualThreshold; at k = 10 as much")
-    table = found["figure-6a"]
+    yield section.ours(what, ours / len(windows), "DualThreshold; at k = 10 as much")
+    table = tables["figure-6a"]
     wins = int(_cheapest(table, THEIRS, epsilon=1.0) == "Threshold")
     what = "Fig. 6(a): Threshold is cheaper than the baselines at k = 10, epsilon 1"
-    yield Row(section, what, 0, wins, "holds", "0 is no")
+    yield section.holds(what, 0, wins, "0 is no")
     far = max(
         abs(line["measured"] - line["theory"]) / line.get("window", window)
         for name, window in (
             *(("figure-5a", WINDOW), ("figure-5b", WINDOW), ("figure-5c", WINDOW)),
             *(("figure-5d", 0), ("figure-6a", 10), ("figure-6b", 50)),
         )
-        for line in found[name].where()
+        for line in tables[name].where()
     )
     what = "measured costs differ from theory by at most, in parts of the window"
-    yield Row(section, what, None, far, "ours", "one run each", at_most=0.02)
+    yield section.ours(what, far, "one run each", at_most=0.02)
 
 
 def _cheapest(table: ResultTable, among: tuple[str, ...], **where: float) -> str:
@@ -320,7 +311,7 @@ def _cheapest(table: ResultTable, among: tuple[str, ...], **where: float) -> str
 
 
 def _on_the_choice() -> Iterator[Row]:
-    section = "Algorithm 2: share of settings in which it finds the threshold it looks for"
+    section = Section("Algorithm 2: share of settings in which it finds the threshold it looks for")
     feasible = right = extended = right_extended = 0
     for window in range(4, 101):
         for half in range(1, 41):
@@ -332,16 +323,14 @@ def _on_the_choice() -> Iterator[Row]:
             else:
                 feasible, right = feasible + 1, right + agrees
     how = "k = 4 to 100, epsilon 0.5 to 20, against all thresholds"
-    wrong: Verdict = "does not hold"
     what = f"where one keeps the budget ({feasible:,} settings)"
-    yield Row(section, what, 1, right / feasible, wrong, how)
+    yield section.fails(what, 1, right / feasible, how)
     what = f"where readings must be dropped ({extended:,} settings)"
-    yield Row(section, what, 1, right_extended / extended, wrong, how)
+    yield section.fails(what, 1, right_extended / extended, how)
 
 
 def _on_swaps() -> Iterator[Row]:
-    section = "Definition 2.2, two neighboring readings trade places, k = 10, epsilon 5"
-    wrong: Verdict = "does not hold"
+    section = Section("Definition 2.2, two neighboring readings trade places, k = 10, epsilon 5")
     for mechanism in (
         Backward(epsilon=EPSILON, window=10),
         Forward(epsilon=EPSILON, window=10),
@@ -349,7 +338,7 @@ def _on_swaps() -> Iterator[Row]:
     ):
         name = type(mechanism).__name__
         what = f"{name}: chance of an output that the other order cannot give"
-        yield Row(section, what, 0, mechanism.loss_at(1).delta, wrong, f"{name}.loss_at(1)")
+        yield section.fails(what, 0, mechanism.loss_at(1).delta, f"{name}.loss_at(1)")
 
 
 def _exact_values() -> Row:
@@ -362,4 +351,4 @@ def _exact_values() -> Row:
         changed += int((values[moved[:, 1]] != moved[:, 0]).sum())
     what = "released values that differ from the reading they came from"
     how = "SyntheticTS, six mechanisms"
-    return Row("Values are kept exact", what, None, changed, "ours", how, at_most=0)
+    return Section("Values are kept exact").ours(what, changed, how, at_most=0)

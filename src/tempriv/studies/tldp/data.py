@@ -9,24 +9,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import DataError, require
-from tempriv.mechanisms.domains import EARTH_RADIUS
-from tempriv.sampling import distributions
-from tempriv.sampling.keys import Key
-from tempriv.sampling.keystream import StepRange
-from tempriv.studies.common import require_files
+from tempriv.studies.common import read_columns, require_files, to_meters, uniform_integers
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 STOCK = Path("stocks") / "ge.us.csv"
 TAXIS = Path("shenzhen_taxi15s") / "segments_300pts_15s.parquet"
-LARGEST = 100  # of the integers of SyntheticTS (Section V-A)
+FILES = (STOCK, TAXIS)
+LARGEST_INTEGER = 100  # of the integers of SyntheticTS (Section V-A)
 
 
 @dataclass(frozen=True)
@@ -48,18 +44,13 @@ class TldpInputs:
 
 def read(folder: Path) -> TldpInputs:
     """The real data from their folder, or one sentence that says what is missing."""
-    require_files(folder, (STOCK, TAXIS))
+    require_files(folder, FILES)
     return TldpInputs(read_stock(folder / STOCK), read_taxis(folder / TAXIS))
 
 
 def read_stock(path: Path) -> Stock:
-    import pyarrow.csv
-
-    try:
-        table = pyarrow.csv.read_csv(path)
-        opened, close = (_numbers(table, name) for name in ("open", "close"))
-    except (pyarrow.ArrowException, KeyError) as wrong:
-        raise DataError(f"{path}: must be a table with columns open and close") from wrong
+    """Daily closes of a stock."""
+    opened, close = read_columns(path, ("open", "close"), np.float64)
     require(len(close) >= 2, f"{path}: must have at least two days", DataError)
     before = np.concatenate([opened[:1], close[:-1]])
     return Stock(close, (close > before).astype(np.int64))
@@ -67,20 +58,8 @@ def read_stock(path: Path) -> Stock:
 
 def read_taxis(path: Path) -> Floats:
     """Places in meters, (segments, steps, 2), by a plane that touches the middle of all of them."""
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        table = pyarrow.parquet.read_table(
-            path, columns=["segment", "step", "longitude", "latitude"]
-        )
-        segment, step, longitude, latitude = (
-            _numbers(table, name) for name in ("segment", "step", "longitude", "latitude")
-        )
-    except (pyarrow.ArrowException, KeyError) as wrong:
-        raise DataError(
-            f"{path}: must be a table with columns segment, step, longitude and latitude"
-        ) from wrong
+    names = ("segment", "step", "longitude", "latitude")
+    segment, step, longitude, latitude = read_columns(path, names, np.float64)
     order = np.lexsort((step, segment))
     counts = np.unique(segment, return_counts=True)[1]
     require(
@@ -90,13 +69,7 @@ def read_taxis(path: Path) -> Floats:
     )
     degrees = np.stack([longitude, latitude], axis=1)[order]
     degrees -= degrees.mean(axis=0)
-    shrink = np.cos(np.radians(latitude.mean()))
-    meters = np.radians(degrees) * EARTH_RADIUS * np.array([shrink, 1.0])
-    return np.asarray(meters.reshape(len(counts), -1, 2))
-
-
-def _numbers(table: Any, name: str) -> Floats:
-    return np.asarray(table[name].to_numpy(), dtype=np.float64)
+    return to_meters(degrees, latitude.mean()).reshape(len(counts), -1, 2)
 
 
 def synthetic(length: int, seed: int = 0) -> Integers:
@@ -105,8 +78,7 @@ def synthetic(length: int, seed: int = 0) -> Integers:
     >>> synthetic(5).tolist() == synthetic(6)[:5].tolist(), int(synthetic(1000).max())
     (True, 100)
     """
-    run = StepRange(Key.from_seed(seed).series("study", "SyntheticTS"), 0, length)
-    return distributions.draw(distributions.UniformChoice(LARGEST + 1), [run], "value")
+    return uniform_integers("SyntheticTS", LARGEST_INTEGER + 1, length, seed=seed)
 
 
 def stand_in(days: int, segments: int, steps: int, seed: int = 0) -> TldpInputs:
@@ -116,15 +88,13 @@ def stand_in(days: int, segments: int, steps: int, seed: int = 0) -> TldpInputs:
     >>> made.stock.close.shape, made.taxis.shape, made.made_up
     ((30,), (12, 20, 2), True)
     """
-    key = Key.from_seed(seed)
 
-    def coins(name: str, count: int) -> Integers:
-        run = StepRange(key.series("study", name), 0, count)
-        return 2 * distributions.draw(distributions.UniformChoice(2), [run], "coin") - 1
+    def coins(name: str, *shape: int) -> Integers:
+        return 2 * uniform_integers(name, 2, *shape, seed=seed, purpose="coin") - 1
 
     moves = coins("prices", days)
     close = 100 * np.exp(np.cumsum(0.01 * moves))
-    steps_taken = coins("taxis", segments * steps * 2).reshape(segments, steps, 2)
+    steps_taken = coins("taxis", segments, steps, 2)
     angles = np.arange(segments) % 6 * (2 * np.pi / 6)
     centers = 10_000 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
     taxis = centers[:, None, :] + 300.0 * np.cumsum(steps_taken, axis=1)

@@ -9,16 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.data.series import Block
 from tempriv.mechanisms.base import Mechanism
-from tempriv.mechanisms.perturb import perturb_block
 from tempriv.mechanisms.reorder.backward_forward import Backward, Forward
 from tempriv.mechanisms.reorder.noisy_order import NoisyOrder, least_latency
 from tempriv.mechanisms.reorder.shuffle import BlockShuffle
 from tempriv.mechanisms.reorder.threshold import DualThreshold, Threshold
-from tempriv.privacy import serialization
-from tempriv.sampling.keys import EPOCH, Key
-from tempriv.sampling.keystream import StepRange
+from tempriv.utility.simulation import perturb_series
 
 Integers = npt.NDArray[np.int64]
 
@@ -90,36 +86,11 @@ def latency_of(mechanism: Mechanism) -> int:
     return int(getattr(mechanism, "latency", None) or 0)
 
 
-def block_of(values: npt.NDArray[Any]) -> Block:
-    """Many series of the same length as one block: (series, steps) or (series, steps, columns)."""
-    number, steps = values.shape[:2]
-    flat = values.reshape(number * steps, -1)
-    return Block(
-        values=flat,
-        missing=np.zeros(flat.shape, dtype=np.bool_),
-        ids=tuple(map(str, range(number))),
-        counts=np.full(number, steps, dtype=np.int64),
-        starts=np.zeros(number, dtype=np.int64),
-    )
-
-
-def runs_of(mechanism: Mechanism, number: int, steps: int, seed: int) -> list[StepRange]:
-    """One chain of keys serves all series, each at steps of its own."""
-    chain = Key.from_seed(seed).series(serialization.digest(mechanism), "study")
-    room = steps + latency_of(mechanism)
-    runs = []
-    for start in range(0, number * room, room):
-        chain = chain.at_epoch(start // EPOCH)
-        runs.append(StepRange(chain, start, steps))
-    return runs
-
-
 def release(mechanism: Mechanism, values: npt.NDArray[Any], seed: int) -> Any:
     """Many series through a mechanism, in the same shape; empty slots are masked."""
     number, steps = values.shape[:2]
-    runs = runs_of(mechanism, number, steps, seed)
-    out = perturb_block(mechanism, block_of(values), runs, ending=True)
-    return np.ma.array(out.values, mask=out.missing).reshape(values.shape)
+    rows, counts = values.reshape(number * steps, -1), np.full(number, steps, dtype=np.int64)
+    return perturb_series(mechanism, rows, counts, seed, "study").reshape(values.shape)
 
 
 def sources(mechanism: Mechanism, number: int, steps: int, seed: int) -> Integers:

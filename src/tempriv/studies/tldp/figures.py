@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tempriv.report.plots.series import GRAY, INK
-from tempriv.studies.common import ResultTable, label_axes, shared_legend, subplots
+from tempriv.studies.common import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    ResultTable,
+    Tables,
+    label_axes,
+    shared_legend,
+    subplots,
+)
 from tempriv.studies.tldp.experiment import OURS, THEIRS
 from tempriv.studies.tldp.tasks import CORRECTED, LATER, LIVE, RESPONSE
 
 # Okabe and Ito's colors; the paper's mechanisms have open marks, ours full ones
 LOOKS = {
-    "Backward": ("#E69F00", "o"),
-    "Forward": ("#56B4E9", "s"),
-    "Threshold": ("#0072B2", "^"),
-    "DualThreshold": ("#009E73", "v"),
-    "BlockShuffle": ("#D55E00", "D"),
-    "NoisyOrder": ("#CC79A7", "P"),
+    "Backward": (ORANGE, "o"),
+    "Forward": (SKY, "s"),
+    "Threshold": (BLUE, "^"),
+    "DualThreshold": (GREEN, "v"),
+    "BlockShuffle": (VERMILION, "D"),
+    "NoisyOrder": (PURPLE, "P"),
     RESPONSE: ("#5b6472", "x"),
     CORRECTED: ("#1f2430", "+"),
     "Laplace": ("#1f2430", "x"),
 }
-Tables = Mapping[str, ResultTable]
 
 
 def _curve(
@@ -74,8 +85,8 @@ def figure_4(tables: Tables) -> Any:
         lines = table.where(window=window)
         across = [line["threshold"] for line in lines]
         for column, color, label in (
-            ("from_last", "#D55E00", "2 ln(p_last / p_1)"),
-            ("from_p0", "#0072B2", "2 ln(p_0 / p_1)"),
+            ("from_last", VERMILION, "2 ln(p_last / p_1)"),
+            ("from_p0", BLUE, "2 ln(p_0 / p_1)"),
         ):
             up = [line[column] for line in lines]
             axis.plot(across, up, color=color, linewidth=1, linestyle=":")
@@ -102,8 +113,7 @@ def figure_4(tables: Tables) -> Any:
         )
         axis.set_ylim(-1.5, 2.2 * max(line["from_p0"] for line in lines))
         label_axes(axis, f"k = {window}", "threshold c0", "derived epsilon" if window == 10 else "")
-    shared_legend(figure, axes, 2)
-    return figure
+    return shared_legend(figure, axes, 2)
 
 
 def figure_5(tables: Tables) -> Any:
@@ -120,14 +130,13 @@ def figure_5(tables: Tables) -> Any:
         )
     _curves(axes[3], tables["figure-5d"], "window", names)
     axes[3].set_xscale("log")
-    windows = sorted(set(tables["figure-5d"].of("window")))
+    windows = sorted(set(tables["figure-5d"].column("window")))
     axes[3].set_xticks(windows, [str(window) for window in windows])
     axes[3].minorticks_off()
     label_axes(axes[3], "(d) all cost k", "window k (log)", "cost of a reading (log)")
     for axis in axes:
         axis.set_yscale("log")
-    shared_legend(figure, axes, 6)
-    return figure
+    return shared_legend(figure, axes, 6)
 
 
 def figure_6(tables: Tables) -> Any:
@@ -145,8 +154,8 @@ def figure_6(tables: Tables) -> Any:
         most = min(line["most_derivable"], 24.0)
         for low, high, color, height, label in (
             (line["better_from"], line["better_to"], "#b9d9ee", 0.7, "Threshold beats baselines"),
-            (line["least_derivable"], most, "#0072B2", 0.4, "Threshold derives"),
-            (line["dual_best_from"], line["dual_best_to"], "#009E73", 0.12, "DualThreshold best"),
+            (line["least_derivable"], most, BLUE, 0.4, "Threshold derives"),
+            (line["dual_best_from"], line["dual_best_to"], GREEN, 0.12, "DualThreshold best"),
         ):
             axis.barh(place, high - low, height, low, color=color, label=label)
         if line["most_derivable"] > most:
@@ -162,8 +171,7 @@ def figure_6(tables: Tables) -> Any:
     axis.set_yticks(range(len(lines)), [str(line["window"]) for line in lines])
     axis.set_xlim(0, 28)
     label_axes(axis, "(c) ranges of budgets", "epsilon", "window k")
-    shared_legend(figure, axes, 5)
-    return figure
+    return shared_legend(figure, axes, 5)
 
 
 def figure_7(tables: Tables) -> Any:
@@ -192,7 +200,7 @@ def figure_7(tables: Tables) -> Any:
             ratios = [line[column] for line in lines]
             words = f"ratio, {column}"
             axis.plot(across, ratios, style, color=INK, marker=mark, linewidth=1.2, label=words)
-        axis.axhline(0, color="#D55E00", linewidth=1, linestyle=":")
+        axis.axhline(0, color=VERMILION, linewidth=1, linestyle=":")
         axis.annotate(
             "above: Threshold is better",
             (0.98, 0),
@@ -207,8 +215,7 @@ def figure_7(tables: Tables) -> Any:
         label_axes(
             axis, f"({letter}) {baseline} against Threshold", "epsilon", "log10 of error ratio"
         )
-    shared_legend(figure, axes, 4)
-    return figure
+    return shared_legend(figure, axes, 4)
 
 
 def table_2(tables: Tables) -> Any:
@@ -225,8 +232,7 @@ def table_2(tables: Tables) -> Any:
             axis.plot(across, printed, ":", color=LOOKS[name][0], linewidth=1.8, label=words)
     axis.set_ylim(-0.03, 1.05)
     label_axes(axis, table.title, "epsilon", "normalized mutual information")
-    shared_legend(figure, [axis], 4)
-    return figure
+    return shared_legend(figure, [axis], 4)
 
 
 def restored_order(tables: Tables) -> Any:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tempriv.audit.attacks.order import try_order
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.mechanisms.value.randomized_response import RandomizedResponse
-from tempriv.studies.common import ResultTable, Row
+from tempriv.studies.common import ResultTable, Row, Section, Tables
 from tempriv.studies.tldp.data import Stock, TldpInputs, synthetic
 from tempriv.studies.tldp.experiment import (
     THEIRS,
@@ -135,7 +135,7 @@ def figure_7_ratios(
             unit.cost(reorder_costs.expected(made[one])) for one in (baseline, "Threshold")
         ]
         found = [
-            measured.of("squared_error", epsilon=epsilon, mechanism=one, seen=LIVE)[0]
+            measured.column("squared_error", epsilon=epsilon, mechanism=one, seen=LIVE)[0]
             for one in (baseline, "Threshold")
         ]
         lines.append(
@@ -220,94 +220,93 @@ def tables(inputs: TldpInputs, size: TldpSize) -> Iterator[ResultTable]:
 # statements
 
 
-def rows(found: dict[str, ResultTable]) -> Iterator[Row]:
-    yield from _on_counts(found)
-    yield from _on_averages(found)
-    yield from _on_groups(found["table-2"])
-    yield from _on_restoring(found["restored-order"])
+def rows(tables: Tables) -> Iterator[Row]:
+    yield from _on_counts(tables)
+    yield from _on_averages(tables)
+    yield from _on_groups(tables["table-2"])
+    yield from _on_restoring(tables["restored-order"])
 
 
 def _wins(table: ResultTable, better: str, others: tuple[str, ...]) -> int:
     """At how many budgets one of them is less wrong than all others."""
 
     def error(epsilon: float, name: str) -> float:
-        return float(table.of("squared_error", epsilon=epsilon, mechanism=name, seen=LIVE)[0])
+        return float(table.column("squared_error", epsilon=epsilon, mechanism=name, seen=LIVE)[0])
 
     return sum(
         all(error(epsilon, better) < error(epsilon, one) for one in others) for epsilon in EPSILONS
     )
 
 
-def _on_counts(found: dict[str, ResultTable]) -> Iterator[Row]:
-    section = "Counting up-days, budgets 1 to 8 (Section V-C1, Fig. 7(a) and (b))"
-    table, how = found["figure-7a"], "figure-7a.csv"
+def _on_counts(tables: Tables) -> Iterator[Row]:
+    section = Section("Counting up-days, budgets 1 to 8 (Section V-C1, Fig. 7(a) and (b))")
+    table, how = tables["figure-7a"], "figure-7a.csv"
     wins = _wins(table, "Threshold", ("Backward", "Forward", RESPONSE))
     what = "budgets of 8 at which Threshold is better than the other three (the paper: most)"
-    yield Row(section, what, None, wins, "ours", how)
+    yield section.ours(what, wins, how)
     wins = _wins(table, "Threshold", ("Backward", "Forward", CORRECTED))
     what = "the same if randomized response is corrected for what it turns round"
-    yield Row(section, what, None, wins, "ours", how)
+    yield section.ours(what, wins, how)
     wins = _wins(table, "Backward", ("Forward",))
     what = "share of budgets at which Backward is better than Forward"
-    yield Row(section, what, 1, wins / len(EPSILONS), "holds", how)
-    ratios = found["figure-7b"].where()
+    yield section.holds(what, 1, wins / len(EPSILONS), how)
+    ratios = tables["figure-7b"].where()
     for one in ("predicted", "measured"):
         wins = sum(line[one] > 0 for line in ratios)
         what = f"budgets of 8 at which Threshold is better than Backward, {one}"
-        yield Row(section, what, None, wins, "ours", "figure-7b.csv")
+        yield section.ours(what, wins, "figure-7b.csv")
 
 
-def _on_averages(found: dict[str, ResultTable]) -> Iterator[Row]:
-    section = "Moving averages of the close, budgets 1 to 8 (Section V-C2, Fig. 7(c) and (d))"
-    table, how = found["figure-7c"], "figure-7c.csv"
+def _on_averages(tables: Tables) -> Iterator[Row]:
+    section = Section(
+        "Moving averages of the close, budgets 1 to 8 (Section V-C2, Fig. 7(c) and (d))"
+    )
+    table, how = tables["figure-7c"], "figure-7c.csv"
     wins = min(_wins(table, name, ("Laplace",)) for name in THEIRS)
     what = "share of budgets at which each of the three is better than Laplace"
-    yield Row(section, what, 1, wins / len(EPSILONS), "holds", how)
+    yield section.holds(what, 1, wins / len(EPSILONS), how)
     wins = _wins(table, "Forward", ("Backward",))
     what = "share of budgets at which Forward is better than Backward"
-    yield Row(section, what, 1, wins / len(EPSILONS), "holds", how)
+    yield section.holds(what, 1, wins / len(EPSILONS), how)
     wins = _wins(table, "Threshold", ("Backward", "Forward", "Laplace"))
     what = "budgets of 8 at which Threshold is the best (the paper: most)"
-    yield Row(section, what, None, wins, "ours", how)
+    yield section.ours(what, wins, how)
     for other, (of, length) in OTHER_AVERAGES.items():
-        wins = _wins(found[other], "Threshold", ("Backward", "Forward", "Laplace"))
+        wins = _wins(tables[other], "Threshold", ("Backward", "Forward", "Laplace"))
         what = f"the same for {of} over {length} steps"
-        yield Row(section, what, None, wins, "ours", f"{other}.csv")
-    predicted = sum(line["predicted"] > 0 for line in found["figure-7d"].where())
+        yield section.ours(what, wins, f"{other}.csv")
+    predicted = sum(line["predicted"] > 0 for line in tables["figure-7d"].where())
     what = "budgets at which the paper's unit costs say that Threshold is better than Forward"
-    yield Row(section, what, None, predicted, "ours", "figure-7d.csv")
-    ratios = found["figure-7d"].where()
+    yield section.ours(what, predicted, "figure-7d.csv")
+    ratios = tables["figure-7d"].where()
     far = max(abs(line["predicted"] - line["measured"]) for line in ratios)
     what = "largest gap between predicted and measured ratio, as a factor"
-    yield Row(section, what, None, 10**far, "ours", "figure-7d.csv")
+    yield section.ours(what, 10**far, "figure-7d.csv")
 
 
 def _on_groups(table: ResultTable) -> Iterator[Row]:
-    section = "Groups of taxis, budgets 1 to 8 (Section V-C3, Table II)"
+    section = Section("Groups of taxis, budgets 1 to 8 (Section V-C3, Table II)")
 
     def of(name: str) -> list[float]:
-        return [float(one) for one in table.of("ours", mechanism=name)]
+        return [float(one) for one in table.column("ours", mechanism=name)]
 
     wins = sum(a > b for a, b in zip(of("Threshold"), of("Laplace"), strict=True))
     what = "share of budgets at which Threshold keeps more of the groups than Laplace"
-    yield Row(section, what, 1, wins / len(EPSILONS), "holds", "table-2.csv")
-    for name in dict.fromkeys(table.of("mechanism")):
+    yield section.holds(what, 1, wins / len(EPSILONS), "table-2.csv")
+    for name in table.unique("mechanism"):
         scores = of(name)
-        yield Row(
-            section,
+        yield section.ours(
             f"{name}, mean over the budgets",
-            None,
             float(np.mean(scores)),
-            "ours",
             "other taxis than the paper's: compare rows, not numbers",
         )
 
 
 def _on_restoring(table: ResultTable) -> Iterator[Row]:
-    section = "A counter is sorted back, k = 10, epsilon 0.5 to 10"
-    for name in dict.fromkeys(table.of("mechanism")):
+    section = Section("A counter is sorted back, k = 10, epsilon 0.5 to 10")
+    for name in table.unique("mechanism"):
         lines = table.where(mechanism=name, values="counter")
         for column, words in (("before", "in place before"), ("informed", "restored")):
             least = min(line[column] for line in lines)
             what = f"{name}: share of steps {words}, least"
-            yield Row(section, what, None, least, "ours", "try_order")
+            yield section.ours(what, least, "try_order")
