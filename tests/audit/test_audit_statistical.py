@@ -493,7 +493,7 @@ def test_worst_pairs_are_neighbors(name):
         return
     pairs = cases.worst_pairs(mechanism)
     unit = mechanism.guarantee.unit
-    assert 1 <= len(pairs) <= cases.MOST_PAIRS
+    assert 1 <= len(pairs) <= cases.MAX_PAIRS
     assert all(unit.are_neighbors(one, other) and one != other for one, other in pairs)
 
 

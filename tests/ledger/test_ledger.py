@@ -16,7 +16,7 @@ from tempriv.accounting.filters import Total
 from tempriv.cli.app import main
 from tempriv.errors import BudgetError, LedgerError, UsageError
 from tempriv.ledger.ledger import Ledger, OutputRecord, Receipt
-from tempriv.ledger.running_totals import EXACT
+from tempriv.ledger.running_totals import exact_and_single
 from tempriv.ledger.scope import Scope
 from tempriv.privacy import guarantees, serialization, units
 from tempriv.privacy.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, Pure
@@ -85,7 +85,7 @@ class TestCharges:
         assert [total.spent for total in receipt.totals] == [0.5, 1.5]
         assert [total.remaining for total in receipt.totals] == [1.5, 0.5]
         text = json.dumps(serialization.encode(receipt), allow_nan=False)
-        kinds = (Receipt, Total, *guarantees.ALL, *units.ALL)
+        kinds = (Receipt, Total, *guarantees.ALL, *units.all_units())
         assert serialization.decode(json.loads(text), kinds) == receipt
 
     def test_one_above_the_limit_is_refused_in_one_sentence_and_spends_nothing(self, ledger):
@@ -466,7 +466,7 @@ class TestExactReadings:
         promises = [HALF, SORTED, GLIMPSED, Guarantee(Pure(0.1), BlockSwap(3)), NoGuarantee(told)]
         for number, promise in enumerate(promises):
             ledger.charge("meters", promise, EVERYONE, str(number))
-        found = ledger._file.rows(f"SELECT release FROM charges WHERE {EXACT}")
+        found = ledger._file.rows(f"SELECT release FROM charges WHERE {exact_and_single()[0]}")
         assert [name for (name,) in found] == ["1", "2", "3"]
 
     @pytest.mark.parametrize(

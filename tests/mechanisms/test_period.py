@@ -95,7 +95,7 @@ def test_windows_add_up():
 
 def test_any_readings_in_a_row_are_not_covered_by_the_epsilon_of_a_window():
     mechanism = replace(FEW, epsilon=4.0)
-    wide = Pace(1.0, 2).anywhere()
+    wide = Pace(1.0, 2).unaligned()
     claim = Guarantee(Pure(4.0), wide)
     verdict = exact.audit(mechanism, ((0.0, 1.0), (0.0, 2.0)), 5, 3e-3, claim)
     assert verdict.found == pytest.approx(6) and not verdict.holds

@@ -30,7 +30,7 @@ VALUES = [
 def test_there_and_back(value):
     data = serialization.encode(value)
     assert data["is"] == serialization.spec_name(type(value))
-    assert serialization.decode(json.loads(json.dumps(data)), units.ALL) == value
+    assert serialization.decode(json.loads(json.dumps(data)), units.all_units()) == value
 
 
 def test_plain_values_stay_what_they_are():
@@ -44,7 +44,7 @@ def test_only_named_kinds_are_built():
         serialization.decode(serialization.encode(Event()), (Window,))
     for unknown in ({"is": "Path"}, {"is": "object"}, {"is": None}, {"is": ["Event"]}, {}):
         with pytest.raises(StateError, match="not a kind of value"):
-            serialization.decode(unknown, units.ALL)
+            serialization.decode(unknown, units.all_units())
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,10 @@ def test_wrong_fields_are_refused(data):
 
 def test_a_refusal_of_the_value_itself_is_passed_on():
     with pytest.raises(TemprivError, match="window=0: "):
-        serialization.decode({"is": "Window", "length": 0}, units.ALL)
+        serialization.decode({"is": "Window", "length": 0}, units.all_units())
 
 
-names = st.sampled_from([kind.__name__ for kind in (*mechanisms.ALL, *units.ALL)])
+names = st.sampled_from([kind.__name__ for kind in (*mechanisms.ALL, *units.all_units())])
 fields = st.sampled_from(
     [
         "epsilon",
@@ -102,7 +102,7 @@ anything = st.recursive(
 @given(st.builds(lambda n, d: {**d, "is": n}, names, st.dictionaries(fields, anything, max_size=5)))
 def test_whatever_is_read_is_built_or_refused(data):
     try:
-        serialization.decode(data, mechanisms.ALL + units.ALL)
+        serialization.decode(data, mechanisms.ALL + units.all_units())
     except TemprivError as refusal:
         assert str(refusal)
 

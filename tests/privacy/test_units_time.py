@@ -28,9 +28,9 @@ from tests.privacy.test_units import (
 
 STAMPS = [Timestamps(1.0), Timestamps(1.0, 2), Timestamps(2.5, 3)]
 ALIGNED = [Pace(1.0, 1), Pace(1.0, 2), Pace(2.5, 3)]
-ANYWHERE = [unit.anywhere() for unit in ALIGNED]
+UNALIGNED = [unit.unaligned() for unit in ALIGNED]
 SHIFTED = [Pace(1.0, 2, shift=1.0), Pace(0.5, 2, shift=2.0, aligned=False)]
-TIMES = [*STAMPS, *ALIGNED, *ANYWHERE, *SHIFTED]
+TIMES = [*STAMPS, *ALIGNED, *UNALIGNED, *SHIFTED]
 
 
 def windows(unit: Unit, length: int) -> list[set[int]]:
@@ -75,7 +75,7 @@ def test_neighbors_of_times(unit):
             assert unit.are_neighbors(one, other) == by_definition(unit, one, other)
 
 
-@pytest.mark.parametrize("unit", [*ALIGNED, *ANYWHERE, *STAMPS], ids=str)
+@pytest.mark.parametrize("unit", [*ALIGNED, *UNALIGNED, *STAMPS], ids=str)
 def test_windows_are_where_they_should_be_in_longer_series(unit):
     examples = inputs((0.0, 1.0), [8])
     zeros = (0.0,) * 8
@@ -187,9 +187,9 @@ def test_a_shift_goes_with_the_pace_and_is_never_reached_without():
 def test_windows_anywhere_cover_those_that_are_aligned():
     for length in range(1, 9):
         unit = Pace(1.0, length)
-        assert conversion_factor(unit.anywhere(), unit) == 1
-        assert conversion_factor(unit, unit.anywhere()) == (1 if length == 1 else 2)
-        assert unit.anywhere().anywhere() == unit.anywhere()
+        assert conversion_factor(unit.unaligned(), unit) == 1
+        assert conversion_factor(unit, unit.unaligned()) == (1 if length == 1 else 2)
+        assert unit.unaligned().unaligned() == unit.unaligned()
 
 
 @quick
@@ -201,7 +201,7 @@ def test_steps_of_times_are_never_too_few(have, want, times):
 
 
 def test_steps_of_steps_of_times():
-    few = [Timestamps(1.0), Timestamps(2.5, 2), *ALIGNED, *ANYWHERE, *SHIFTED, Pace(1.0, 4)]
+    few = [Timestamps(1.0), Timestamps(2.5, 2), *ALIGNED, *UNALIGNED, *SHIFTED, Pace(1.0, 4)]
     for unit in few:
         assert conversion_factor(unit, unit) == 1
     for a, b, c in itertools.product(few, repeat=3):
@@ -235,7 +235,7 @@ def test_times_are_nothing_else(unit):
 def test_guarantees_of_times_are_restated_by_their_steps():
     promise = guarantees.Guarantee(guarantees.Pure(0.5), Pace(1.0, 4))
     assert promise.for_unit(Pace(2.0, 4)).loss == guarantees.Pure(1.0)
-    assert promise.for_unit(Pace(1.0, 4).anywhere()).loss == guarantees.Pure(1.0)
+    assert promise.for_unit(Pace(1.0, 4).unaligned()).loss == guarantees.Pure(1.0)
     assert promise.for_unit(Pace(0.1, 2)).loss == guarantees.Pure(0.5)
     stamps = guarantees.Guarantee(guarantees.Pure(0.5), Timestamps(1.0, 2))
     assert stamps.for_unit(Timestamps(3.0, 3)).loss == guarantees.Pure(3.0)

@@ -229,7 +229,7 @@ def explain(before: Total, cost: Cost, after: Total) -> str:
 
 def says_nothing(limit: units.Unit, promised: units.Unit) -> str:
     """Why a release cannot be charged to a limit for another unit, to follow a dataset's name."""
-    if isinstance(promised, units.ORDER) and not isinstance(limit, units.ORDER):
+    if promised.about_order and not limit.about_order:
         return (
             f"limits the loss of {limit.sentence}, and this release publishes the readings "
             "themselves and hides only when they were taken, so nothing is guaranteed about them; "

@@ -25,8 +25,7 @@ from tempriv.mechanisms.domains import Locations, OpaqueRows
 from tempriv.mechanisms.landmarks.domain import without_landmarks
 from tempriv.mechanisms.reorder.distributions import TieDistribution
 from tempriv.privacy.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, rho_for
-from tempriv.privacy.units import Person, Unit
-from tempriv.privacy.units.order import Example, SlotOrigin
+from tempriv.privacy.units import Example, Unit
 from tempriv.sampling.distributions import DiscreteGaussian, DiscreteLaplace, UniformChoice, Varying
 from tempriv.sampling.distributions import Distribution as Law
 
@@ -228,8 +227,8 @@ def distribution(
         return dict(moved)
 
     def run(source: Outcomes) -> Hashable:
-        many = example if isinstance(unit or mechanism.unit, Person) else (example,)
-        return tuple(_run_series(mechanism, one, source) for one in many)
+        many = (unit or mechanism.unit).series_of(example)
+        return tuple(_run_series(mechanism, series, source) for series in many)
 
     found: OutcomeProbabilities = defaultdict(float)
     for output, probability in _paths(run, tail):
@@ -421,9 +420,9 @@ def audit(
     promise = mechanism.guarantee if guarantee is None else guarantee
     assert isinstance(promise, Guarantee), "nothing is guaranteed, so there is nothing to audit"
     unit = promise.unit
-    examples: Sequence[Example] = list(itertools.product(alphabet, repeat=length))
-    if isinstance(unit, Person):
-        examples = list(itertools.product(examples, repeat=unit.max_series))
+    series = itertools.product(alphabet, repeat=length)
+    many = itertools.product(series, repeat=unit.positions_per_person)
+    examples = list(map(unit.example_of, many))
     if isinstance(mechanism.domain, OpaqueRows):
         # readings that all differ show the most: any others are made of them by renaming
         examples = [tuple(range(length))]
@@ -446,10 +445,12 @@ def audit(
             if REFUSED in one_law and REFUSED in other_law:
                 continue
             pairs += 1
-            if isinstance(unit, SlotOrigin):
-                compared = _glimpses(one_law, other_law, unit.slots(example, other))
-            else:
-                compared = Comparison.of(one_law, other_law)
+            slots = unit.slots(example, other)
+            compared = (
+                Comparison.of(one_law, other_law)
+                if slots is None
+                else _glimpses(one_law, other_law, slots)
+            )
             loss = compared.concentrated_loss if concentrated else compared.pure_loss
             found = loss(claimed)
             if found > worst:

@@ -26,8 +26,7 @@ from tempriv.errors import require
 from tempriv.mechanisms.base import KeyedNoise, Mechanism, SeriesState
 from tempriv.mechanisms.domains import Integers, OpaqueRows
 from tempriv.privacy.guarantees import Approximate, Concentrated, Guarantee, Loss
-from tempriv.privacy.units import Person
-from tempriv.privacy.units.order import Example, SlotOrigin
+from tempriv.privacy.units import Example
 from tempriv.sampling import distributions
 from tempriv.sampling.keys import Key, SeriesKey
 from tempriv.sampling.keystream import StepRange
@@ -65,7 +64,7 @@ def outputs(mechanism: Mechanism, example: Example, runs: int, key: SeriesKey) -
     """
     if isinstance(mechanism.domain, OpaqueRows):
         return _moved(mechanism, example, runs, key)
-    many = example if isinstance(mechanism.unit, Person) else (example,)
+    many = mechanism.unit.series_of(example)
     parts = [
         _outputs(mechanism, one, runs, SeriesKey(key.cipher_key(f"series {i}"), 0))
         for i, one in enumerate(many)
@@ -90,7 +89,7 @@ def _moved(mechanism: Mechanism, example: Example, runs: int, key: SeriesKey) ->
         newest = length - 1 if mechanism.takes_whole else np.arange(total)
         shown = readings[np.where(ages < 0, length, newest - ages)][:, form.latency :]
         status = np.where(ages < 0, EMPTY, state.status.reshape(count, total))[:, form.latency :]
-        if isinstance(cases.promised_unit(mechanism), SlotOrigin):
+        if cases.promised_unit(mechanism).single_rows:
             found.append(shown[:, -1:, None])
         else:
             found.append(np.stack([shown, status], axis=2))

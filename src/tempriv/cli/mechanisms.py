@@ -184,8 +184,6 @@ def mechanisms(
     """What can be done to values, and what each guarantees."""
     from tempriv.privacy import serialization
     from tempriv.privacy.guarantees import NoGuarantee
-    from tempriv.privacy.units.order import ORDER
-    from tempriv.privacy.units.time import TIME
 
     require(name is None or name in GUIDE, f"{name}: must be one of {', '.join(GUIDE)}")
     chosen = [one for one in GUIDE if name in (None, one)]
@@ -199,7 +197,7 @@ def mechanisms(
                 "usage": usage,
                 "guarantee": serialization.encode(example.guarantee),
                 "published": serialization.encode(example.published),
-                **({"losses": _losses(example)} if isinstance(example.unit, ORDER) else {}),
+                **({"losses": _losses(example)} if example.unit.about_order else {}),
             }
         print(json.dumps(told))
         return
@@ -217,13 +215,13 @@ def mechanisms(
     print(f"  error      {example.errors[0]:.4g} ({example.error_name}) in the example")
     asked = " --not-private" if isinstance(example.guarantee, NoGuarantee) else ""
     # times are published as they are, so where they are a secret there is no column of them
-    times = "" if isinstance(example.unit, TIME) else " --time time"
+    times = "" if example.unit.about_times else " --time time"
     command = f"tempriv release IN.csv OUT.csv --mechanism {name} {usage}{times}{asked}"
     print(f"  example    {command}")
     if counting is not None:
         command = f"tempriv count EVENTS.csv OUT.csv --mechanism {name} {counting} {OF_EVENTS}"
         print(f"  of people  {command}")
-    if isinstance(example.unit, ORDER):
+    if example.unit.about_order:
         _print_losses(example)
 
 

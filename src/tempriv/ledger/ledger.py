@@ -32,7 +32,7 @@ from tempriv.errors import BudgetError, LedgerError, require
 from tempriv.ledger import scope as scopes
 from tempriv.ledger.database import LedgerFile, create_file, open_file
 from tempriv.ledger.running_totals import RunningTotals, TimeRange
-from tempriv.ledger.scope import EARLIEST, LATEST, Scope, ScopedCost, unaligned
+from tempriv.ledger.scope import EARLIEST, LATEST, Scope, ScopedCost
 from tempriv.privacy import guarantees, serialization, units
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee
 
@@ -130,7 +130,7 @@ def _json(value: Any) -> str:
 
 
 def _decode(text: str) -> Any:
-    return serialization.decode(json.loads(text), (Total, *guarantees.ALL, *units.ALL))
+    return serialization.decode(json.loads(text), (Total, *guarantees.ALL, *units.all_units()))
 
 
 class Ledger:
@@ -208,20 +208,11 @@ class Ledger:
         """
         require(0 < epsilon < math.inf, f"epsilon={epsilon}: a limit must be a number > 0")
         require(0 <= delta < 1, f"delta={delta}: must be >= 0 and < 1")
-        require(
-            not isinstance(unit, units.Landmarks),
-            f"unit={unit!r}: must be another, such as Event: releases may have unlike landmarks, "
-            "so a limit for them would not add up",
-        )
-        require(
-            unaligned(unit) == unit,
-            f"unit={unit!r}: must be for windows wherever they begin (aligned=False), since those "
-            "of several releases begin at unlike readings",
-        )
+        require(unit.limit_refusal is None, f"unit={unit!r}: {unit.limit_refusal}")
         with self._file.writing():
             # one text for equal units, so that each has one limit
             dataset, text = self._ensure(name), serialization.canonical(unit).decode()
-            if isinstance(unit, units.ORDER):
+            if unit.about_order:
                 self._sums.index_exact()
             find = "FROM limits WHERE dataset = ? AND unit = ?"
             held = self._file.value(f"SELECT epsilon {find}", dataset, text)
@@ -334,7 +325,7 @@ class Ledger:
             charges = sum(count for _, count in counted)
             totals = [limit.total for limit in limits]
             if not limits:
-                charged = [unaligned(one.unit) for one in promises if isinstance(one, Guarantee)]
+                charged = [one.unit.unaligned() for one in promises if isinstance(one, Guarantee)]
                 totals = [
                     unlimited(self._sums.recorded(number, unit)[1], unit)
                     for unit in dict.fromkeys(charged)
@@ -424,8 +415,8 @@ class Ledger:
         width = widths.get(scope.clock)
         # what a charge does not touch stays as it was, unless its step moves all boundaries
         nobody = scope.members == ()
-        everywhere = new_steps and bool(scopes.reach(unit)) and not nobody
-        one_moment, near = scopes.positions_per_person(unit) == 1, None
+        everywhere = new_steps and bool(unit.reach) and not nobody
+        one_moment, near = unit.positions_per_person == 1, None
         if set(steps) == {scope.clock} and one_moment and width is not None and not everywhere:
             first, last = max(share.start - width, EARLIEST), min(share.end + width, LATEST)
             near = TimeRange(scope.clock, first, last)
@@ -444,7 +435,7 @@ class Ledger:
             return worst(costs, unit, limit.epsilon, limit.delta)
 
         total = total_with(share)
-        if total.spent is None and isinstance(unit, units.ORDER):
+        if total.spent is None and unit.about_order:
             # is it because single rows, or releases of unlike readings, do not add up?
             rows = [one._replace(single=0) for one in (*held, share)]
             readings = [one._replace(exact=0) for one in rows]

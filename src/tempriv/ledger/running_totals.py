@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,21 +18,33 @@ from tempriv.accounting.filters import Cost, Costs, cost_of
 from tempriv.ledger import scope as scopes
 from tempriv.ledger.database import LedgerFile
 from tempriv.ledger.scope import EARLIEST, LATEST, Ids, Scope, ScopedCost
-from tempriv.privacy import guarantees, units
+from tempriv.privacy import guarantees, serialization, units
 
 # sets of at most so many members are found by the name of each
 SMALL = 64
 
-# of a scope's charges: all, those that published the readings themselves, and those of them that
-# guarantee something about single rows only (scopes.exactness); two stand for any more
-_NAMED = 'instr(guarantee, \'"is":"{}"\')'
-EXACT = " + ".join(_NAMED.format(kind.__name__) for kind in units.ORDER) + " > 0"
-SINGLE = f"({_NAMED.format(units.SlotOrigin.__name__)} > 0)"
-COUNTED = "".join(
-    ", (SELECT count(*) FROM (SELECT 1 FROM charges c WHERE c.dataset = s.dataset AND "
-    f"c.scope = s.id AND {which} LIMIT 2))"
-    for which in ("true", EXACT, f"{EXACT} AND {SINGLE} = 1")
-)
+
+def _names_a_unit(kinds: Iterable[type[units.Unit]]) -> str:
+    """SQL for whether a charge's guarantee is for one of some kinds of unit."""
+    names = (serialization.spec_name(kind) for kind in kinds)
+    return " + ".join(f'instr(guarantee, \'"is":"{name}"\')' for name in names) + " > 0"
+
+
+def exact_and_single() -> tuple[str, str]:
+    """SQL for charges that published the readings themselves, and for those for single rows."""
+    exact = [kind for kind in units.all_units() if kind.about_order]
+    single = [kind for kind in exact if kind.single_rows]
+    return _names_a_unit(exact), f"({_names_a_unit(single)})"
+
+
+def _counted() -> str:
+    """SQL for a scope's charges: all, the exact ones, those of them for single rows; at most 2."""
+    exact, single = exact_and_single()
+    return "".join(
+        ", (SELECT count(*) FROM (SELECT 1 FROM charges c WHERE c.dataset = s.dataset AND "
+        f"c.scope = s.id AND {which} LIMIT 2))"
+        for which in ("true", exact, f"{exact} AND {single} = 1")
+    )
 
 
 class TimeRange(NamedTuple):
@@ -50,7 +63,7 @@ class ScopeRow(NamedTuple):
 
     def for_unit(self, unit: units.Unit) -> int:
         """Where the sum is kept: with the first scope if the unit does not tell times apart."""
-        return self.first if scopes.reach(unit) is None else self.scope
+        return self.first if unit.reach is None else self.scope
 
 
 @functools.lru_cache(maxsize=4096)
@@ -124,8 +137,8 @@ class RunningTotals:
         near: TimeRange | None = None,
     ) -> list[ScopedCost]:
         """The sums that may meet a scope (None: any), and are near in time where that matters."""
-        group = "id" if scopes.reach(unit) is None else "first"
-        also = f", s.step{COUNTED}" if isinstance(unit, scopes.Order) else ""
+        group = "id" if unit.reach is None else "first"
+        also = f", s.step{_counted()}" if unit.about_order else ""
         query = f"""SELECT s.kind, s.members, s.clock, s.start, s."end",
             u.epsilon, u.delta, u.rho{also}
             FROM scopes s CROSS JOIN sums u ON u."limit" = ? AND u.scope = s.id
@@ -146,7 +159,8 @@ class RunningTotals:
 
         Made when the first limit on the order of readings is set; no other needs it.
         """
-        index = f"exact_charges ON charges (dataset, scope, {SINGLE}) WHERE {EXACT}"
+        exact, single = exact_and_single()
+        index = f"exact_charges ON charges (dataset, scope, {single}) WHERE {exact}"
         self._file.execute(f"CREATE INDEX IF NOT EXISTS {index}")
 
     def _groups(self, dataset: int, scope: Scope | None) -> list[int]:

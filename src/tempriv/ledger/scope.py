@@ -20,7 +20,6 @@ from tempriv.privacy.guarantees import Guarantee, NoGuarantee
 Ids = npt.NDArray[np.uint64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-Order = units.Swap | units.BlockSwap | units.SlotOrigin
 
 KINDS = ("series", "person")
 CLOCKS = ("integer", "date", "datetime", "index")
@@ -28,42 +27,9 @@ CLOCKS = ("integer", "date", "datetime", "index")
 EARLIEST, LATEST = -(2**63), 2**63 - 1
 
 
-def reach(unit: units.Unit) -> int | None:
-    """Over how many further steps two readings can change together; None: over any.
-
-    >>> reach(units.Event()), reach(units.Window(24)), reach(units.WholeSeries(100))
-    (0, 23, None)
-    >>> reach(units.Swap(24)), reach(units.BlockSwap(24)), reach(units.SlotOrigin(24))
-    (23, 23, 23)
-    """
-    if isinstance(unit, Order):
-        return unit.span
-    if isinstance(unit, (units.Person, units.Contribution)):
-        return reach(unit.each)
-    if isinstance(unit, (units.Event, units.WithinDistance)):
-        return 0
-    return unit.length - 1 if isinstance(unit, units.Window) else None
-
-
-def unaligned(unit: units.Unit) -> units.Unit:
-    """The unit as it adds up over releases whose windows, or landmarks, are not the same."""
-    if isinstance(unit, units.Landmarks):
-        return units.Event() if unit.meters is None else units.WithinDistance(unit.meters)
-    return unit.anywhere() if isinstance(unit, units.Pace) else unit
-
-
-def positions_per_person(unit: units.Unit) -> int:
-    """At how many moments two neighbors can differ: a person's series may change at unlike ones.
-
-    So two charges of disjoint time ranges do add up for a person with several series.
-    """
-    return unit.max_series if isinstance(unit, units.Person) else 1
-
-
 def separates_people(kind: str, unit: units.Unit) -> bool:
     """Whether unlike members are surely unlike people: one person may be behind several series."""
-    alone = positions_per_person(unit) == 1 and not isinstance(unit, units.Contribution)
-    return alone or kind.startswith("person")
+    return unit.within_one_series or kind.startswith("person")
 
 
 class ScopedCost(NamedTuple):
@@ -95,8 +61,9 @@ def scoped_cost(row: Sequence[Any], cost: Cost, *order: Any) -> ScopedCost:
 
 def exactness(promise: Guarantee | NoGuarantee) -> tuple[int, int]:
     """Whether a charge published the readings themselves, and guarantees only for single rows."""
-    unit = promise.unit if isinstance(promise, Guarantee) else None
-    return int(isinstance(unit, units.ORDER)), int(isinstance(unit, units.SlotOrigin))
+    if isinstance(promise, NoGuarantee):
+        return 0, 0
+    return int(promise.unit.about_order), int(promise.unit.single_rows)
 
 
 @dataclass(frozen=True)
@@ -238,25 +205,23 @@ def widths(unit: units.Unit, steps: Mapping[str, int | None]) -> dict[str, int |
     >>> widths(units.Window(3), {"date": 7, "datetime": None})
     {'date': 14, 'datetime': None}
     """
-    far = reach(unit)
-    if not far:
-        return dict.fromkeys(steps, far)
+    if not unit.reach:
+        return dict.fromkeys(steps, unit.reach)
     return {
-        clock: None if step is None else min(far * step, LATEST) for clock, step in steps.items()
+        clock: None if step is None else min(unit.reach * step, LATEST)
+        for clock, step in steps.items()
     }
 
 
 def require_length(dataset: str, limit: units.Unit, unit: units.Unit, scope: Scope) -> None:
     """A limit on whole series speaks of series up to its length, so longer ones are refused."""
-    limit, unit = (getattr(one, "each", one) for one in (limit, unit))
-    if not isinstance(limit, units.WholeSeries) or scope.members == ():
+    if limit.max_length is None or scope.members == ():
         return
-    known = [scope.most_readings] if scope.most_readings is not None else []
-    known += [unit.length] if isinstance(unit, units.WholeSeries) else []
-    most = min(known, default=None)
+    lengths = (scope.most_readings, unit.max_length)
+    most = min((length for length in lengths if length is not None), default=None)
     require(
-        most is not None and most <= limit.length,
-        f"dataset {dataset!r} limits the loss of {limit.sentence}, and this release has "
+        most is not None and most <= limit.max_length,
+        f"dataset {dataset!r} limits the loss of {limit.per_series.sentence}, and this release has "
         + ("series of any length" if most is None else f"series of up to {most} readings")
         + "; set a limit for series of that length",
         BudgetError,
@@ -336,7 +301,7 @@ def totals(
     """
     if not shares:
         return np.zeros((1, 3))
-    repeats = positions_per_person(unit)
+    repeats = unit.positions_per_person
     holders: dict[tuple[str, bytes] | None, list[int]] = {None: []}
     for i, share in enumerate(shares):
         anyone = share.members is None or not separates_people(share.kind, unit)
@@ -346,7 +311,7 @@ def totals(
     ends = np.array([share.end for share in shares], dtype=np.int64)
     clocks = np.array([share.clock for share in shares])
     costs = np.array([share.cost for share in shares], dtype=np.float64)
-    exact = np.array([isinstance(unit, Order) and share.exact > 0 for share in shares])
+    exact = np.array([unit.about_order and share.exact > 0 for share in shares])
     own = None if within is None else shares.index(within)
     near = ends.copy()
     for clock in np.unique(clocks):
@@ -371,7 +336,6 @@ def totals(
         rows = np.array(holders[None] + list(itertools.chain(*named)), dtype=np.int64)
         rows = rows[touched[rows]]
         if exact[rows].any():
-            assert isinstance(unit, Order)
             lost = order_leaks([shares[i] for i in rows], unit)
             costs = given.copy()
             costs[rows[lost]] = np.inf
@@ -440,7 +404,7 @@ def _ranges(shares: Sequence[ScopedCost]) -> _Ranges:
     return found._replace(known=(found.known > 0) & (found.steps > 0))
 
 
-def order_leaks(shares: Sequence[ScopedCost], unit: Order) -> Flags:
+def order_leaks(shares: Sequence[ScopedCost], unit: units.Unit) -> Flags:
     """Which exact shares of one series cannot hide the order of its readings, given the others.
 
     An exact release hides that two of its readings traded places. If one of the two is outside, it
@@ -459,7 +423,7 @@ def order_leaks(shares: Sequence[ScopedCost], unit: Order) -> Flags:
     lost = (ranges.single > 1) | (~ranges.known & (ranges.charges > 1))
     # what can be near an exact share in time lies in one piece
     timed = bool((ranges.steps > 0).all() and (ranges.clocks == ranges.clocks[0]).all())
-    far = min((unit.span + 1) * int(ranges.steps.max()), LATEST)
+    far = min(((unit.reach or 0) + 1) * int(ranges.steps.max()), LATEST)
     latest = np.maximum.accumulate(ranges.ends)
     for i in np.flatnonzero((ranges.exact > 0) & ~lost).tolist():
         first, last = _widened(int(ranges.starts[i]), int(ranges.ends[i]), far)
@@ -472,18 +436,20 @@ def order_leaks(shares: Sequence[ScopedCost], unit: Order) -> Flags:
     return found
 
 
-def _breaks(others: _Ranges, exact: _Ranges, unit: Order) -> Flags:
+def _breaks(others: _Ranges, exact: _Ranges, unit: units.Unit) -> Flags:
     """Which others have a reading that neighbors one of an exact share and is not in it."""
     start, end, step = int(exact.starts), int(exact.ends), max(int(exact.steps), 1)
     on_clock = (others.clocks == exact.clocks) & (others.steps > 0) & (exact.steps > 0)
     offset = others.starts - start
     on_grid = on_clock & others.known & exact.known & (others.steps == step) & (offset % step == 0)
-    far = np.minimum(np.maximum(others.steps, step), LATEST // unit.span) * unit.span
+    reach = unit.reach or 1
+    far = np.minimum(np.maximum(others.steps, step), LATEST // reach) * reach
     first, last = _widened(start, end, far)
-    if isinstance(unit, units.BlockSwap):
+    if unit.blocks is not None:
         # blocks are counted from the start of a series; where releases overlap, they must agree
-        block = unit.block * step
-        begin = start - (unit.block - unit.offset) % unit.block * step
+        length, first_block = unit.blocks
+        block = length * step
+        begin = start - (length - first_block) % length * step
         first = np.maximum(first, max(begin, EARLIEST))
         last = np.minimum(last, min(end + block - 1 - (end - begin) % block, LATEST))
         on_grid &= (others.exact == 0) | (offset % min(block, LATEST) == 0)

@@ -48,7 +48,7 @@ ALL: tuple[type, ...] = (
 
 def decode(data: Any) -> Mechanism:
     """A mechanism from the JSON form of its spec."""
-    found = serialization.decode(data, ALL + units.ALL)
+    found = serialization.decode(data, ALL + units.all_units())
     require(isinstance(found, ALL), "not the spec of a mechanism", StateError)
     mechanism: Mechanism = found
     return mechanism

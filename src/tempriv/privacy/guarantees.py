@@ -167,12 +167,12 @@ class Guarantee:
     def sentence(self) -> str:
         against = (
             "someone who sees the values of a single row of the output and nothing else of it"
-            if isinstance(self.unit, units.SlotOrigin)
+            if self.unit.single_rows
             else "anyone who sees the output, whatever else they know"
             if self.model == "local"
             else "anyone but the data owner"
         )
-        but = " It says nothing about values." if isinstance(self.unit, units.TIME) else ""
+        but = " It says nothing about values." if self.unit.about_times else ""
         return f"Protects {self.unit.sentence}: {self.loss}.{but} It holds against {against}."
 
     @property
@@ -197,10 +197,10 @@ class Guarantee:
         about = self.unit.sentence
         bet = about if about.startswith("whether ") else f"what stands behind {about}"
         seen = "this release"
-        if isinstance(self.unit, units.SlotOrigin):
+        if self.unit.single_rows:
             seen = "the values of that row and nothing else"
             strength = "far less than a guarantee about all rows"
-        elif isinstance(self.unit, units.TIME):
+        elif self.unit.about_times:
             strength += " about times, and none about values"
         return (
             f"Suppose someone bets on {bet}. Seeing {seen} "
@@ -250,4 +250,4 @@ ALL: tuple[type, ...] = (Pure, Approximate, Concentrated, Guarantee, NoGuarantee
 
 def decode(data: Any) -> Any:
     """A guarantee, loss, unit or published claim from its JSON form."""
-    return serialization.decode(data, ALL + units.ALL)
+    return serialization.decode(data, ALL + units.all_units())

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import require
-from tempriv.privacy.units import Contribution, Event, Person, Unit, WholeSeries, Window
+from tempriv.privacy.units import Unit
 
 Floats = npt.NDArray[np.float64]
 Query = Callable[[Floats], Any] | npt.ArrayLike
@@ -85,11 +85,6 @@ def sensitivity(
     require(
         isinstance(length, int) and length >= 1, f"length={length}: must be a whole number >= 1"
     )
-    if isinstance(unit, Person):
-        each = sensitivity(query, unit.each, length, bounds=bounds, or_bound=or_bound)
-        # the series are queried one by one, so their changes stand side by side
-        many = unit.max_series
-        return Sensitivity(many * each.l1, math.sqrt(many) * each.l2, each.worst_l1, each.worst_l2)
     matrix = matrix_of(query, length)
     reach = Reach.of(unit, length, bounds)
     found = [_largest(matrix, reach, order) for order in (1, 2)]
@@ -103,7 +98,9 @@ def sensitivity(
         one or (_bound(matrix, reach, order) * ABOVE, None)
         for order, one in zip((1, 2), found, strict=True)
     )
-    return Sensitivity(l1, l2, _listed(worst_l1), _listed(worst_l2))
+    # the series of a person are queried one by one, so their changes stand side by side
+    series = unit.positions_per_person
+    return Sensitivity(series * l1, math.sqrt(series) * l2, _listed(worst_l1), _listed(worst_l2))
 
 
 def _listed(worst: Floats | None) -> tuple[float, ...] | None:
@@ -173,28 +170,13 @@ class Reach:
 
     @classmethod
     def of(cls, unit: Unit, steps: int, bounds: tuple[float, float]) -> Reach:
-        counts = isinstance(unit, Contribution)
-        each = unit.each if isinstance(unit, Contribution) else unit
+        width = unit.changed_readings(steps)
+        limits = unit.change_limits(width, bounds)
         require(
-            isinstance(each, (Event, Window, WholeSeries)),
-            f"unit={unit!r}: must be Event, Window, WholeSeries, Person or Contribution",
+            unit.max_length is None or steps <= unit.max_length,
+            f"length={steps}: must be at most {unit.max_length}, the series that the unit covers",
         )
-        require(
-            not isinstance(each, WholeSeries) or steps <= each.length,
-            f"length={steps}: must be at most {each.readings}, the series that the unit covers",
-        )
-        width = min(each.readings, steps)
-        if counts:
-            assert isinstance(unit, Contribution)
-            largest = Fraction(unit.per_step) * width
-            total = largest if unit.total is None else min(Fraction(unit.total), largest)
-            return cls(steps, width, unit.per_step, total, unit.signed)
-        low, high = bounds
-        require(
-            math.isfinite(high - low) and low < high,
-            f"bounds={low:g} {high:g}: must be two finite numbers, the lower first",
-        )
-        return cls(steps, width, high - low, Fraction(high - low) * width, True)
+        return cls(steps, width, *limits)
 
     @property
     def starts(self) -> range:

@@ -74,12 +74,12 @@ TELLS = "is published as it is, and would tell what is to be hidden"
 
 def require_long_enough(unit: units.Unit, longest: int) -> None:
     """Rows cannot be moved about within a window that no series fills."""
-    if isinstance(unit, units.ORDER):
-        name = "block" if isinstance(unit, units.BlockSwap) else "window"
+    if unit.about_order and unit.width is not None:
+        name = "block" if unit.blocks is not None else "window"
         require(
-            longest > unit.span,
+            longest >= unit.width,
             f"the longest series has {longest} reading{'s'[: longest != 1]}, fewer than the "
-            f"{name} of {unit.span + 1}: take a smaller {name}",
+            f"{name} of {unit.width}: take a smaller {name}",
             DataError,
         )
 
@@ -87,7 +87,7 @@ def require_long_enough(unit: units.Unit, longest: int) -> None:
 def hides_times(mechanism: Mechanism) -> bool:
     """Whether times are the secret, so that none may stand beside the values."""
     promise = mechanism.guarantee
-    return isinstance(promise, Guarantee) and isinstance(promise.unit, units.TIME)
+    return isinstance(promise, Guarantee) and promise.unit.about_times
 
 
 class TimesTold:

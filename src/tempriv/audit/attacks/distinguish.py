@@ -29,8 +29,7 @@ from tempriv.mechanisms.domains import Locations, OpaqueRows, numbers_of
 from tempriv.mechanisms.perturb import perturb_block
 from tempriv.mechanisms.reorder.carry import finite, rows_of, with_none
 from tempriv.privacy.guarantees import Concentrated, Guarantee, Loss, NoGuarantee, Pure
-from tempriv.privacy.units import Person, WithinDistance
-from tempriv.privacy.units.order import Example, SlotOrigin
+from tempriv.privacy.units import Example, Person, SlotOrigin, WithinDistance
 from tempriv.sampling import distributions
 from tempriv.sampling.keys import Key, SeriesKey
 from tempriv.sampling.keystream import StepRange

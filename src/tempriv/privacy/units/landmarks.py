@@ -4,42 +4,51 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from tempriv.errors import UsageError, require
-from tempriv.privacy.units.order import Example
+from tempriv.privacy.units.base import Example, Unit, links, replacements, require_whole
+from tempriv.privacy.units.distance import WithinDistance
+from tempriv.privacy.units.replacement import Event, Window
 
 
-def _distance(meters: Any) -> None:
-    require(
-        meters is None or (isinstance(meters, (int, float)) and 0 < meters < math.inf),
-        f"meters={meters}: must be a distance > 0, for locations; or None",
-    )
+class ScatteredUnit(Unit):
+    """Readings wherever they are, replaced together; places within ``meters`` if that is set."""
 
+    scattered: ClassVar[bool] = True
 
-def _within(one: Any, other: Any, meters: float | None) -> bool:
-    return meters is None or math.dist(one, other) <= meters
+    meters: float | None
 
+    def __post_init__(self) -> None:
+        require(
+            self.meters is None
+            or (isinstance(self.meters, (int, float)) and 0 < self.meters < math.inf),
+            f"meters={self.meters}: must be a distance > 0, for locations; or None",
+        )
 
-def _replaced(
-    example: Example, places: Sequence[int], choices: Sequence[Sequence[Any]]
-) -> Iterator[Example]:
-    for rows in itertools.product(*choices):
-        changed = list(example)
-        for place, row in zip(places, rows, strict=True):
-            changed[place] = row
-        yield tuple(changed)
+    def _within(self, reading: Any, other: Any) -> bool:
+        return self.meters is None or math.dist(reading, other) <= self.meters
 
+    def _described(self, readings: str) -> str:
+        if self.meters is None:
+            return readings
+        return f"{readings}, each against places within {self.meters:g} meters"
 
-def _near(of: str, meters: float | None) -> str:
-    return of if meters is None else f"{of}, each against places within {meters:g} meters"
+    def _consecutive(self, count: int) -> Unit:
+        """The unit of so many readings in a row, any of which this unit covers."""
+        return Window(count) if self.meters is None else WithinDistance(self.meters)
+
+    def _moves(self, to: ScatteredUnit) -> int | None:
+        """How many short moves make a long one; a place may be moved anywhere where no limit is."""
+        if self.meters is None:
+            return 1
+        return None if to.meters is None else links(to.meters, self.meters)
 
 
 @dataclass(frozen=True)
-class Landmarks:
+class Landmarks(ScatteredUnit):
     """All landmarks of a series and any one other reading, replaced together.
 
     Definition 3 of Katsomallos, Tzompanaki and Kotzinos 2022, read as its Theorem 2 needs it: two
@@ -47,6 +56,10 @@ class Landmarks:
     ``steps``; or, without any, the rows that say so themselves: the last item of a row is 1 at a
     landmark and 0 elsewhere, and is the same in both series. Which moments are landmarks is not
     protected. With ``meters``, readings are places that differ by at most so much.
+
+    Parameters:
+        steps: the landmarks, counted from the first reading; None: rows say so themselves.
+        meters: how far a place may be from another, in meters; None: any reading for any other.
 
     >>> Landmarks(steps=(0, 2)).are_neighbors((5, 5, 5, 5), (1, 5, 2, 3))
     True
@@ -60,14 +73,14 @@ class Landmarks:
     meters: float | None = field(default=None, metadata={"spec_name": "metres"})
 
     def __post_init__(self) -> None:
-        _distance(self.meters)
+        super().__post_init__()
         if self.steps is None:
             return
-        known = isinstance(self.steps, (list, tuple)) and all(
+        whole = isinstance(self.steps, (list, tuple)) and all(
             isinstance(step, int) and not isinstance(step, bool) and step >= 0
             for step in self.steps
         )
-        require(known, "steps: must be whole numbers >= 0, counted from the first reading")
+        require(whole, "steps: must be whole numbers >= 0, counted from the first reading")
         object.__setattr__(self, "steps", tuple(sorted(set(self.steps))))
 
     @property
@@ -79,42 +92,75 @@ class Landmarks:
 
     @property
     def sentence(self) -> str:
-        what = "all landmarks of a series (moments that its owner named, not by looking at these "
-        return _near(what + "values) and any one other reading, together", self.meters)
+        return self._described(
+            "all landmarks of a series (moments that its owner named, not by looking at these "
+            "values) and any one other reading, together"
+        )
 
     def _is_landmark(self, step: int, row: Any) -> bool:
         return bool(row[-1]) if self.steps is None else step in self.steps
 
-    def _value(self, row: Any) -> Any:
-        return row[:-1] if self.steps is None else row
+    def _fits(self, row: Any, other: Any) -> bool:
+        if self.steps is not None:
+            return self._within(row, other)
+        return row[-1] == other[-1] and self._within(row[:-1], other[:-1])
 
-    def neighbors(self, example: Example, alphabet: Sequence[Hashable]) -> Iterator[Example]:
+    def _candidates(self, example: Example, alphabet: Sequence[Any]) -> Iterator[Example]:
         marked = [i for i, row in enumerate(example) if self._is_landmark(i, row)]
         others = [i for i in range(len(example)) if i not in marked]
-        seen = {example}
         for extra in [[i] for i in others] or [[]]:
             places = sorted(marked + extra)
             choices = [[a for a in alphabet if self._fits(example[i], a)] for i in places]
-            for other in _replaced(example, places, choices):
-                if other not in seen:
-                    seen.add(other)
-                    yield other
+            yield from replacements(example, places, choices)
 
-    def _fits(self, row: Any, other: Any) -> bool:
-        same_mark = self.steps is not None or row[-1] == other[-1]
-        return same_mark and _within(self._value(row), self._value(other), self.meters)
+    def _covers(self, example: Example, other: Example, changed: Sequence[int]) -> bool:
+        regular = [i for i in changed if not self._is_landmark(i, example[i])]
+        return len(regular) <= 1 and all(self._fits(example[i], other[i]) for i in changed)
 
-    def are_neighbors(self, one: Example, other: Example) -> bool:
-        if len(one) != len(other):
-            return False
-        changed = [i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
-        regular = [i for i in changed if not self._is_landmark(i, one[i])]
-        return len(regular) <= 1 and all(self._fits(one[i], other[i]) for i in changed)
+    def _factor_to_same(self, to: Landmarks) -> int | None:
+        moves = self._moves(to)
+        if moves is None or (self.steps is None) != (to.steps is None):
+            return None
+        outside = set(to.steps or ()) - set(self.steps or ())
+        return moves * (len(outside) + 1)
+
+    def _factor_from(self, unit: Unit) -> int | None:
+        # without steps there may be any number of landmarks
+        if self.steps is None:
+            return None
+        return unit.conversion_factor(Readings(self.readings, self.meters))
+
+    def _factor_to(self, to: Unit) -> int | None:
+        return self._consecutive(1).conversion_factor(to)
+
+    def unaligned(self) -> Unit:
+        """One reading: releases may have unlike landmarks."""
+        return Event() if self.meters is None else WithinDistance(self.meters)
+
+    @property
+    def limit_refusal(self) -> str:
+        return (
+            "must be another, such as Event: releases may have unlike landmarks, so a limit for "
+            "them would not add up"
+        )
+
+    def changed_readings(self, length: int) -> int:
+        """All readings of a series of that ``length`` may be landmarks."""
+        return length
+
+    def replaced_steps(self, landmarks: Sequence[int]) -> list[int]:
+        """All ``landmarks`` and the first other reading."""
+        regular = [step for step, landmark in enumerate(landmarks) if not landmark]
+        return [step for step, landmark in enumerate(landmarks) if landmark] + regular[:1]
 
 
 @dataclass(frozen=True)
-class Readings:
+class Readings(ScatteredUnit):
     """Any ``count`` readings of a series, wherever they are, replaced together.
+
+    Parameters:
+        count: how many readings, at least 1.
+        meters: how far a place may be from another, in meters; None: any reading for any other.
 
     >>> Readings(2).are_neighbors((5, 5, 5), (1, 5, 2)), Readings(1).are_neighbors((5, 5), (1, 2))
     (True, False)
@@ -124,11 +170,8 @@ class Readings:
     meters: float | None = field(default=None, metadata={"spec_name": "metres"})
 
     def __post_init__(self) -> None:
-        _distance(self.meters)
-        require(
-            isinstance(self.count, int) and not isinstance(self.count, bool) and self.count >= 1,
-            f"count={self.count}: must be a whole number of readings >= 1",
-        )
+        super().__post_init__()
+        require_whole("count", self.count, 1, "readings")
 
     @property
     def readings(self) -> int:
@@ -136,64 +179,28 @@ class Readings:
 
     @property
     def sentence(self) -> str:
-        many = f"any {self.count} readings of a series together, wherever they are"
-        return _near("any single reading of a series" if self.count == 1 else many, self.meters)
+        if self.count == 1:
+            return self._described("any single reading of a series")
+        return self._described(f"any {self.count} readings of a series together, wherever they are")
 
-    def neighbors(self, example: Example, alphabet: Sequence[Hashable]) -> Iterator[Example]:
-        seen = {example}
+    def _candidates(self, example: Example, alphabet: Sequence[Any]) -> Iterator[Example]:
         for places in itertools.combinations(range(len(example)), min(self.count, len(example))):
-            choices = [[a for a in alphabet if _within(example[i], a, self.meters)] for i in places]
-            for other in _replaced(example, places, choices):
-                if other not in seen:
-                    seen.add(other)
-                    yield other
+            choices = [[a for a in alphabet if self._within(example[i], a)] for i in places]
+            yield from replacements(example, places, choices)
 
-    def are_neighbors(self, one: Example, other: Example) -> bool:
-        if len(one) != len(other):
-            return False
-        changed = [(a, b) for a, b in zip(one, other, strict=True) if a != b]
-        return len(changed) <= self.count and all(_within(a, b, self.meters) for a, b in changed)
+    def _covers(self, example: Example, other: Example, changed: Sequence[int]) -> bool:
+        return len(changed) <= self.count and all(
+            self._within(example[i], other[i]) for i in changed
+        )
 
+    def _factor_to_same(self, to: Readings) -> int | None:
+        moves = self._moves(to)
+        return None if moves is None else -(-to.count // self.count) * moves
 
-SCATTERED = (Landmarks, Readings)
+    def _factor_from(self, unit: Unit) -> int | None:
+        """A chain of single readings always leads from one set of them to another."""
+        factor = unit.conversion_factor(self._consecutive(1))
+        return None if factor is None else self.count * factor
 
-
-def scattered_steps(
-    have: Any,
-    want: Any,
-    steps: Callable[[Any, Any], int | None],
-    plain: Callable[[int, float | None], Any],
-) -> int | None:
-    """How often neighbors by ``have`` must be chained to reach any by ``want``; one is scattered.
-
-    ``steps`` counts chains of any units, and ``plain(count, meters)`` is the unit of so many
-    readings in a row. A chain of single readings always leads from one set of them to another.
-    """
-    if isinstance(want, Landmarks) and not isinstance(have, Landmarks):
-        # without steps there may be any number of landmarks
-        many = None if want.steps is None else Readings(want.readings, want.meters)
-        return None if many is None else steps(have, many)
-    if isinstance(want, Landmarks):
-        return _among_landmarks(have, want)
-    if isinstance(want, Readings):
-        if isinstance(have, Readings):
-            closer = _closer(have.meters, want.meters)
-            return None if closer is None else -(-want.count // have.count) * closer
-        one = steps(have, plain(1, want.meters))
-        return None if one is None else want.count * one
-    return steps(plain(have.count if isinstance(have, Readings) else 1, have.meters), want)
-
-
-def _among_landmarks(have: Landmarks, want: Landmarks) -> int | None:
-    closer = _closer(have.meters, want.meters)
-    if closer is None or (have.steps is None) != (want.steps is None):
-        return None
-    outside = set(want.steps or ()) - set(have.steps or ())
-    return closer * (len(outside) + 1 if outside else 1)
-
-
-def _closer(have: float | None, want: float | None) -> int | None:
-    """How many short moves make a long one; a place may be moved anywhere where no limit is."""
-    if have is None:
-        return 1
-    return None if want is None else math.ceil(Fraction(want) / Fraction(have))
+    def _factor_to(self, to: Unit) -> int | None:
+        return self._consecutive(self.count).conversion_factor(to)
