@@ -240,6 +240,19 @@ def test_only_the_command_line_prints(path):
     assert not written & {"print", "sys.stdout.write", "sys.stderr.write"}
 
 
+OPTION = re.compile(r"(?<![\w(-])--[a-z]")
+# what renders options, and an option of the Java that Spark starts
+SPEAK_OF_OPTIONS = {"tempriv.errors", "tempriv.integrations.spark.session"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_only_the_command_line_speaks_of_options(path):
+    if package_of(name_of(path)) == "cli" or name_of(path) in SPEAK_OF_OPTIONS:
+        return
+    texts = [node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant)]
+    assert not [text for text in texts if isinstance(text, str) and OPTION.search(text)]
+
+
 # files and words
 
 

@@ -266,7 +266,7 @@ def test_the_command_draws_and_keeps_what_is_there(run):
         (["--releases", 5, "--per", "day", "--epsilon", 1], "say both how often"),
         (["--releases", 5, "--epsilon", 1, "--plot", "plan.gif"], "plan.gif: a picture ends in"),
         (["--releases", 5, "--epsilon", 1, "--plot", "no/plan.png"], "no: no such directory"),
-        (["--releases", 5, "--epsilon", -1], "epsilon=-1.0: must be"),
+        (["--releases", 5, "--epsilon", -1], "--epsilon -1: must be"),
     ],
 )
 def test_the_command_refuses_in_one_sentence(run, words, sentence):

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from tempriv.cli.advise import PAPERS_COSTS
 from tempriv.datasets import METERS
 from tempriv.errors import DataError, UsageError
-from tempriv.utility.advisor import PAPERS_COSTS, AdviceRequest, advise
+from tempriv.utility.advisor import AdviceRequest, advise
 from tempriv.utility.inputs import MOST_ROWS, papers_costs, read
 from tempriv.utility.reorder_costs import average_costs, counting_costs
 from tempriv.utility.simulation import Average, Count, TrialReadings
@@ -219,7 +220,7 @@ def test_a_picture_of_private_advice_is_private(run, ending):
         ("advise --missing-cost 1", "--repeated-cost is missing: unit costs go together"),
         (
             "advise --missing-cost 1 --repeated-cost 1 --empty-cost nan",
-            "empty=nan: a cost must be a number >= 0",
+            "--empty-cost nan: a cost must be a number >= 0",
         ),
         ("advise day.csv --task count --value room --delay-cost 2", "--missing-cost is missing"),
         (
@@ -227,12 +228,15 @@ def test_a_picture_of_private_advice_is_private(run, ending):
             "--empty-cost 1",
             "--task count finds its own costs",
         ),
-        ("advise day.csv --task count --value room --window 2", "window=2: must be a whole number"),
+        (
+            "advise day.csv --task count --value room --window 2",
+            "--window 2: must be a whole number",
+        ),
         (
             "advise day.csv --task count --value room --window 700",
-            "window=700: is longer than every series",
+            "--window 700: is longer than every series",
         ),
-        ("advise day.csv --task count --value room --epsilon 0", "epsilon=0.0: must be a number"),
+        ("advise day.csv --task count --value room --epsilon 0", "--epsilon 0: must be a number"),
         ("advise day.csv --task count --value room --as tape", "--as tape: must be stream or file"),
         (
             "advise day.csv --task count --value room --as file --latency 9",
@@ -268,7 +272,7 @@ def test_a_picture_of_private_advice_is_private(run, ending):
         ),
         (
             "advise day.csv --task average --value pulse --average-over 5 --unit-costs paper",
-            "averaged=5: must be at least the window",
+            "--average-over 5: must be at least the window",
         ),
         (
             "advise day.csv --task count --value pulse --value-of-interest x",
@@ -280,7 +284,7 @@ def test_a_picture_of_private_advice_is_private(run, ending):
         ),
         (
             "advise day.csv --task count --value room --delta 0",
-            "--delta 0.0: must be between 0 and",
+            "--delta 0: must be between 0 and",
         ),
         ("advise day.csv --task count --value room --latency 1", "--latency 1: must be a whole"),
         ("advise day.csv --task count --value room --grid moon", "--grid moon: must be regular or"),
@@ -331,7 +335,7 @@ def test_readings_come_in_order_of_series_and_time(tmp_path, monkeypatch):
     assert np.isnan(found.columns["when"][3]) and found.columns["when"][4] == 2.0
     assert "2026" not in repr(found)
     with_gaps = write("b.parquet", {"at": [0, 1, 4], "v": [1.5, 2.5, 3.5]})
-    with pytest.raises(DataError, match="--gaps null"):
+    with pytest.raises(DataError, match="gaps='null'"):
         read(with_gaps, ["v"], task="average", time="at")
     found = read(with_gaps, ["v"], task="average", time="at", gaps="null")
     assert found.counts.tolist() == [5] and np.isnan(found.task.values[2:4]).all()

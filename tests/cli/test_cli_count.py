@@ -330,7 +330,7 @@ def test_a_promise_for_less_is_charged_for_more(tmp_path):
         (["--unit", "person", "--window", "2", "--length", "2"], "give one of them, or none"),
         (["--unit", "person", "--meters", "2"], "--meters goes with --unit near"),
         (["--unit", "person", "--max-series-per-person", "2"], "not for --unit person"),
-        (["--unit", "person", "--per-step", "3", "--total", "2"], "total=2.0: "),
+        (["--unit", "person", "--per-step", "3", "--total", "2"], "--total 2: "),
     ],
 )
 def test_limits_that_cannot_be_meant(run, words, said):

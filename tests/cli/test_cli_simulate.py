@@ -151,6 +151,6 @@ def test_the_command_says_what_is_missing(run, tmp_path):
     status, _, problems = run("simulate", "--once", "--follow")
     assert status == 2 and "contradict" in problems
     status, _, problems = run("simulate", "--loss", 1.5)
-    assert status == 2 and "loss=1.5: must be a part" in problems
+    assert status == 2 and "--loss 1.5: must be a part" in problems
     status, out, _ = run("simulate", "--help")
     assert status == 0 and "tempriv simulate --url" in out

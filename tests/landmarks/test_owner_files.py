@@ -192,7 +192,7 @@ def test_an_owner_file_belongs_to_one_release(table, tmp_path):
 def test_owner_files_are_replaced_only_with_their_release(table, tmp_path):
     out = tmp_path / "out.csv"
     owner_path(out).write_text("mine")
-    with pytest.raises(TemprivError, match="--force"):
+    with pytest.raises(TemprivError, match="force=True"):
         release_file(passage(table, SCHEMES["skip"]), out)
     assert owner_path(out).read_text() == "mine"
     release_file(passage(table, SCHEMES["skip"]), out, force=True)

@@ -249,12 +249,12 @@ def test_what_each_reading_spends():
 
 def test_places_need_to_know_how_far_apart_they_can_be():
     places = PlanarLaplace(epsilon=1.0, unit=WithinDistance(200), origin=(39.9, 116.4))
-    with pytest.raises(TemprivError, match="--across: needed for places"):
+    with pytest.raises(TemprivError, match="across: needed for places"):
         of_each_reading(places)
     assert of_each_reading(places, 1000.0) == 5.0
     assert of_each_reading(places, 50.0) == 1.0
     assert farther(UniformLandmarks(over=places), 400.0) == 2.0
-    with pytest.raises(TemprivError, match="--across: is for places"):
+    with pytest.raises(TemprivError, match="across: is for places"):
         farther(Laplace(epsilon=1.0, bounds=(0, 5)), 10.0)
 
 

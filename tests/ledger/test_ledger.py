@@ -515,8 +515,8 @@ class TestExactReadings:
         (["origin", "--window", "3", "--offset", "3"], "--offset goes with --unit block"),
         (["swap", "--window", "3", "--length", "3"], "goes without --length"),
         (["swap", "--window", "3", "--max-series-per-person", "3"], "goes without --length"),
-        (["swap", "--window", "1"], "window=1: must be"),
-        (["block", "--block", "3", "--offset", "3"], "offset=3: must be"),
+        (["swap", "--window", "1"], "--window 1: must be"),
+        (["block", "--block", "3", "--offset", "3"], "--offset 3: must be"),
     ],
 )
 def test_limits_on_the_order_of_readings_are_set_and_shown(

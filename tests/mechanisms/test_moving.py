@@ -125,7 +125,7 @@ def test_advice_is_not_called_public_when_it_is_not(tmp_path):
                 public_sample=tmp_path / "." / "private.csv",
             )
         )
-    with pytest.raises(UsageError, match="name them by --value"):
+    with pytest.raises(UsageError, match="name them by columns"):
         costs = UnitCosts(missing=1, repeated=1, empty=1, delay=1)
         advise(
             AdviceRequest(epsilon=5.0, window=5, costs=costs, public_sample=tmp_path / "nowhere")

@@ -311,7 +311,7 @@ def test_the_command_makes_totals_add_up(run):
         (["bare.csv", "out.csv", "--monotone"], 1, "missing; a release is a file with this one"),
         (["edited.csv", "out.csv", "--monotone"], 1, "was changed since it was released"),
         (["before.csv", "out.csv", "--part", "x"], 2, "go with --total"),
-        (["before.csv", "out.csv", "--smooth", "1"], 2, "window=1: must be"),
+        (["before.csv", "out.csv", "--smooth", "1"], 2, "--smooth 1: must be"),
         (["before.csv", "out.csv", "--smooth", "3", "--smooth-weight", "0.5"], 2, "one of them"),
         (["before.csv", "out.csv", "--monotone", "--column", "x"], 1, "no value column 'x'"),
         (["before.csv", "out.csv", "--total", "x", "--part", "kwh"], 1, "no value column 'x'"),

@@ -475,7 +475,7 @@ def test_the_umask_says_who_reads_a_public_page_and_only_the_owner_a_private_one
     about, public, private = made(homes(numbers()), LAPLACE)
     path = tmp_path / "report.html"
     assert write_report(path, about, public) == path and mode(path) == 0o640
-    with pytest.raises(TemprivError, match=r"report.html: exists already; .* --force"):
+    with pytest.raises(TemprivError, match=r"report.html: exists already; .* force=True"):
         write_report(path, about, private)
     assert write_report(path, about, private, force=True) == path and mode(path) == 0o600
     assert PRIVATE in path.read_text(encoding="utf-8")

@@ -454,7 +454,7 @@ def test_copies_replace_nothing_and_are_whole_or_not_there(tmp_path, monkeypatch
 def test_an_experiment_is_not_restored(tmp_path):
     """Noise from a seed would be the same again, on other readings."""
     Run(tmp_path, seed=5).send(readings(0, 5))
-    with pytest.raises(UsageError, match="--key-seed 5"):
+    with pytest.raises(UsageError, match="key_seed 5"):
         admin.restore(tmp_path / "state", tmp_path / "new")
     assert not (tmp_path / "new.key").exists()
 

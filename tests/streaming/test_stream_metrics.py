@@ -119,7 +119,7 @@ def test_it_listens_on_this_machine_only(tmp_path):
 
 def test_a_port_that_cannot_be_had_is_a_sentence(tmp_path):
     with flowing(tmp_path) as flow, serving(flow, 0) as port:
-        with pytest.raises(UsageError, match=f"--metrics {port}: .*name another port"):
+        with pytest.raises(UsageError, match=f"port={port}: .*name another port"):
             serving(flow, port).__enter__()
         with pytest.raises(UsageError, match="must be a port"):
             serving(flow, 70000).__enter__()

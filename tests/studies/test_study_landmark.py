@@ -106,7 +106,7 @@ def test_sensitivity_one_is_five_times_the_epsilon_of_honest_bounds(inputs):
 
 
 def test_data_that_are_not_there_or_too_few_are_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"bt_contacts_5min.csv: no such file; give --data"):
+    with pytest.raises(UsageError, match=r"bt_contacts_5min.csv: no such file; give data"):
         landmark_data.read(tmp_path)
     meter = tmp_path / "meter.csv"
     meter.write_text("energy_kWh\n" + "0.5\n" * 999 + "0\n" * 10)
@@ -325,7 +325,7 @@ def test_the_files_and_pictures_come_out(made, pictures, tmp_path):
 def test_the_command_says_what_it_needs(tmp_path):
     for arguments, words in (
         (["landmark"], "landmark: needs --data, a folder that holds copenhagen/bt_contacts"),
-        (["landmark", "--data", str(tmp_path)], "bt_contacts_5min.csv: no such file; give --data"),
+        (["landmark", "--data", str(tmp_path)], "bt_contacts_5min.csv: no such file; give data"),
     ):
         done = run(*arguments)
         assert done.returncode == 2 and words in done.stderr and not done.stdout

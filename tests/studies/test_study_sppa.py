@@ -209,7 +209,7 @@ def test_some_of_the_data_are_spread_over_all(inputs):
 
 
 def test_data_that_are_not_there_or_not_as_they_should_be_are_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"porto_trips_points.csv: no such file; give --data"):
+    with pytest.raises(UsageError, match=r"porto_trips_points.csv: no such file; give data"):
         sppa_data.read(tmp_path)
     places = tmp_path / "places.csv"
     places.write_text("trip,longitude\n1,2.0\n")
@@ -329,7 +329,7 @@ def test_progress_is_told(inputs):
 def test_the_command_says_what_it_needs(tmp_path):
     for arguments, words in (
         (["sppa"], "sppa: needs --data, a folder that holds porto/porto_trips_points.csv"),
-        (["sppa", "--data", str(tmp_path)], "porto_trips_points.csv: no such file; give --data"),
+        (["sppa", "--data", str(tmp_path)], "porto_trips_points.csv: no such file; give data"),
     ):
         done = run(*arguments)
         assert done.returncode == 2 and words in done.stderr and not done.stdout

@@ -110,7 +110,7 @@ def test_made_up_data_are_the_same_again():
 
 
 def test_data_that_are_not_there_or_not_as_they_should_be_are_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"ge.us.csv: no such file; give --data a folder"):
+    with pytest.raises(UsageError, match=r"ge.us.csv: no such file; give data a folder"):
         data.read(tmp_path)
     stock = tmp_path / "stock.csv"
     stock.write_text("day,price\n1,2.0\n")
@@ -203,7 +203,7 @@ def test_unit_costs_of_the_tasks_are_those_of_the_paper():
 def test_the_command_says_what_it_needs(tmp_path):
     for arguments, words in (
         (["tldp"], "tldp: needs --data, a folder that holds stocks/ge.us.csv"),
-        (["tldp", "--data", str(tmp_path)], "ge.us.csv: no such file; give --data a folder"),
+        (["tldp", "--data", str(tmp_path)], "ge.us.csv: no such file; give data a folder"),
         (["principles", "--full"], "needs neither --data nor --full"),
     ):
         done = run(*arguments)

@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from tempriv.errors import require
 
 PAIRS = ("--bounds", "--origin", "--clamp", "--stays")
+OTHER_NAMES = {
+    "averaged": ("average-over",),
+    "chosen_from_values": ("landmarks-from-values",),
+    "empty": ("empty-cost",),
+    "epsilon": ("claim",),
+    "epsilon_forever": ("epsilon",),
+    "grid": ("resolution",),
+    "longest": ("longest-group",),
+    "missing": ("missing-cost",),
+    "most": ("alerts",),
+    "noise": ("order-noise",),
+    "port": ("metrics",),
+    "repeated": ("repeated-cost",),
+    "seen": ("as",),
+    "share": ("grouping-share",),
+    "threshold": ("free-slots",),
+    "value": ("value-of-interest",),
+    "window": ("span", "smooth"),
+}
+"""The options that fill an argument where they have another name."""
 
 
 def join_pairs(arguments: list[str]) -> list[str]:
@@ -30,6 +51,34 @@ def join_pairs(arguments: list[str]) -> list[str]:
         else:
             joined.append(word)
     return joined
+
+
+def typed_option(arguments: list[str]) -> Callable[[str, str], str | None]:
+    """What gives the option, as it was typed, that filled an argument with a value.
+
+    >>> typed = typed_option(["laplace", "--resolution", "0.30", "--bounds=5,1"])
+    >>> typed("grid", "0.3"), typed("bounds", "5 1"), typed("epsilon", "0.3")
+    ('--resolution 0.30', '--bounds 5 1', None)
+    """
+    options: dict[str, list[str]] = {}
+    for word, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        name, joined, text = word.partition("=")
+        if word.startswith("--"):
+            options.setdefault(name, []).append(text.replace(",", " ") if joined else following)
+
+    def find(argument: str, value: str) -> str | None:
+        for name in (argument.replace("_", "-"), *OTHER_NAMES.get(argument, ())):
+            for text in options.get(f"--{name}", []):
+                if text == value or _numbers(text) == _numbers(value):
+                    return f"--{name} {text}"
+        return None
+
+    return find
+
+
+def _numbers(text: str) -> list[float | str]:
+    """The words of a text, numbers as such, so that 0.30 is 0.3."""
+    return [float(word) if _is_number(word) else word for word in text.split()]
 
 
 def _is_number(word: str) -> bool:

@@ -163,7 +163,7 @@ def _write_page(
         told = None if correlation is None else correlation.of(output, private)
         write_report(page, about, sample, force=True, leakage=told)
     except (OSError, TemprivError) as problem:
-        why = problem.strerror if isinstance(problem, OSError) else problem
+        why = problem.strerror if isinstance(problem, OSError) else problem.message
         raise TemprivError(
             f"{page}: {why}; the release itself is complete in {output}, and tempriv report makes "
             "its page"

@@ -44,6 +44,12 @@ PUBLISHES = (
     "that must not be, choose by --public-sample or by unit costs"
 )
 
+PAPERS_COSTS = (
+    "The paper's unit costs price every step of a delay like a whole one (counts) or like half a "
+    "window (averages), and the errors of a count as if they neither added up nor canceled; "
+    "leave --unit-costs out to try it on the data instead"
+)
+
 
 @app.command(epilog=EXAMPLE)
 def advise(
@@ -293,7 +299,6 @@ def told(answer: Advice) -> dict[str, Any]:
 
 def _print(answer: Advice) -> None:
     from tempriv.report.plots.series import shown
-    from tempriv.utility.advisor import PAPERS_COSTS
 
     advice, question = answer.advice, answer.question
     print(answer.heading)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from tempriv._version import VERSION
-from tempriv.cli._parsing import join_pairs
+from tempriv.cli._parsing import join_pairs, typed_option
 from tempriv.errors import TemprivError
 
 # each adds a command, or several of a group
@@ -66,7 +66,7 @@ def main() -> None:
     try:
         app()
     except TemprivError as refusal:
-        _say(str(refusal))
+        _say(refusal.for_command_line(typed_option(sys.argv[1:])))
         status = refusal.exit_status
     except Interrupted:
         _say("interrupted: nothing was left half-written")

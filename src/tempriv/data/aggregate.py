@@ -432,7 +432,7 @@ def _refuse_missing(table: Table, person: str, grid: Grid, cells: CountCells) ->
     counts = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in wanting)
     (found,) = table.rows(f"SELECT {counts} FROM {table.scan}")
     problems = [
-        f"{n} row{'s'[: n != 1]} {what}; leave such rows out by --missing drop"
+        f"{n} row{'s'[: n != 1]} {what}; leave such rows out by [[missing=drop]]"
         for n, what in zip(found, wanting.values(), strict=True)
         if n
     ]

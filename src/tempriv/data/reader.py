@@ -69,7 +69,7 @@ class InputErrors:
         self.add("nan", nan)
         self.add("infinite", infinite)
 
-    def refuse(self, one_each: str = "keep the first of each with --duplicates first") -> None:
+    def refuse(self, one_each: str = "keep the first of each with [[duplicates=first]]") -> None:
         """``one_each`` is the remedy for duplicates: rows without an order have no first."""
         if self.counts:
             told = [self._sentence(kind, n, one_each) for kind, n in self.counts.items()]
@@ -82,16 +82,16 @@ class InputErrors:
             "times": f"{n} row{s} without a time: every row needs one",
             "duplicates": f"{n} reading{s} stand{'' if s else 's'} at a time that its series "
             f"already has; {one_each}",
-            "gaps": f"{n} gap{s} in the time grid; fill with empty readings by --gaps null, or "
-            "take readings in order, whatever their times, by --grid index",
+            "gaps": f"{n} gap{s} in the time grid; fill with empty readings by [[gaps=null]], or "
+            "take readings in order, whatever their times, by [[grid=index]]",
             "irregular": f"{n} reading{s} {are} off the regular time grid; take readings in order, "
-            "whatever their times, by --grid index, or name the grid's step by --step",
+            "whatever their times, by [[grid=index]], or name the grid's step by [[step]]",
             "calendar": f"{n} reading{s} {are} not on a time of the calendar; add the times to the "
-            "calendar, or take readings in order by --grid index",
+            "calendar, or take readings in order by [[grid=index]]",
             "nan": f"{n} value{s} {are} NaN; leave missing values empty (null) instead",
             "infinite": f"{n} value{s} {are} infinite; leave such values empty (null) instead",
-            "outside": f"{n} value{s} outside the bounds; give wider --bounds, or move such values "
-            "to the nearest bound with --clip",
+            "outside": f"{n} value{s} outside the bounds; give wider [[bounds]], or move such "
+            "values to the nearest bound with [[clip=True]]",
             "categories": f"{n} value{s} {are} none of the given categories; name all categories, "
             "with one for everything else if need be",
         }[kind]
@@ -257,7 +257,7 @@ class TableReader:
         require(
             kind in NUMBERS,
             f"{table.name}: column {name!r} holds {kind.lower()}, not numbers; for categories "
-            "use --mechanism randomized-response",
+            "use randomized-response",
             DataError,
         )
         return f"CAST({column} AS DOUBLE)"
@@ -321,7 +321,7 @@ class TableReader:
         require(
             busy == 0,
             f"{busy} person{'s have' if busy > 1 else ' has'} more than {most} series; raise "
-            "--max-series-per-person, or leave out some of their series",
+            "[[max_series_per_person]], or leave out some of their series",
             DataError,
         )
         self.facts.persons = [row[0] for row in table.rows(f"SELECT DISTINCT p FROM {pairs}")]
@@ -429,7 +429,7 @@ class TimeGrid:
         require(
             filled <= MOST_FILLED * len(width) + 100_000,
             f"filling the gaps would add {filled} rows to {len(width)}; check the times, or take "
-            "readings in order by --grid index",
+            "readings in order by [[grid=index]]",
             DataError,
         )
         self.facts.filled += filled

@@ -68,17 +68,17 @@ class Rule:
         given = [way for way in ways if getattr(self, way) is not None]
         require(
             len(given) == 1,
-            "say in one way which moments are landmarks: --column, --times, --below, --above, "
-            "--among or --stays",
+            "say in one way which moments are landmarks: [[column]], [[times]], [[below]], "
+            "[[above]], [[among]] or [[stays]]",
         )
         of_values = given[0] in ("below", "above", "among")
         require(
             of_values == (self.of is not None),
-            f"--{given[0]} {'needs' if of_values else 'goes without'} --of, a column of values",
+            f"[[{given[0]}]] {'needs' if of_values else 'goes without'} [[of]], a column of values",
         )
         require(
             (given[0] == "stays") == (self.places is not None),
-            "--stays goes with --latitude and --longitude, two columns",
+            "[[stays]] goes with [[latitude]] and [[longitude]], two columns",
         )
 
     @property
@@ -127,7 +127,7 @@ def mark_table(
     _refuse_output(source, output, name, force)
     require(
         time is not None or (rule.times is None and rule.stays is None),
-        "--times and --stays need --time, the column of times",
+        "[[times]] and [[stays]] need [[time]], the column of times",
     )
     before = provenance_of(source)
     # marks that are read off a column of marks are as they were made
@@ -188,11 +188,11 @@ def _refuse_output(source: Path, output: Path, name: str, force: bool) -> None:
     require(source.resolve() != output.resolve(), f"{output}: is the input, which stays as it is")
     require(
         force or not output.exists(),
-        f"{output}: exists already; choose another name, or replace it with --force",
+        f"{output}: exists already; choose another name, or replace it with [[force=True]]",
     )
     require(
         name not in header(source),
-        f"{source}: has a column {name!r} already; choose another name with --mark",
+        f"{source}: has a column {name!r} already; choose another name with [[name|mark]]",
     )
 
 

@@ -93,16 +93,16 @@ def farther(mechanism: Any, across: float | None) -> float:
     """
     over = getattr(mechanism, "over", mechanism)
     if not isinstance(over, PlanarLaplace):
-        require(across is None, "--across: is for places, and these values are none")
+        require(across is None, "[[across]]: is for places, and these values are none")
         return 1.0
     require(
         across is not None,
-        "--across: needed for places, whose epsilon grows with the distance; give how many meters "
-        "two places of the chain can be apart",
+        "[[across]]: needed for places, whose epsilon grows with the distance; give how many "
+        "meters two places of the chain can be apart",
     )
     assert across is not None
     fine = math.isfinite(across) and across > 0
-    require(fine, f"--across {across:g}: must be a number of meters above 0")
+    require(fine, f"across={across:g}: must be a number of meters above 0")
     return max(1.0, across / over.unit.meters)
 
 
@@ -133,7 +133,7 @@ def require_budgets(mechanism: Any, across: float | None = None) -> None:
     require(
         known,
         f"{name}: what it spends is not a pure epsilon at each reading by itself; work out the "
-        "epsilon of each step, and give them with --budgets FILE",
+        "epsilon of each step, and give them with [[budgets=FILE]]",
     )
 
 
@@ -186,7 +186,7 @@ def _owned(path: Path, about: About) -> pa.Table:
     require(
         beside.exists(),
         f"{beside}: missing; what each reading spent lies there where landmarks are protected. "
-        "Give the budgets with --budgets FILE",
+        "Give the budgets with [[budgets=FILE]]",
         TemprivError,
     )
     table = _read_csv(beside)

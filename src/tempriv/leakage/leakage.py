@@ -59,7 +59,7 @@ def estimated(
     """
     require(
         (categories is None) != (bounds is None or states is None),
-        "--from needs --bounds LOW HIGH and --states N, or --categories A,B,...",
+        "[[table|from]] needs [[bounds=LOW HIGH]] and [[states=N]], or [[categories=A,B,...]]",
     )
     if categories is not None:
         reading, many = table.read(categories=(categories,)), len(categories)
@@ -89,8 +89,8 @@ def require_same_step(about: About, clock: str, step: int | None) -> None:
     known = clock == times["clock"] != "index" and step is not None and times["step"] is not None
     require(
         not known or step == times["step"],
-        "--from: readings follow each other at another pace there than in the release; give data "
-        "with the same time step",
+        "[[table|from]]: readings follow each other at another pace there than in the release; "
+        "give data with the same time step",
     )
 
 

@@ -238,7 +238,7 @@ def ledger_sentence(about: dict[str, Any]) -> str:
 def refuse_existing(path: Path, force: bool) -> None:
     require(
         force or not path.exists(),
-        f"{path}: exists already; choose another name, or replace it with --force",
+        f"{path}: exists already; choose another name, or replace it with [[force=True]]",
         TemprivError,
     )
     require(

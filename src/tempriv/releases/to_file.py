@@ -104,7 +104,7 @@ def refuse_owner(output: Path, force: bool) -> None:
     require(
         force or not owner_path(output).exists(),
         f"{owner_path(output)}: exists already, from another release; choose another name for the "
-        "output, or replace both with --force",
+        "output, or replace both with [[force=True]]",
         TemprivError,
     )
 

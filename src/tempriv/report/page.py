@@ -57,7 +57,7 @@ def write_report(
     path = Path(path)
     require(path.suffix.lower() in (".html", ".htm"), f"{path}: a report must end in .html")
     require(path.parent.is_dir(), f"{path.parent}: no such directory")
-    remedy = "choose another name, or replace it with --force"
+    remedy = "choose another name, or replace it with [[force=True]]"
     require(force or not path.exists(), f"{path}: exists already; {remedy}", TemprivError)
     write_durably(path, page(about, sample, leakage).encode())
     if not isinstance(sample, PrivateSample):

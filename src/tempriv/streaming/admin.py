@@ -197,7 +197,7 @@ def _handed_out(path: Path) -> int:
 
 def stop(path: Path, wait: float) -> Stopped:
     """Ask the process that runs a stream to stop, and wait until it has."""
-    require(wait >= 0, f"--wait {wait:g}: must be a number of seconds")
+    require(wait >= 0, f"wait={wait:g}: must be a number of seconds")
     _require_there(path)
     process = running(path)
     if process is None:
@@ -359,7 +359,7 @@ def restore(copy: Path, path: Path) -> Copied:
     memory = _recall(copy)
     require(
         memory.about["seed"] is None,
-        f"{copy}: its noise comes from --key-seed {memory.about['seed']}, and would be the same "
+        f"{copy}: its noise comes from [[key_seed]] {memory.about['seed']}, and would be the same "
         "again; start the experiment anew",
         UsageError,
     )

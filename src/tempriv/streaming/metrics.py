@@ -48,7 +48,7 @@ def serving(flow: StreamPipeline, port: int | None) -> Iterator[int | None]:
     if port is None:
         yield None
         return
-    require(0 <= port < 1 << 16, f"--metrics {port}: must be a port", UsageError)
+    require(0 <= port < 1 << 16, f"port={port}: must be a port", UsageError)
 
     class MetricsHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -66,7 +66,7 @@ def serving(flow: StreamPipeline, port: int | None) -> Iterator[int | None]:
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), MetricsHandler)
     except OSError as problem:
-        raise UsageError(f"--metrics {port}: {problem.strerror}; name another port") from None
+        raise UsageError(f"port={port}: {problem.strerror}; name another port") from None
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:

@@ -150,7 +150,7 @@ class StreamPipeline:
             require(
                 about.get(name) == here,
                 f"{store.path}: was started with another {name}; go on with the same options, "
-                "or start a new stream with another --state",
+                "or start a new stream with another [[state]]",
                 StateError,
             )
         standing = store.standing()
@@ -313,7 +313,7 @@ class StreamPipeline:
             bool((places.again_seen[whole] == places.wanted_seen[whole]).all()),
             "the readings sent again are not those that this stream consumed before: the same "
             "noise on other data would publish their difference. Start a new stream with "
-            "another --state for other data",
+            "another [[state]] for other data",
             StateError,
         )
         return rows

@@ -63,7 +63,7 @@ class DescriptorSink:
     def go_on(self, position: Any, pending: bytes) -> bool:
         require(
             isinstance(position, dict) and "size" in position,
-            "this stream has written to another kind of output: go on with the same --output",
+            "this stream has written to another kind of output: go on with the same [[output]]",
             StateError,
         )
         self.size, self.recent = position["size"], base64.b64decode(position["recent"])
@@ -147,7 +147,8 @@ class DeadLetterFile:
             (not self.size or (beginning == PUT_ASIDE and ending == b"\n"))
             and pending.startswith(after),
             f"{self.path}: holds something that this stream has not put aside, and which would be "
-            "lost or mixed with private readings; move it away, or name another file with --aside",
+            "lost or mixed with private readings; move it away, or name another file with "
+            "[[aside]]",
             StateError,
         )
 

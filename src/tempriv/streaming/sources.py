@@ -69,7 +69,7 @@ class PipeSource:
     def go_on(self, position: Any) -> None:
         require(
             position is None,
-            "this stream has read from another kind of input: go on with the same --input",
+            "this stream has read from another kind of input: go on with the same [[input]]",
             UsageError,
         )
 
@@ -128,7 +128,7 @@ class GrowingFileSource:
         require(self.path.exists(), f"{self.path}: no such file", DataError)
         require(
             self.path.is_file(),
-            f"{self.path}: not a regular file; for standard input leave out --input",
+            f"{self.path}: not a regular file; for standard input leave out [[input]]",
             DataError,
         )
 
@@ -137,7 +137,7 @@ class GrowingFileSource:
             return
         require(
             isinstance(position, dict) and "offset" in position,
-            "this stream has read from another kind of input: go on with the same --input",
+            "this stream has read from another kind of input: go on with the same [[input]]",
             UsageError,
         )
         self.offset = position["offset"]
@@ -148,7 +148,7 @@ class GrowingFileSource:
             same,
             f"{self.path}: what was read of it before has changed, or it is another file: the same "
             "noise on other data would publish their difference. Start a new stream with another "
-            "--state for other data",
+            "[[state]] for other data",
             StateError,
         )
         if position["columns"] is not None:

@@ -58,7 +58,7 @@ def require_files(folder: Path, files: Sequence[Path]) -> None:
     for part in files:
         require(
             (folder / part).is_file(),
-            f"{folder / part}: no such file; give --data a folder that holds {join_names(files)}",
+            f"{folder / part}: no such file; give [[data]] a folder that holds {join_names(files)}",
         )
 
 

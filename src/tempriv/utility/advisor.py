@@ -40,12 +40,6 @@ ROWS_TO_TRY = 2_000_000
 SERIES_TO_TRY, SERIES_AT_ONCE = 1600, 200  # each has noise of its own to be set up
 FEWEST_RUNS, MOST_RUNS = 8, 100
 
-PAPERS_COSTS = (
-    "The paper's unit costs price every step of a delay like a whole one (counts) or like half a "
-    "window (averages), and the errors of a count as if they neither added up nor canceled; "
-    "leave --unit-costs out to try it on the data instead"
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class AdviceRequest:
@@ -76,54 +70,63 @@ class AdviceRequest:
         analysis.require_window(self.window)
         require(
             self.task in ("none", "count", "average"),
-            f"--task {self.task}: must be count, average or none",
+            f"task={self.task}: must be count, average or none",
         )
-        require(self.seen in ("stream", "file"), f"--as {self.seen}: must be stream or file")
+        require(
+            self.seen in ("stream", "file"),
+            f"seen={self.seen}: must be stream or file",
+        )
         tasked = self.task != "none"
         require(
             tasked or self.costs is not None,
-            "there is nothing to compute costs from: give --missing-cost, --repeated-cost and "
-            "--empty-cost (a step of delay costs 1), or a --task with a table to try it on",
+            "there is nothing to compute costs from: give [[costs|missing_cost]], "
+            "[[costs|repeated_cost]] and [[costs|empty_cost]] (a step of delay costs 1), or a "
+            "[[task]] with a table to try it on",
         )
         require(
             not tasked or self.costs is None,
-            f"--task {self.task} finds its own costs; give unit costs with --task none",
+            f"[[task={self.task}]] finds its own costs; give unit costs with [[task=none]]",
         )
         require(
             not tasked or self.table is not None,
-            f"--task {self.task}: there is nothing to compute costs from; give INPUT or "
-            "--public-sample, or unit costs with --task none",
+            f"[[task={self.task}]]: there is nothing to compute costs from; give INPUT or "
+            "[[public_sample]], or unit costs with [[task=none]]",
         )
         require(
-            not tasked or len(self.columns) > 0, f"--task {self.task} needs --value, its column"
+            not tasked or len(self.columns) > 0,
+            f"[[task={self.task}]] needs [[columns|value]], its column",
         )
-        for name, given, wanted in (
-            ("--value-of-interest", self.value, self.task == "count"),
-            ("--average-over", self.average_over, self.task == "average"),
-            ("--bounds", self.bounds, self.task == "average"),
-            ("--unit-costs paper", self.by_papers_costs or None, tasked),
-            ("--latency", self.latency, self.seen == "stream"),
-            ("--delta", self.delta, self.seen == "stream"),
+        streamed, average = "[[seen=stream|as=stream]]", "[[task=average]]"
+        for name, value, fits, companion in (
+            ("value|value_of_interest", self.value, self.task == "count", "[[task=count]]"),
+            ("average_over", self.average_over, self.task == "average", average),
+            ("bounds", self.bounds, self.task == "average", average),
+            (
+                "by_papers_costs=True|unit_costs=paper",
+                self.by_papers_costs or None,
+                tasked,
+                "[[task=count]] or average",
+            ),
+            (
+                "latency",
+                self.latency,
+                self.seen == "stream",
+                f"{streamed}; a file waits for its end",
+            ),
+            ("delta", self.delta, self.seen == "stream", f"{streamed}; a file needs none"),
         ):
-            remedy = {
-                "--value-of-interest": "goes with --task count",
-                "--unit-costs paper": "goes with --task count or average",
-                "--latency": "goes with --as stream; a file waits for its end",
-                "--delta": "goes with --as stream; a file needs none",
-            }.get(name, "goes with --task average")
-            require(given is None or wanted, f"{name}: {remedy}")
-
+            require(value is None or fits, f"[[{name}]]: goes with {companion}")
         require(
             self.latency is None or self.latency >= 2,
-            f"--latency {self.latency}: must be a whole number of time steps >= 2",
+            f"latency={self.latency}: must be a whole number of time steps >= 2",
         )
         require(
             self.delta is None or 0 < self.delta < 1,
-            f"--delta {self.delta}: must be between 0 and 1, such as 1e-6",
+            f"delta={self.delta}: must be between 0 and 1, such as 1e-6",
         )
         require(
             self.average_over is None or self.average_over >= 1,
-            f"--average-over {self.average_over}: must be a whole number of steps >= 1",
+            f"average_over={self.average_over}: must be a whole number of steps >= 1",
         )
 
     @property
@@ -202,7 +205,7 @@ def advise(question: AdviceRequest, progress: Callable[[str], None] | None = Non
     found = None
     require(
         asked.public_sample is None or bool(asked.columns),
-        "a public sample is read for its columns: name them by --value",
+        "a public sample is read for its columns: name them by [[columns|value]]",
     )
     require(
         asked.public_sample is None
@@ -280,7 +283,7 @@ def _value_baseline(asked: AdviceRequest, task: Task, found: AdvisorInput) -> Va
         mechanism = value_baseline(asked.epsilon, categories=(said, f"not {said}"))
         remark = "randomized response, the count corrected for what it turns round"
         return ValueBaseline(mechanism, expected_error(mechanism, task, readings), remark)
-    bounds, whose = asked.bounds, "of --bounds"
+    bounds, whose = asked.bounds, "of bounds"
     if bounds is None:
         there = readings.values[readings.there]
         bounds, whose = (float(there.min()), float(there.max())), "of the data, as in the paper"

@@ -85,7 +85,7 @@ def read(
             require(
                 table.types[columns[0]] in NUMBERS,
                 f"{source}: column {columns[0]!r} holds {table.types[columns[0]].lower()}, of "
-                "which there is no average; --task count takes any column",
+                "which there is no average; [[task=count]] takes any column",
                 DataError,
             )
         batches = list(table.batches(f"SELECT {', '.join(wanted)} FROM {table.scan}"))
@@ -115,7 +115,7 @@ def read(
         require(
             task != "count" or bool((readings.values == 1).any()),
             f"{source}: column {columns[0]!r} never has the value that is to be counted; name "
-            "another with --value-of-interest, or none for the most frequent",
+            "another with [[value|value_of_interest]], or none for the most frequent",
             DataError,
         )
     return AdvisorInput(counts, {name: found[name] for name in columns}, readings, value, cut)
@@ -153,7 +153,7 @@ def _is_value(table: Table, name: str, value: str) -> str:
         except ValueError:
             require(
                 False,
-                f"--value-of-interest {value}: must be a number, as column {name!r} holds numbers",
+                f"value={value}: must be a number, as column {name!r} holds numbers",
             )
     return f"CASE WHEN {column} IS NULL THEN NULL ELSE CAST({alike} AS DOUBLE) END"
 

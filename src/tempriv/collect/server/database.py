@@ -81,7 +81,7 @@ class Database:
             return
         require(
             self.is_sqlite or self.url.startswith(("postgresql:", "postgres:")),
-            "--store: must be sqlite:///FILE or postgresql://USER@HOST/DATABASE",
+            "[[url|store]]: must be sqlite:///FILE or postgresql://USER@HOST/DATABASE",
         )
         try:
             self._engine = self._connected()
@@ -104,7 +104,7 @@ class Database:
             return create_engine(url, pool_pre_ping=True, hide_parameters=True, **POOL)
         require(
             self.path is not None and self.path.name not in ("", ":memory:"),
-            "--store: sqlite:///FILE needs the name of a file",
+            "[[url|store]]: sqlite:///FILE needs the name of a file",
         )
         assert self.path is not None
         require(self.path.parent.is_dir(), f"{self.path.parent}: no such directory")

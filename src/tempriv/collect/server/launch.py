@@ -90,7 +90,8 @@ def _listening(host: str, port: int) -> socket.socket:
     except OSError as problem:
         made.close()
         raise UsageError(
-            f"--host {host} --port {port}: cannot listen there ({problem.strerror}); take another"
+            f"[[host={host}]] [[port={port}]]: cannot listen there "
+            f"({problem.strerror}); take another"
         ) from None
     return made
 

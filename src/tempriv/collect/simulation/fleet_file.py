@@ -42,12 +42,12 @@ def open_fleet(path: Path, server: str, seed: int | None) -> Fleet:
         raise StateError(f"{path}: is damaged, or tells of no fleet") from None
     require(
         found["server"] == server,
-        f"{path}: has devices of the server {found['server']}; name another file with --fleet",
+        f"{path}: has devices of the server {found['server']}; name another file with [[fleet]]",
         StateError,
     )
     require(
         seed is None or seed == kept,
-        f"{path}: has devices of another seed; name another file with --fleet",
+        f"{path}: has devices of another seed; name another file with [[fleet]]",
         StateError,
     )
     return fleet

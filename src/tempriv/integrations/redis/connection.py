@@ -66,7 +66,7 @@ class RedisConnection:
             from redis.retry import Retry
         except ImportError:
             raise UsageError('redis://: needs pip install "tempriv[redis]"') from None
-        require(lines.syntax == "csv", "redis://: has fields, not JSON lines; leave out --format")
+        require(lines.syntax == "csv", "redis://: has fields, not JSON lines; leave out [[format]]")
         plain, stream, group = _apart(url)
         shown = address(url)
         settings = {"protocol": 2, "socket_connect_timeout": 5, "socket_timeout": 60}

@@ -72,7 +72,7 @@ class RedisSink:
     def go_on(self, position: Any, pending: bytes) -> bool:
         require(
             isinstance(position, dict) and "lines" in position,
-            "this stream has written to another kind of output: go on with the same --output",
+            "this stream has written to another kind of output: go on with the same [[output]]",
             UsageError,
         )
         self.count, self.begun = position["lines"], position["begun"]

@@ -47,7 +47,7 @@ class RedisSource:
         if position is not None:
             require(
                 isinstance(position, dict) and "entry" in position,
-                "this stream has read from another kind of input: go on with the same --input",
+                "this stream has read from another kind of input: go on with the same [[input]]",
                 UsageError,
             )
             self.last, self.mark = position["entry"], position["mark"]
@@ -66,7 +66,7 @@ class RedisSource:
             and (not there or self.mark in (None, digest_of(there[0][1]))),
             f"{self.server.shown}: is not the stream that was read before, or was emptied since: "
             "the same noise on other data would publish their difference. Start a new stream with "
-            "another --state for other data",
+            "another [[state]] for other data",
             StateError,
         )
         gone = info.get("entries-added", 0) - info.get("length", 0)

@@ -79,7 +79,7 @@ def add_up(reports: list[Report], reading: TableReader, times: TimesTold) -> Non
     require(
         len(steps) < 2,
         "parts of the table have different usual steps between readings; name the grid's step "
-        "by --step, or take readings in order, whatever their times, by --grid index",
+        "by [[step]], or take readings in order, whatever their times, by [[grid=index]]",
         DataError,
     )
     facts.step = min(steps, default=None)

@@ -111,7 +111,7 @@ def _value(table: Table, passage: ReleaseRun, number: int) -> Column:
     require(
         kind in NUMBERS,
         f"the frame: column {name!r} holds {kind.lower()}, not numbers; for categories use "
-        "--mechanism randomized-response",
+        "randomized-response",
         DataError,
     )
     return own.cast("double")
@@ -182,7 +182,7 @@ def persons_of(frame: DataFrame, series: SeriesTable) -> list[str] | None:
     require(
         busy == 0,
         f"{busy} person{'s have' if busy > 1 else ' has'} more than {most} series; raise "
-        "--max-series-per-person, or leave out some of their series",
+        "[[max_series_per_person]], or leave out some of their series",
         DataError,
     )
     return [person for person in held if person is not None]

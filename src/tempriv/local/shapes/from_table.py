@@ -78,8 +78,8 @@ def _numbered(table: Table, prefix: str, texts: Sequence[str]) -> list[str]:
     require(
         bool(numbers),
         f"{table.name}: no column is called {prefix}0, {prefix}1 and so on; the first are {known}; "
-        "say what their names begin with by --prefix, or for a row for each reading give --series, "
-        "--time and --value",
+        "say what their names begin with by [[prefix]], or for a row for each reading give "
+        "[[series]], [[time]] and [[value]]",
         DataError,
     )
     gap = numbers[-1] - numbers[0] + 1 != len(numbers)
@@ -163,7 +163,7 @@ def from_long(
         require(
             not twice,
             f"{source}: a series has several readings at one time, {twice} more than one each; "
-            "leave one of each in the table, or say by --series whose they are",
+            "leave one of each in the table, or say by [[series]] whose they are",
             DataError,
         )
         raise

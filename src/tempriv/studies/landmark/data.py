@@ -1,6 +1,6 @@
 """The data of the study on landmarks: a meter, a taxi and a telephone that meets others.
 
-The data sets are not part of this package. ``--data`` names a folder with the three files below. Of
+The data sets are not part of this package. ``data`` names a folder with the three files below. Of
 each the first 1,000 entries are taken, as in the paper, and marked for shares of 0 to 100 %. All
 marks are worked out from the very values that are to be protected, as in the paper.
 """

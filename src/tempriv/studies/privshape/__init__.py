@@ -22,8 +22,8 @@ REMARKS = (
     "say which is then taken. Here it is the one whose symbols are nearer in their places, for "
     "every method; other rules, for the same shapes, are in the table of ties.",
     "PatternLDP protects nobody as it is used here: its bounded noise and the points that it "
-    "chooses show what the readings were. It runs once, with fewer people without --full, with "
-    "forests of 20 trees and, for KShape's centers, at most 1,000 people.",
+    "chooses show what the readings were. It runs once, with fewer people unless the study is run "
+    "in full, with forests of 20 trees and, for KShape's centers, at most 1,000 people.",
     "On Symbols two of six classes have no frequent sequence (the mode is 0.2 % of a class), and "
     "two others share theirs, so recovery of all of them is out of reach for any method.",
     "The paper does not tell how shapes are matched for its Tables III and IV, nor whether "

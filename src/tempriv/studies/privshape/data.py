@@ -1,6 +1,6 @@
 """The data of the study on shapes: Symbols and Trace made many, and trigonometric waves.
 
-The data sets are not part of this package. ``--data`` names a folder with ``ucr/Symbols.csv`` and
+The data sets are not part of this package. ``data`` names a folder with ``ucr/Symbols.csv`` and
 ``ucr/Trace.csv`` (columns split, label, t0, t1 and so on; a row for each series, z-scored), from
 the UCR archive (Dau and others 2019).
 

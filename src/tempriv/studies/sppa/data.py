@@ -1,6 +1,6 @@
 """The data of the study on sampling periods: taxis of two cities, gazes, and a phone's sensors.
 
-The data sets are not part of this package. ``--data`` names a folder with the four files below.
+The data sets are not part of this package. ``data`` names a folder with the four files below.
 Places become meters on a plane that touches the earth at a public center of the city. Bounds are
 what somebody would know without the data: a square about the city, the screen and a quarter
 around it, what the sensors of a phone in a walker's pocket reach.

@@ -1,6 +1,6 @@
 """The data of the study on release orders: a stock, taxis, and integers drawn at random.
 
-The data sets are not part of this package. ``--data`` names a folder with ``stocks/ge.us.csv`` (the
+The data sets are not part of this package. ``data`` names a folder with ``stocks/ge.us.csv`` (the
 columns date, open and close, one row for each trading day) and
 ``shenzhen_taxi15s/segments_300pts_15s.parquet`` (segment, step, longitude and latitude).
 """
