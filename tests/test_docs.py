@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 import re
 import subprocess
 import sys
@@ -78,6 +79,33 @@ def test_a_path_names_functions_in_the_order_of_their_first_calls(path, tmp_path
     assert len(steps) > 15
     assert not set(steps) - set(calls)
     assert steps == sorted(steps, key=calls.index)
+
+
+PAGES = [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("[!_]*/*.md")]
+# names and files of earlier versions, and files that are made
+ELSEWHERE = {"CHANGELOG.md"}
+MADE = re.compile(r"docs/(_build|reference)/.*|benchmarks/results\.json")
+
+
+def resolves(name: str) -> bool:
+    """Whether a dotted name is a module, or something in one."""
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_names_modules_and_files_that_exist(page):
+    if page.name in ELSEWHERE or page.parent.name == "reference":
+        return
+    text = page.read_text()
+    dotted = {name.replace("tp.", "tempriv.", 1) for name in re.findall(r"\btp(?:\.\w+)+", text)}
+    dotted |= set(re.findall(r"\btempriv(?:\.[a-z_]+)+(?:\.[A-Z]\w+)?(?=[`\s(;,])", text))
+    files = set(re.findall(r"\b(?:src|tests|docs|benchmarks|examples|tools)/[\w/.-]+\.\w+", text))
+    missing = {name for name in files if not MADE.fullmatch(name) and not (ROOT / name).exists()}
+    assert not missing | {name for name in dotted if not resolves(name)}
 
 
 def test_a_laplace_release_loads_few_modules(tmp_path):
