@@ -111,7 +111,7 @@ def _megabytes(process: subprocess.Popen[bytes]) -> float:
 def _prepared(url: str) -> tuple[Any, list[Any]]:
     """A store with devices and a campaign for each round, none of which ends by itself."""
     from tempriv.collect.protocol.campaign import Campaign
-    from tempriv.collect.protocol.kinds.plans import FrequencyCampaignPlan
+    from tempriv.collect.protocol.kinds.frequency import FrequencyCampaignPlan
     from tempriv.collect.server.database import Database
     from tempriv.collect.server.service import CollectionService
     from tempriv.collect.server.tokens import digest_of, parse
@@ -142,10 +142,9 @@ def _prepared(url: str) -> tuple[Any, list[Any]]:
 def _batches(campaign: Any, secrets: bytes) -> list[bytes]:
     import msgspec
 
-    from tempriv.collect.protocol.kinds.runs import beginning
     from tempriv.collect.server.routes.answers import AnswerBatch
 
-    asked = beginning(campaign).asked
+    asked = campaign.start().question
     assert asked is not None
     answers = np.zeros((DEVICES, asked.answer_bytes), dtype=np.uint8)
     answers[:, : len(asked.head)] = np.frombuffer(asked.head, dtype=np.uint8)

@@ -12,7 +12,6 @@ from sqlalchemy import func, select
 from tempriv.cli.app import app as commands
 from tempriv.collect.protocol.assignment import ALL, assignment_hash, in_range
 from tempriv.collect.protocol.campaign import Campaign
-from tempriv.collect.protocol.kinds import runs
 from tempriv.collect.server import schema
 from tempriv.collect.server.results import result_of
 from tests.support import postgres
@@ -232,10 +231,10 @@ def test_a_shapes_campaign_ends_as_it_does_in_one_process(service):
     document = service.begin(shapes(3000))
     campaign = Campaign.from_dict(document["spec"])
     assert campaign.id == document["id"]
-    run = runs.beginning(campaign)
+    run = campaign.start()
     series = waves(3000)
     while (question := service.question(campaign.id)) is not None:
-        asked = run.asked
+        asked = run.question
         lots = assignment_hash(campaign.id, np.array(numbers))
         mine = np.flatnonzero(in_range(lots, asked.low, asked.high))
         data = about_shapes(question, series[mine], 5)
@@ -249,6 +248,19 @@ def test_a_shapes_campaign_ends_as_it_does_in_one_process(service):
     assert json.loads(json.dumps(result_of(campaign, run, [], told["finished_at"]))) == told
     assert len(told["shapes"]) == 2
     assert told["people"] == 3000 and told["amplified"]["epsilon"] <= 4
+
+
+def test_a_shapes_campaign_with_one_device_comes_to_its_end(service, caplog):
+    """Later rounds are for nobody: their range of hashes begins where all hashes end."""
+    (number,) = service.enrol(1)
+    campaign = service.begin(shapes(1))["id"]
+    question = service.question(campaign)
+    data = about_shapes(question, waves(1), 5)
+    with caplog.at_level("ERROR", "tempriv.collect"):
+        assert service.answer(campaign, question["id"], number, data[0]).status_code == 200
+    assert service.get(f"/v1/campaigns/{campaign}")["state"] == "finished"
+    assert service.get(f"/v1/campaigns/{campaign}/result")["people"] == 1
+    assert not caplog.records
 
 
 # streams
@@ -408,7 +420,7 @@ def test_a_release_can_be_verified_from_its_files(service, tmp_path, kind, run_c
 
 @pytest.fixture
 def run_command(capsys):
-    from tempriv.cli import mechanisms  # noqa: F401
+    from tempriv.cli import verify  # noqa: F401
     from tempriv.errors import TemprivError
 
     def run(words, fails=False):
@@ -668,7 +680,7 @@ def test_intervals_of_a_stream_that_asks_some_hold_the_share_of_all():
     """200 draws; a right 95 % interval misses 24 or more of them with probability below 1e-4."""
     from datetime import UTC, datetime
 
-    from tempriv.collect.protocol.kinds.plans import StreamCampaignPlan
+    from tempriv.collect.protocol.kinds.stream import StreamCampaignPlan
 
     plan = StreamCampaignPlan(
         epsilon=8.0,
@@ -685,11 +697,11 @@ def test_intervals_of_a_stream_that_asks_some_hold_the_share_of_all():
     rng = np.random.default_rng(5)
     held = 0
     for _ in range(200):
-        run = runs.StreamProtocolRun.beginning(campaign)
+        run = campaign.start()
         people = np.arange(4000) < 1200  # a share of 0.3
         asked = rng.permutation(people)[:200]
         counts = np.bincount(1 - asked.astype(int), minlength=2)
-        support = run.course.question.frequency.simulated(counts, rng)
+        support = run.protocol.question.frequency.simulated(counts, rng)
         low, high = run.after(support, 200).bounds
         held += low[0] <= 0.3 <= high[0]
     assert held > 200 - 24, held
@@ -704,7 +716,7 @@ def test_intervals_of_a_stream_that_asks_some_hold_the_share_of_all():
     ],
 )
 def test_a_preview_counts_on_the_smallest_group_that_is_asked(method, shares, longest, fewest):
-    from tempriv.collect.protocol.consent import fewest_asked
+    from tempriv.collect.protocol.kinds.shapes import smallest_round
     from tempriv.local.shapes.plan import ShapesPlan
     from tempriv.local.shapes.sax import Sax
 
@@ -716,4 +728,4 @@ def test_a_preview_counts_on_the_smallest_group_that_is_asked(method, shares, lo
         method=method,
         shares=shares,
     )
-    assert fewest_asked(plan) == fewest
+    assert smallest_round(plan) == fewest

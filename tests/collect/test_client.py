@@ -21,6 +21,7 @@ import pytest
 
 from tempriv import Laplace
 from tempriv.collect import Client
+from tempriv.collect.device.client import Visit
 from tempriv.collect.device.http import (
     AccessError,
     HttpClient,
@@ -29,8 +30,6 @@ from tempriv.collect.device.http import (
     origin_of,
 )
 from tempriv.collect.device.outbox import Letter, Outbox
-from tempriv.collect.device.visit import Visit
-from tempriv.collect.protocol.kinds.runs import beginning
 from tempriv.collect.server.tokens import Token
 from tempriv.errors import StateError, UsageError
 from tempriv.privacy.units import WholeSeries
@@ -66,7 +65,7 @@ def test_a_device_answers_each_kind_once_with_bytes_that_a_server_takes(tmp_path
         assert visit.reached and visit.taken == 1 and visit.waiting == 0 and not visit.declined
         client.run_once()
     ((question, data),) = server.answers
-    asked = beginning(campaign).asked
+    asked = campaign.start().question
     assert question == asked.id and len(data) == asked.answer_bytes
     assert data.startswith(asked.head)
     rows = np.frombuffer(data, dtype=np.uint8)[None, -asked.report_bytes :]
@@ -108,16 +107,16 @@ def test_an_upload_protects_every_reading_and_hides_how_long_the_series_is(tmp_p
 
 
 def test_a_category_that_nobody_asks_for_becomes_any_of_them():
-    from tempriv.collect.device.answers import _value
+    from tempriv.collect.protocol.kinds.base import category_index
     from tempriv.sampling.keys import SeriesKey
 
     chains = [
         SeriesKey(hashlib.sha256(bytes([i % 256, i // 256])).digest(), 0) for i in range(3000)
     ]
-    counts = Counter(_value(("gas", "oil", "wood"), "coal", chain) for chain in chains)
+    counts = Counter(category_index(("gas", "oil", "wood"), "coal", chain) for chain in chains)
     # each is binomial(3000, 1/3); 5 standard deviations are 129, passed with chance below 1e-6
     assert all(abs(counts[i] - 1000) < 129 for i in range(3))
-    assert {_value(("gas", "oil", "wood"), "oil", chain) for chain in chains[:50]} == {1}
+    assert {category_index(("gas", "oil", "wood"), "oil", chain) for chain in chains[:50]} == {1}
 
 
 def test_categories_that_could_be_decide_which_campaigns_are_answered(tmp_path):

@@ -14,17 +14,21 @@ import pytest
 from tempriv import Laplace
 from tempriv.collect.protocol.assignment import assignment_hash, in_range
 from tempriv.collect.protocol.campaign import Campaign
-from tempriv.collect.protocol.kinds.plans import (
-    FrequencyCampaignPlan,
-    StreamCampaignPlan,
-    UploadCampaignPlan,
-)
-from tempriv.collect.protocol.kinds.runs import StreamProtocolRun, beginning
+from tempriv.collect.protocol.kinds.frequency import FrequencyCampaignPlan
+from tempriv.collect.protocol.kinds.stream import StreamCampaignPlan, StreamState
+from tempriv.collect.protocol.kinds.upload import UploadCampaignPlan
+from tempriv.collect.protocol.simulated import POOL_SERIES, falling_weights
 from tempriv.collect.server.results import result_of
 from tempriv.collect.server.tokens import digest_of
 from tempriv.collect.simulation.faults import FAR, NEAR, Faults
-from tempriv.collect.simulation.fleet import POOL, Drawing, Fleet, cut, falling, replayed
-from tempriv.collect.simulation.fleet_file import keep_fleet, open_fleet
+from tempriv.collect.simulation.fleet import (
+    Fleet,
+    FleetAnswers,
+    cut,
+    keep_fleet,
+    open_fleet,
+    replayed,
+)
 from tempriv.collect.simulation.traffic import Traffic, _ahead
 from tempriv.errors import StateError, TemprivError, UsageError
 from tempriv.local.shapes.plan import ShapesPlan
@@ -86,9 +90,9 @@ CAMPAIGNS = {
 def questions(campaign, fleet):
     """Every question of a campaign, as it is when all devices answer."""
     found = []
-    run = beginning(campaign)
-    found.append(run.asked)
-    replayed(fleet, campaign, seen=lambda run: found.append(run.asked))
+    run = campaign.start()
+    found.append(run.question)
+    replayed(fleet, campaign, seen=lambda run: found.append(run.question))
     return [asked for asked in found if asked is not None]
 
 
@@ -102,15 +106,15 @@ def test_any_cutting_and_any_choice_of_devices_gives_the_same_bits(name):
     numbers = np.concatenate([*fleet.blocks()])
     some = numbers[[0, 7, 8, 149, 150, 151, 299]]
     for asked in questions(campaign, fleet):
-        drawing = Drawing(fleet, campaign, asked.id, asked.body)
-        whole = drawing.rows(numbers)
+        answers = FleetAnswers(fleet, campaign, asked.id, asked.body)
+        whole = answers.rows(numbers)
         assert whole.shape == (300, asked.answer_bytes)
         parts = [
-            Drawing(fleet, campaign, asked.id, asked.body).rows(one)
+            FleetAnswers(fleet, campaign, asked.id, asked.body).rows(one)
             for one in cut(fleet.blocks(), 7)
         ]
         assert np.array_equal(np.concatenate(parts), whole)
-        assert np.array_equal(drawing.rows(some), whole[some - numbers[0]])
+        assert np.array_equal(answers.rows(some), whole[some - numbers[0]])
         assert np.array_equal(
             Fleet.from_seed(SEED).secrets(some), fleet.secrets(numbers)[some - numbers[0]]
         )
@@ -122,10 +126,12 @@ def test_any_cutting_and_any_choice_of_devices_gives_the_same_bits(name):
 
 def test_devices_questions_and_fleets_have_noise_of_their_own():
     campaign, numbers = about_category("oue", size=64), np.arange(1, 200)
-    asked = beginning(campaign).asked
-    rows = Drawing(Fleet.from_seed(1), campaign, asked.id, asked.body).reports(numbers)
-    other = Drawing(Fleet.from_seed(2), campaign, asked.id, asked.body).reports(numbers)
-    later = Drawing(Fleet.from_seed(1), campaign, f"{campaign.id}/1", asked.body).reports(numbers)
+    asked = campaign.start().question
+    rows = FleetAnswers(Fleet.from_seed(1), campaign, asked.id, asked.body).reports(numbers)
+    other = FleetAnswers(Fleet.from_seed(2), campaign, asked.id, asked.body).reports(numbers)
+    later = FleetAnswers(Fleet.from_seed(1), campaign, f"{campaign.id}/1", asked.body).reports(
+        numbers
+    )
     assert len({row.tobytes() for row in rows}) == len(numbers)
     assert (rows != other).any(axis=1).all() and (rows != later).any(axis=1).all()
 
@@ -141,11 +147,13 @@ def test_secrets_are_their_own_and_a_server_is_told_digests():
 def test_what_devices_hold_is_spread_as_it_is_meant_to_be():
     """A million draws: a share is within 5 standard deviations but for a chance below 1e-6 each."""
     fleet = Fleet.from_seed(SEED, devices=1 << 20)
-    counts = np.zeros(POOL)
+    counts = np.zeros(POOL_SERIES)
     for numbers in fleet.blocks():
         assert len(numbers) <= EPOCH
-        counts += np.bincount(fleet.choices("series", falling(POOL), numbers), minlength=POOL)
-    share = falling(POOL) / falling(POOL).sum()
+        counts += np.bincount(
+            fleet.choices("series", falling_weights(POOL_SERIES), numbers), minlength=POOL_SERIES
+        )
+    share = falling_weights(POOL_SERIES) / falling_weights(POOL_SERIES).sum()
     many = 1 << 20
     assert (np.abs(counts - many * share) < 5 * np.sqrt(many * share * (1 - share))).all()
 
@@ -155,9 +163,10 @@ def test_estimates_find_what_devices_hold():
     for oracle in ("grr", "oue", "olh", "hadamard"):
         campaign = about_category(oracle, people=20_000)
         run = replayed(Fleet.from_seed(SEED, devices=20_000), campaign)
-        found = run.question.frequency.estimate(np.array(run.support), run.people)
-        true = 20_000 * falling(6) / falling(6).sum()
-        assert (np.abs(found.counts - true) < 5 * (found.standard_error + np.sqrt(true))).all()
+        rows = campaign.definition.result(run, [])["categories"]
+        true = 20_000 * falling_weights(6) / falling_weights(6).sum()
+        for row, count in zip(rows, true, strict=True):
+            assert abs(row["count"] - count) < 5 * (row["standard_error"] + np.sqrt(count))
 
 
 def test_ranges_join_and_rise():
@@ -331,9 +340,9 @@ def test_over_any_network_a_server_finds_what_the_devices_find_without_one(servi
     assert (summary.total("there_already") > 0) == (faults is BAD)
     if kind == "upload":
         sent = {int(n): row for n, row in uploads(service, name)}
-        drawing = Drawing(traffic.fleet, campaign, f"{name}/0", beginning(campaign).asked.body)
+        answers = FleetAnswers(traffic.fleet, campaign, f"{name}/0", campaign.start().question.body)
         numbers = np.array(sorted(sent))
-        rows = drawing.reports(numbers)
+        rows = answers.reports(numbers)
         assert all(sent[n] == row.tobytes() for n, row in zip(numbers.tolist(), rows, strict=True))
 
 
@@ -355,9 +364,9 @@ def test_a_stream_is_followed_step_by_step(service, method):
     shares = {}
 
     def seen(run):
-        assert isinstance(run, StreamProtocolRun)
-        if run.course.question is None:
-            shares[run.course.step] = list(run.course.release)
+        assert isinstance(run, StreamState)
+        if run.protocol.question is None:
+            shares[run.protocol.step] = list(run.protocol.release)
 
     replayed(traffic.fleet, campaign, seen=seen)
     assert [one["step"] for one in told["steps"]] == list(range(6))
@@ -442,7 +451,7 @@ def test_a_server_s_odd_replies_are_tried_again_or_refused(service):
     )
     waits = []
     campaign = about_category("grr", people=10)
-    asked = beginning(campaign).asked
+    asked = campaign.start().question
     told = {"id": asked.id, "body": asked.body, "lots": None, "bitmap": None}
     with httpx.Client(transport=httpx.MockTransport(lambda request: next(replies))) as http:
         traffic = Traffic(

@@ -18,7 +18,7 @@ import pytest
 
 from tempriv.collect import Client
 from tempriv.collect.device.answers import DeviceAnswers, OwnedData
-from tempriv.collect.device.checks import asked_of
+from tempriv.collect.device.checks import verified_question
 from tempriv.collect.device.home import Home
 from tempriv.collect.device.limits import DeviceLimits
 from tempriv.collect.device.outbox import Letter, Outbox
@@ -118,7 +118,7 @@ def test_a_stolen_folder_undoes_nothing_that_was_sent(tmp_path):
 
 def test_a_restored_folder_repeats_its_answer_and_never_puts_its_noise_on_other_data(tmp_path):
     campaign, link = frequency_campaign(), fresh_series_key()
-    asked = asked_of(campaign, honest(campaign), NUMBER, BEGUN)
+    asked = verified_question(campaign, honest(campaign), NUMBER, BEGUN)
 
     def report(folder, own):
         (tmp_path / folder).mkdir()

@@ -13,12 +13,11 @@ from tempriv import Gaussian, Laplace
 from tempriv.collect import Client
 from tempriv.collect.device import client as client_module
 from tempriv.collect.device.answers import DeviceAnswers, OwnedData
-from tempriv.collect.device.checks import asked_of, campaign_of
+from tempriv.collect.device.checks import campaign_of, verified_question
 from tempriv.collect.device.limits import DeviceLimits
 from tempriv.collect.protocol.assignment import assignment_hash
 from tempriv.collect.protocol.campaign import Campaign
-from tempriv.collect.protocol.kinds.plans import StreamCampaignPlan
-from tempriv.collect.protocol.kinds.runs import beginning
+from tempriv.collect.protocol.kinds.stream import StreamCampaignPlan
 from tempriv.errors import BudgetError, StateError, UsageError
 from tempriv.local.shapes.sax import Sax
 from tempriv.local.wire import MessageError
@@ -345,15 +344,15 @@ def test_questions_of_later_rounds_that_the_plan_leads_to_are_answered():
     for method in ("automatic", "one-shot", "nearest", "published", "baseline"):
         for labels in ((), ("x", "y")):
             campaign = shapes_campaign(method=method, labels=labels)
-            run, kinds = beginning(campaign), set()
-            while (asked := run.asked) is not None:
+            run, kinds = campaign.start(), set()
+            while (asked := run.question) is not None:
                 told = {
                     "id": asked.id,
                     "body": asked.body,
                     "asked": True,
                     "lots": ["0", "1" + "0" * 16],
                 }
-                assert asked_of(campaign, told, NUMBER, BEGUN) is not None
+                assert verified_question(campaign, told, NUMBER, BEGUN) is not None
                 kinds.add(asked.kind)
                 run = run.after(np.arange(asked.cells) % 3, 3 * asked.cells)
             assert "length" in kinds and len(kinds) > 1
@@ -368,17 +367,17 @@ def test_questions_of_later_rounds_that_the_plan_leads_to_are_answered():
             steps=9,
         )
         campaign = Campaign.begin("stream", "Home", "In?", plan, now=BEGUN, nonce="3" * 32)
-        run, count = beginning(campaign), 0
+        run, count = campaign.start(), 0
         while not run.is_over:
-            asked = run.asked
+            asked = run.question
             if asked is None:
                 run = run.next_step()
                 continue
-            now = BEGUN + timedelta(seconds=60 * run.course.step + 59)
+            now = BEGUN + timedelta(seconds=60 * run.protocol.step + 59)
             told = {"id": asked.id, "body": asked.body, "asked": True, "lots": None}
-            assert asked_of(campaign, told, NUMBER, now) is not None
+            assert verified_question(campaign, told, NUMBER, now) is not None
             people = 50
-            swing = people if run.course.step % 2 else 0
+            swing = people if run.protocol.step % 2 else 0
             run = run.after(np.array([swing, people - swing]), people)
             count += 1
         assert count >= 3
@@ -446,7 +445,7 @@ def test_before_it_opens_and_after_its_deadline_nothing_is_answered(tmp_path, mo
         client.run_once()
     assert "question" not in " ".join(server.paths()) and not server.answers
     with pytest.raises(MessageError, match="not open"):
-        asked_of(campaign, honest(campaign), NUMBER, now)
+        verified_question(campaign, honest(campaign), NUMBER, now)
 
 
 def test_a_campaign_under_another_id_is_refused(tmp_path):
@@ -530,8 +529,8 @@ def test_nothing_that_a_server_sees_but_reports_depends_on_what_is_held(tmp_path
 def test_readings_beyond_those_of_the_plan_are_never_touched(tmp_path, make):
     """Else the time between question and answer would tell how long a series is."""
     campaign, link = make(), fresh_series_key()
-    size = beginning(campaign).asked.report_bytes
-    asked = asked_of(campaign, honest(campaign), NUMBER, BEGUN)
+    size = campaign.start().question.report_bytes
+    asked = verified_question(campaign, honest(campaign), NUMBER, BEGUN)
 
     class Short(np.ndarray):
         """Only slices of it may be used."""

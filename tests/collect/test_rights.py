@@ -23,6 +23,8 @@ RIGHTS = {
     ("post", "/v1/enrolments"): ADMIN,
     ("delete", "/v1/devices/{number}"): ANYONE,  # of itself, or by an admin
     ("post", "/v1/campaigns/{name}/answers"): DEVICE,
+    ("get", "/v1/campaign-kinds"): STAFF,
+    ("post", "/v1/campaign-kinds/{kind}/draft"): STAFF,
     ("post", "/v1/campaigns/preview"): STAFF,
     ("post", "/v1/campaigns"): STAFF,
     ("get", "/v1/campaigns"): ANYONE,

@@ -15,12 +15,9 @@ from tempriv import Laplace
 from tempriv.collect import Client
 from tempriv.collect.protocol.assignment import assignment_hash
 from tempriv.collect.protocol.campaign import Campaign
-from tempriv.collect.protocol.kinds.plans import (
-    FrequencyCampaignPlan,
-    StreamCampaignPlan,
-    UploadCampaignPlan,
-)
-from tempriv.collect.protocol.kinds.runs import beginning
+from tempriv.collect.protocol.kinds.frequency import FrequencyCampaignPlan
+from tempriv.collect.protocol.kinds.stream import StreamCampaignPlan
+from tempriv.collect.protocol.kinds.upload import UploadCampaignPlan
 from tempriv.collect.server.tokens import Token, parse
 from tempriv.local.shapes.plan import ShapesPlan
 from tempriv.local.shapes.sax import Sax
@@ -79,11 +76,11 @@ ALL_KINDS = tuple(CAMPAIGNS)
 
 def honest(campaign, number=NUMBER, step=0):
     """The question that a server has open for this device."""
-    run = beginning(campaign)
+    run = campaign.start()
     if campaign.kind == "stream":
         for _ in range(step):
-            run = run.after(np.zeros(run.asked.cells, dtype=np.int64), 0).next_step()
-    asked = run.asked
+            run = run.after(np.zeros(run.question.cells, dtype=np.int64), 0).next_step()
+    asked = run.question
     low, high = asked.low, asked.high
     if campaign.kind == "shapes":
         own = int(assignment_hash(campaign.id, np.array([number]))[0])

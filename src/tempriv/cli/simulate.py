@@ -105,7 +105,7 @@ def simulate(
     require(not (once and follow), "--once and --follow contradict each other")
     from tempriv.collect.device.http import origin_of
     from tempriv.collect.simulation.faults import Faults
-    from tempriv.collect.simulation.fleet_file import keep_fleet, open_fleet
+    from tempriv.collect.simulation.fleet import keep_fleet, open_fleet
     from tempriv.collect.simulation.traffic import Traffic
 
     require(

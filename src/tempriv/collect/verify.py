@@ -6,8 +6,8 @@ import csv
 from pathlib import Path
 from typing import Any
 
+from tempriv.collect.protocol.amplification import amplified, amplified_facts
 from tempriv.collect.protocol.campaign import Campaign
-from tempriv.collect.protocol.consent import amplified, amplified_facts
 from tempriv.collect.server.results import not_protected_of
 from tempriv.errors import TemprivError
 from tempriv.privacy import guarantees, serialization

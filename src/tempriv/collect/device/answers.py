@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,46 +16,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.collect.device.checks import VerifiedQuestion
 from tempriv.collect.device.limits import DeviceLimits
 from tempriv.collect.protocol.campaign import Campaign
-from tempriv.collect.protocol.kinds.plans import (
-    FrequencyCampaignPlan,
-    StreamCampaignPlan,
-    UploadCampaignPlan,
-)
-from tempriv.collect.protocol.kinds.runs import upload_head
-from tempriv.errors import BudgetError, DataError, StateError, TemprivError, require
+from tempriv.collect.protocol.kinds.base import AnswerRequest, VerifiedQuestion
+from tempriv.errors import BudgetError, DataError, StateError, require
 from tempriv.local.device_ledger import DeviceLedger, WindowLedger
-from tempriv.local.shapes import messages as shapes_messages
-from tempriv.local.shapes import roles as shapes
-from tempriv.local.shapes.plan import ShapesPlan
 from tempriv.local.shapes.sax import numbers_of
-from tempriv.local.streams import messages as streams_messages
-from tempriv.local.streams import roles as streams
-from tempriv.local.wire import (
-    MessageError,
-    members,
-    new_token,
-    refuse_damage,
-    strict_json,
-    whole_number,
-)
-from tempriv.releases.run import release
-from tempriv.sampling.distributions import UniformChoice
-from tempriv.sampling.keys import Key, SeriesKey
-from tempriv.sampling.keystream import Keystream, StepRange
+from tempriv.local.wire import members, refuse_damage, strict_json, whole_number
+from tempriv.sampling.keys import SeriesKey
 
 Floats = npt.NDArray[np.float64]
-REPORT, BLANK = "report", "blank"
 
 
 @dataclass(frozen=True)
 class OwnedData:
     """What a device has of its owner; it is in no repr, and never written.
 
-    ``categories`` are all that ``category`` could have been, if the owner says so: then only
-    campaigns about all of these are answered, whichever of them it is.
+    Parameters:
+        series: readings, the oldest first.
+        label: the label of the series.
+        category: the category that the device has.
+        categories: all that ``category`` could have been, if the owner says so: then only campaigns
+            about all of these are answered, whichever of them it is.
+        has_category: whether the owner gave a category, or None for one.
+        observed: the category at this moment, for streams.
+        has_observed: whether the owner gave one, or None for one.
     """
 
     series: Floats | None = field(default=None, repr=False)
@@ -67,69 +51,57 @@ class OwnedData:
     observed: str | None = field(default=None, repr=False)
     has_observed: bool = False
 
-    def has(self, kind: str) -> bool:
-        """Whether there is anything to answer with; that there is, is not protected."""
-        if kind == "frequency":
-            return self.has_category
-        if kind == "stream":
-            return self.has_observed
-        return self.series is not None
-
-    def fits(self, campaign: Campaign) -> bool:
-        """Whether a campaign is about what the device could have; which it has plays no part."""
-        if not self.has(campaign.kind):
-            return False
-        plan = campaign.plan
-        if isinstance(plan, FrequencyCampaignPlan) and self.categories is not None:
-            return set(self.categories) <= set(plan.categories)
-        return True
-
     def readings(self, most: int) -> Floats:
-        """The beginning of the series, as far as a campaign goes: the rest takes no time."""
+        """Return the first ``most`` readings, as far as a campaign goes: the rest takes no time."""
         assert self.series is not None
         return self.series[:most]
 
     def digest(self, campaign: Campaign) -> str:
-        """Of whatever an answer to a campaign depends on."""
-        kind, plan = campaign.kind, campaign.plan
-        state = hashlib.blake2b(digest_size=32)
-        if isinstance(plan, (ShapesPlan, UploadCampaignPlan)):
-            state.update(self.readings(plan.readings).tobytes())
-        own = {"shapes": self.label, "frequency": self.category, "stream": self.observed}
-        state.update(json.dumps(own.get(kind)).encode())
+        """Return a digest of whatever an answer to ``campaign`` depends on."""
+        readings, text = campaign.definition.relevant_data(campaign.plan, self)
+        state = hashlib.blake2b(b"" if readings is None else readings.tobytes(), digest_size=32)
+        state.update(json.dumps(text).encode())
         return state.hexdigest()
 
 
-def own_series(given: Any) -> Floats:
-    """A series as a device holds it; refused when it is given, for a refusal later would tell."""
-    found = numbers_of(given, "the series")
+def copied_series(values: Any) -> Floats:
+    """Return a copy of a series; what is wrong is refused now, for a refusal later would tell.
+
+    Parameters:
+        values: finite numbers in a row.
+
+    Raises:
+        DataError: they are not.
+    """
+    numbers = numbers_of(values, "the series")
     require(
-        found.ndim == 1 and found.size > 0,
+        numbers.ndim == 1 and numbers.size > 0,
         "the series: must be numbers in a row, at least one",
         DataError,
     )
-    own: Floats = found.astype(np.float64)  # a copy, whatever happens to the other
+    series: Floats = numbers.astype(np.float64)
     require(
-        bool(np.isfinite(own).all()),
+        bool(np.isfinite(series).all()),
         "the series: holds a missing or infinite value; fill it in, or leave it out",
         DataError,
     )
-    return own
+    return series
 
 
-def own_text(name: str, given: Any) -> str | None:
-    require(given is None or isinstance(given, str), f"the {name}: must be a text, or None")
-    return None if given is None else str(given)
+def text_or_none(name: str, value: Any) -> str | None:
+    """Return ``value``, which must be a text or None; ``name`` is for the refusal."""
+    require(value is None or isinstance(value, str), f"the {name}: must be a text, or None")
+    return None if value is None else str(value)
 
 
 class CampaignWindow(WindowLedger):
     """The window of one stream, and within it the limit of the owner for all streams."""
 
-    def __init__(self, window: int, limit: float, path: Path, all_streams: WindowLedger):
+    def __init__(
+        self, window: int, limit: float, path: Path, all_streams: WindowLedger, second: int
+    ):
         super().__init__(window, limit, path)
-        self.all_streams = all_streams
-        self.second = 0
-        """Now, by the device's clock."""
+        self.all_streams, self.second = all_streams, second
 
     def spend(self, campaign: str, step: int, part: str, epsilon: float) -> None:
         require(
@@ -171,85 +143,37 @@ class DeviceAnswers:
     def draw(
         self,
         campaign: Campaign,
-        asked: VerifiedQuestion,
-        held: OwnedData,
+        question: VerifiedQuestion,
+        data: OwnedData,
         link: SeriesKey,
         second: int,
     ) -> bytes:
-        """The answer as it goes over the wire; it is paid for when this returns."""
-        mark = f"answer {asked.text} {held.digest(campaign)}"
-        chain = SeriesKey(link.cipher_key(mark), 0)
-        drawing: dict[str, Callable[..., bytes]] = {
-            "shapes": self._shape,
-            "frequency": self._category,
-            "upload": self._upload,
-        }
-        if campaign.kind == "stream":
-            return self._step(campaign, asked, held, chain, second)
-        return drawing[campaign.kind](campaign, asked, held, chain)
+        """Return the answer as it goes over the wire; it is paid for when this returns.
 
-    def _shape(
-        self, campaign: Campaign, asked: VerifiedQuestion, held: OwnedData, chain: SeriesKey
-    ) -> bytes:
-        assert isinstance(asked.question, shapes_messages.ShapesQuestion)
-        series = held.readings(asked.question.readings)
-        device = shapes.ShapesDevice(series, held.label, self.once, self.limits.most_epsilon)
-        return device.answer(asked.question, chain).to_bytes()
-
-    def _category(
-        self, campaign: Campaign, asked: VerifiedQuestion, held: OwnedData, chain: SeriesKey
-    ) -> bytes:
-        plan, question = campaign.plan, asked.question
-        assert isinstance(plan, FrequencyCampaignPlan)
-        assert isinstance(question, streams_messages.StreamQuestion)
-        value = _value(plan.categories, held.category, chain)
-        report = question.frequency.report(value, Keystream([StepRange(chain, 0, 1)], REPORT))
-        self.once.spend(campaign.id, question.epsilon)
-        return streams_messages.StreamAnswer(
-            campaign=campaign.id, step=0, part="publish", token=new_token(), report=report
-        ).to_bytes()
-
-    def _step(
-        self,
-        campaign: Campaign,
-        asked: VerifiedQuestion,
-        held: OwnedData,
-        chain: SeriesKey,
-        second: int,
-    ) -> bytes:
-        plan, question = campaign.plan, asked.question
-        assert isinstance(plan, StreamCampaignPlan)
-        assert isinstance(question, streams_messages.StreamQuestion)
-        path = self._streams / f"{campaign.id}.json"
-        ledger = CampaignWindow(plan.window, plan.epsilon, path, self.all_streams)
-        ledger.second = second
-        device = streams.StreamDevice(ledger, size=len(plan.categories))
-        device.observe(question.step, _value(plan.categories, held.observed, chain))
-        return device.answer(question, chain).to_bytes()
-
-    def _upload(
-        self, campaign: Campaign, asked: VerifiedQuestion, held: OwnedData, chain: SeriesKey
-    ) -> bytes:
-        plan = campaign.plan
-        assert isinstance(plan, UploadCampaignPlan)
-        low, high = plan.mechanism.domain.bounds[0]  # type: ignore[index]
-        blank = np.full(plan.readings, (low + high) / 2)
-        # with nothing of the owner in it: what a mechanism refuses, it refuses to everyone
-        try:
-            released = release(blank, plan.mechanism, key=Key.generate()).values
-        except TemprivError as reason:
-            raise MessageError(f"the mechanism of this campaign cannot run: {reason}") from None
-        require(
-            released.shape == (plan.readings,),
-            "the mechanism of this campaign gives another number of readings",
-            MessageError,
+        Parameters:
+            campaign: the campaign that asks.
+            question: the open question, verified.
+            data: what the device has of its owner.
+            link: the present link of the device's key chain.
+            second: now, by the device's clock.
+        """
+        mark = f"answer {question.text} {data.digest(campaign)}"
+        key = SeriesKey(link.cipher_key(mark), 0)
+        return campaign.definition.answer(
+            AnswerRequest(campaign, question, data, key, self, second)
         )
-        self.once.spend(campaign.id, self.limits.cost(campaign))
-        own = held.readings(plan.readings)
-        blank[: len(own)] = np.clip(own, low, high)
-        key = Key(chain.cipher_key("upload"), campaign.id)
-        sent = release(blank, plan.mechanism, key=key).values.astype("<f8")
-        return upload_head(campaign.id) + new_token() + sent.tobytes()
+
+    def window(self, campaign: str, steps: int, epsilon: float, second: int) -> CampaignWindow:
+        """Return the ledger of one stream, which is within that of all streams.
+
+        Parameters:
+            campaign: id of the campaign.
+            steps: length of its window.
+            epsilon: limit within a window.
+            second: now, by the device's clock.
+        """
+        path = self._streams / f"{campaign}.json"
+        return CampaignWindow(steps, epsilon, path, self.all_streams, second)
 
 
 def _window_of(limits: DeviceLimits, path: Path, second: int) -> WindowLedger:
@@ -270,10 +194,3 @@ def _window_of(limits: DeviceLimits, path: Path, second: int) -> WindowLedger:
     )
     path.unlink()
     return WindowLedger(window, limits.stream_limit, path)
-
-
-def _value(categories: tuple[str, ...], own: str | None, chain: SeriesKey) -> int:
-    if own is not None and own in categories:
-        return categories.index(own)
-    words = Keystream([StepRange(chain, 0, 1)], BLANK)
-    return int(UniformChoice(len(categories)).sample(words)[0])

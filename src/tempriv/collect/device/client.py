@@ -16,15 +16,21 @@ import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 
 import httpx
 
-from tempriv.collect.device.answers import DeviceAnswers, OwnedData, own_series, own_text
+from tempriv.collect.device.answers import (
+    DeviceAnswers,
+    OwnedData,
+    copied_series,
+    text_or_none,
+)
 from tempriv.collect.device.backoff import Backoff, jitter
-from tempriv.collect.device.checks import VerifiedQuestion, asked_of, campaign_of
+from tempriv.collect.device.checks import campaign_of, verified_question
 from tempriv.collect.device.home import CLOSED, Home
 from tempriv.collect.device.http import (
     AccessError,
@@ -35,11 +41,10 @@ from tempriv.collect.device.http import (
     reason_of,
     refuse_access,
 )
-from tempriv.collect.device.limits import USUAL, DeviceLimits
+from tempriv.collect.device.limits import DeviceLimits, default_kinds
 from tempriv.collect.device.outbox import Letter, Outbox
-from tempriv.collect.device.visit import CampaignOffer, Visit
-from tempriv.collect.protocol.campaign import Campaign, Kind
-from tempriv.collect.protocol.kinds.plans import StreamCampaignPlan
+from tempriv.collect.protocol.campaign import Campaign
+from tempriv.collect.protocol.kinds.base import VerifiedQuestion
 from tempriv.errors import BudgetError, StateError, TemprivError, require
 from tempriv.local.device_ledger import COPIED
 from tempriv.local.wire import DAMAGE_ERRORS
@@ -51,6 +56,38 @@ SENSELESS = "the campaign makes no sense to this device"
 TAKEN, THERE = "taken", "there already"
 MOST_CAMPAIGNS = 1000
 _AS_BEFORE: Any = object()
+
+
+@dataclass(frozen=True)
+class CampaignOffer:
+    """A campaign as this device sees it: what it means here, and why it is not answered, if so."""
+
+    campaign: Campaign
+    sentences: tuple[str, ...]
+    refusal: str | None
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What came of looking in at the server: nothing here depends on what the device holds.
+
+    Parameters:
+        reached: whether the server answered.
+        taken: answers that it took.
+        there_already: answers that it had.
+        waiting: answers that are still to be sent.
+        refused: why it took none of some answers, for good.
+        declined: why the device gave no answer, by campaign.
+        problem: why the server was not reached.
+    """
+
+    reached: bool = True
+    taken: int = 0
+    there_already: int = 0
+    waiting: int = 0
+    refused: tuple[str, ...] = ()
+    declined: dict[str, str] = field(default_factory=dict)
+    problem: str | None = None
 
 
 class Client:
@@ -93,7 +130,7 @@ class Client:
         limit: float = 8.0,
         stream_limit: float = 4.0,
         stream_seconds: float = 3600.0,
-        kinds: tuple[Kind, ...] = USUAL,
+        kinds: tuple[str, ...] | None = None,
         upload_unit: Unit | None = None,
         most_delta: float = 0.0,
         agree: Callable[[Campaign], bool] | None = None,
@@ -106,7 +143,7 @@ class Client:
             limit=limit,
             stream_limit=stream_limit,
             stream_seconds=stream_seconds,
-            kinds=kinds,
+            kinds=default_kinds() if kinds is None else kinds,
             upload_unit=upload_unit,
             most_delta=most_delta,
         )
@@ -190,14 +227,14 @@ class Client:
         self._require_open()
         told = dict(vars(self._held))
         if series is not _AS_BEFORE:
-            told["series"] = own_series(series)
+            told["series"] = copied_series(series)
         if label is not _AS_BEFORE:
-            told["label"] = own_text("label", label)
+            told["label"] = text_or_none("label", label)
         require(not isinstance(categories, str), "categories: must be names, not one text")
         if categories is not _AS_BEFORE:
             told["categories"] = None if categories is None else tuple(map(str, categories))
         if category is not _AS_BEFORE:
-            told["category"], told["has_category"] = own_text("category", category), True
+            told["category"], told["has_category"] = text_or_none("category", category), True
         require(
             not told["has_category"]
             or told["categories"] is None
@@ -213,7 +250,10 @@ class Client:
         Which step of a campaign that belongs to, the device's clock says.
         """
         self._require_open()
-        told = dict(vars(self._held)) | {"observed": own_text("value", value), "has_observed": True}
+        told = dict(vars(self._held)) | {
+            "observed": text_or_none("value", value),
+            "has_observed": True,
+        }
         self._held = OwnedData(**told)
 
     # what it is asked for
@@ -222,7 +262,7 @@ class Client:
         """What a campaign means for this device, worked out here and not by the server."""
         self._require_open()
         cost, limits = self.limits.cost(campaign), self.limits
-        if campaign.kind == "stream":
+        if not campaign.answers_once:
             own = (
                 f"Answers within {limits.stream_seconds:g} seconds come to epsilon = {cost:g} at "
                 f"most; this device's limit is {limits.stream_limit:g}."
@@ -260,7 +300,7 @@ class Client:
             self.limits.refuse(campaign, self._answers.once.spent())
         except BudgetError as reason:
             return str(reason)
-        if not self._held.fits(campaign):
+        if not campaign.definition.can_answer(campaign.plan, self._held):
             return f"this device holds nothing for a campaign of kind {campaign.kind}"
         if self._agree is not None and ask_owner:
             if campaign.id not in self._agreed:
@@ -443,8 +483,8 @@ class Client:
         reason = self._refusal(campaign)
         if reason is not None:
             return reason
-        if isinstance(campaign.plan, StreamCampaignPlan):
-            self._pause = max(LEAST_PAUSE, min(self._pause, campaign.plan.every / 4))
+        visit_seconds = campaign.definition.visit_seconds(campaign.plan)
+        self._pause = max(LEAST_PAUSE, min(self._pause, visit_seconds))
         if not campaign.opens_at <= self._clock() <= campaign.closes_at:
             return None
         status, found = self._wire.ask("GET", f"/v1/campaigns/{campaign.id}/question")
@@ -456,7 +496,7 @@ class Client:
         # a reply may be held back: what is asked, what is paid and what is told are of this moment
         now, held = self._clock(), self._held
         told = found.get("question") if isinstance(found, dict) else None
-        asked = asked_of(campaign, told, self.number, now)
+        asked = verified_question(campaign, told, self.number, now)
         if asked is not None and not self._has_sent(asked):
             self._answer(campaign, asked, held, int(now.timestamp()))
         return None

@@ -7,25 +7,31 @@ owner's limits and from what was answered before.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from tempriv.collect.protocol.campaign import KINDS, Campaign, Kind
-from tempriv.collect.protocol.kinds.plans import StreamCampaignPlan, UploadCampaignPlan
+from tempriv.collect.protocol.campaign import Campaign
+from tempriv.collect.protocol.kinds import campaign_kinds
 from tempriv.errors import BudgetError, require
-from tempriv.privacy.guarantees import Guarantee
-from tempriv.privacy.units import Unit, WholeSeries
+from tempriv.privacy.units import Unit
 
-USUAL: tuple[Kind, ...] = ("shapes", "frequency", "stream")
+
+def default_kinds() -> tuple[str, ...]:
+    """Return the kinds that a device answers though its owner has named none."""
+    return tuple(name for name, kind in campaign_kinds().items() if kind.agreed_by_default)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceLimits:
     """The most that a device gives away, whoever asks.
 
-    One campaign may have ``most_epsilon``; all campaigns that are answered once have ``limit``
-    together. Answers about streams have ``stream_limit`` together within any ``stream_seconds``.
-    Of an upload the whole series is counted, unless the owner takes a smaller ``upload_unit``; a
-    guarantee with a delta needs ``most_delta``. Whole series leave only where ``kinds`` says so.
+    Parameters:
+        most_epsilon: the most for one campaign.
+        limit: the most for all campaigns together that are answered once.
+        stream_limit: the most for all streams together, within any ``stream_seconds``.
+        stream_seconds: the time that ``stream_limit`` is for.
+        kinds: the kinds of campaigns that the owner agreed to; uploads only if they are named.
+        upload_unit: what epsilon is counted for in an upload; the whole series if not given.
+        most_delta: the largest delta of a guarantee.
 
     >>> limits = DeviceLimits(most_epsilon=1.0)
     >>> limits.kinds
@@ -36,7 +42,7 @@ class DeviceLimits:
     limit: float = 8.0
     stream_limit: float = 4.0
     stream_seconds: float = 3600.0
-    kinds: tuple[Kind, ...] = USUAL
+    kinds: tuple[str, ...] = field(default_factory=default_kinds)
     upload_unit: Unit | None = None
     most_delta: float = 0.0
 
@@ -53,8 +59,9 @@ class DeviceLimits:
             0 <= self.most_delta < 1,
             f"most_delta={self.most_delta}: must be from 0 to below 1, such as 1e-6",
         )
-        unknown = [one for one in self.kinds if one not in KINDS]
-        require(not unknown, f"kinds: {unknown} are none of {', '.join(KINDS)}")
+        known = campaign_kinds()
+        unknown = [name for name in self.kinds if name not in known]
+        require(not unknown, f"kinds: {unknown} are none of {', '.join(known)}")
 
     @property
     def stream_window(self) -> int:
@@ -62,27 +69,22 @@ class DeviceLimits:
         return math.ceil(self.stream_seconds) + 1
 
     def cost(self, campaign: Campaign) -> float:
-        """The epsilon that a campaign is counted with, by the owner's own measure.
+        """Return the epsilon that ``campaign`` is counted with, by the owner's own measure.
 
         Of a stream it is what all of its answers within ``stream_seconds`` come to at most.
         """
-        plan = campaign.plan
-        if isinstance(plan, StreamCampaignPlan):
-            steps = min(math.ceil(self.stream_seconds / plan.every) + 1, plan.steps)
-            return math.ceil(steps / plan.window) * campaign.epsilon
-        if isinstance(plan, UploadCampaignPlan):
-            return self._of_upload(plan)
-        return campaign.epsilon
-
-    def _of_upload(self, plan: UploadCampaignPlan) -> float:
-        wanted = self.upload_unit or WholeSeries(plan.readings)
-        restated = plan.guarantee.for_unit(wanted)
-        if not isinstance(restated, Guarantee):
-            return math.inf
-        return restated.loss.epsilon_at(self.most_delta)
+        return campaign.definition.cost(campaign.plan, self)
 
     def refuse(self, campaign: Campaign, spent: float = 0.0) -> None:
-        """Refuse a campaign that asks for more than the owner agreed to."""
+        """Refuse a campaign that asks for more than the owner agreed to.
+
+        Parameters:
+            campaign: the campaign that asks.
+            spent: epsilon of all campaigns that were answered once.
+
+        Raises:
+            BudgetError: it asks for more.
+        """
         require(
             campaign.kind in self.kinds,
             f"kind {campaign.kind}: the owner of this device has not agreed to it",
@@ -95,7 +97,7 @@ class DeviceLimits:
             BudgetError,
         )
         cost = self.cost(campaign)
-        if campaign.kind == "stream":
+        if not campaign.answers_once:
             require(
                 cost <= self.stream_limit,
                 f"answers within {self.stream_seconds:g} seconds may come to epsilon={cost:g}: "

@@ -11,33 +11,53 @@ from tempriv.sampling.keys import fingerprints
 
 AssignmentHashes = npt.NDArray[np.uint64]
 ALL = 1 << 64
+"""How many hashes there are."""
 
 
 def assignment_hash(campaign: str, numbers: npt.NDArray[np.int64]) -> AssignmentHashes:
-    """The lot of each device in a campaign, uniform from 0 to 2^64 - 1.
+    """Return the assignment hash of each device in a campaign, uniform from 0 to 2^64 - 1.
 
     It follows from the id of the campaign and the number of the device, so each device finds its
     own. Whoever begins a campaign may try nonces until the draw suits them: no guarantee rests on
     it.
 
+    Parameters:
+        campaign: id of the campaign.
+        numbers: numbers of devices.
+
     >>> assignment_hash("0" * 32, np.array([1, 2]))
     array([4539576928906195236, 2261510932801575504], dtype=uint64)
     """
     key = hashlib.blake2b(f"tempriv lots {campaign}".encode(), digest_size=32).digest()
-    places = np.asarray(numbers).astype(np.uint64)
-    return fingerprints(key, places, np.zeros(len(places), dtype=np.uint64))
+    steps = np.asarray(numbers).astype(np.uint64)
+    return fingerprints(key, steps, np.zeros(len(steps), dtype=np.uint64))
 
 
-def in_range(lots: AssignmentHashes, low: int, high: int) -> npt.NDArray[np.bool_]:
-    """Which lots lie from low on and below high, which may be 2^64."""
-    found = lots >= np.uint64(low)
+def in_range(hashes: AssignmentHashes, low: int, high: int) -> npt.NDArray[np.bool_]:
+    """Return which hashes lie from ``low`` on and below ``high``; both may be 2^64.
+
+    Parameters:
+        hashes: assignment hashes.
+        low: least hash in the range.
+        high: least hash above the range.
+
+    >>> in_range(np.array([0, 5], dtype=np.uint64), 1, ALL), in_range(np.arange(2), ALL, ALL)
+    (array([False,  True]), array([False, False]))
+    """
+    if low >= ALL:  # an empty range at the end, whose bound is no 64-bit number
+        return np.zeros(len(hashes), dtype=np.bool_)
+    inside = hashes >= np.uint64(low)
     if high < ALL:
-        found &= lots < np.uint64(high)
-    return np.asarray(found)
+        inside &= hashes < np.uint64(high)
+    return np.asarray(inside)
 
 
 def range_of(begin: float, share: float) -> tuple[int, int]:
-    """The lots of a share of all devices, from where the last range ended.
+    """Return the range of hashes of a share of all devices.
+
+    Parameters:
+        begin: where the last range ended, from 0 to 1.
+        share: part of all devices, from 0 to 1.
 
     >>> range_of(0.5, 0.75) == (1 << 63, ALL)
     True

@@ -10,31 +10,32 @@ import hashlib
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, get_args
+from typing import Any
 
-from tempriv.collect.protocol.kinds.plans import (
-    FrequencyCampaignPlan,
-    StreamCampaignPlan,
-    UploadCampaignPlan,
+from tempriv.collect.protocol.kinds import campaign_kinds
+from tempriv.collect.protocol.kinds.base import (
+    YEAR_SECONDS,
+    CampaignKind,
+    CampaignPlan,
+    ProtocolState,
+    odds,
+    utc_text,
 )
 from tempriv.errors import StateError, TemprivError, require
-from tempriv.local.shapes.plan import ShapesPlan
 from tempriv.local.wire import MessageError, finite, require_campaign, strict_json, whole_number
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.sampling.keys import new_id
 
 VERSION = 1
-LARGEST = 1 << 20  # bytes of a spec
-LONGEST_TITLE, LONGEST_TEXT = 200, 2000
-MOST_PEOPLE = 10**9
-LEAST_EPSILON, MOST_EPSILON = 1e-4, 100.0
-LONGEST_PATIENCE = 366 * 86_400.0
-DAYS = 7  # from opening to deadline where nothing else is said
-
-Kind = Literal["shapes", "frequency", "stream", "upload"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-Plan = ShapesPlan | FrequencyCampaignPlan | StreamCampaignPlan | UploadCampaignPlan
-OURS = Published(
+MAX_SPEC_BYTES = 1 << 20
+MAX_TITLE_CHARACTERS, MAX_TEXT_CHARACTERS = 200, 2000
+MAX_PEOPLE = 10**9
+MIN_EPSILON, MAX_EPSILON = 1e-4, 100.0
+DEFAULT_DAYS = 7
+"""From opening to deadline where nothing else is said."""
+WEAK_EPSILON = 4.0
+"""Above which an analyst is warned."""
+TEMPRIV_CLAIM = Published(
     claim="Each device answers one question with epsilon for its whole series",
     source="tempriv; this way of asking is ours",
     holds=True,
@@ -48,24 +49,15 @@ FIELDS = (
 
 def _time(name: str, text: Any) -> datetime:
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except (TypeError, ValueError):
-        found = datetime.min
+        moment = datetime.min
     require(
-        found.tzinfo is not None,
+        moment.tzinfo is not None,
         f"{name}: must be a time with its zone, such as 2026-11-16T23:00:00Z",
         MessageError,
     )
-    return found
-
-
-def written(moment: datetime) -> str:
-    """In UTC, to the second.
-
-    >>> written(datetime(2026, 11, 16, 23, 0, tzinfo=UTC))
-    '2026-11-16T23:00:00Z'
-    """
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment
 
 
 def _text(name: str, value: Any, least: int, most: int) -> None:
@@ -79,34 +71,37 @@ def _text(name: str, value: Any, least: int, most: int) -> None:
     )
 
 
-def _plan_of(kind: str, given: Any, epsilon: float, people: int) -> Plan:
-    if kind == "shapes":
-        plan = ShapesPlan.from_dict(given)
-        require(
-            plan.epsilon == epsilon and plan.people == people,
-            "plan: epsilon and people must be those of the campaign",
-            MessageError,
-        )
-        return plan
-    kinds: dict[str, Any] = {
-        "frequency": FrequencyCampaignPlan,
-        "stream": StreamCampaignPlan,
-        "upload": UploadCampaignPlan,
-    }
-    found: Plan = kinds[kind].from_dict(given, epsilon, people)
-    return found
+def _definition(kind: Any) -> CampaignKind[Any]:
+    kinds = campaign_kinds()
+    require(
+        isinstance(kind, str) and kind in kinds,
+        f"kind: must be one of {', '.join(kinds)}",
+        MessageError,
+    )
+    return kinds[kind]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Campaign:
     """What is asked, of about how many devices, with which epsilon, until when; all public.
 
-    ``patience`` is how many seconds one question stays open at most.
+    Parameters:
+        kind: name of the kind, such as ``frequency``.
+        title: a short name for people.
+        asks: what is asked, for the owners of devices.
+        epsilon: loss that the plan guarantees.
+        people: devices that it announces.
+        opens: when it opens, with its zone.
+        deadline: when it ends, with its zone.
+        patience: how many seconds one question stays open at most.
+        nonce: 32 hexadecimal digits that make two campaigns different.
+        plan: what is asked, in the terms of the kind.
 
     Guarantees:
         - its id follows from everything in it;
         - every device loses at most ``guarantee`` towards anyone who sees its answers.
 
+    >>> from tempriv.collect.protocol.kinds.frequency import FrequencyCampaignPlan
     >>> plan = FrequencyCampaignPlan(epsilon=1.0, people=100, categories=("gas", "oil"))
     >>> begun = datetime(2026, 1, 1, tzinfo=UTC)
     >>> made = Campaign.begin("frequency", "Heating", "How is the home heated?", plan, now=begun)
@@ -114,7 +109,7 @@ class Campaign:
     (True, 32)
     """
 
-    kind: Kind
+    kind: str
     title: str
     asks: str
     epsilon: float
@@ -123,49 +118,56 @@ class Campaign:
     deadline: str
     patience: float
     nonce: str
-    plan: Plan
+    plan: CampaignPlan
 
     def __post_init__(self) -> None:
-        require(self.kind in KINDS, f"kind: must be one of {', '.join(KINDS)}", MessageError)
-        _text("title", self.title, 1, LONGEST_TITLE)
-        _text("asks", self.asks, 1, LONGEST_TEXT)
+        definition = _definition(self.kind)
+        _text("title", self.title, 1, MAX_TITLE_CHARACTERS)
+        _text("asks", self.asks, 1, MAX_TEXT_CHARACTERS)
         require_campaign(self.nonce)
         require(self.closes_at > self.opens_at, "deadline: must be after it opens", MessageError)
         require(
-            0 < self.patience <= LONGEST_PATIENCE,
+            0 < self.patience <= YEAR_SECONDS,
             f"patience={self.patience:g}: must be > 0 seconds, at most a year",
             MessageError,
         )
         require(
-            LEAST_EPSILON <= self.epsilon <= MOST_EPSILON,
-            f"epsilon={self.epsilon:g}: must be from {LEAST_EPSILON:g} to {MOST_EPSILON:g}",
+            MIN_EPSILON <= self.epsilon <= MAX_EPSILON,
+            f"epsilon={self.epsilon:g}: must be from {MIN_EPSILON:g} to {MAX_EPSILON:g}",
             MessageError,
         )
+        definition.check_plan(self.plan)
         require(
-            all(one.isprintable() for one in getattr(self.plan, "labels", ())),
-            "labels: must each be on one line",
-            MessageError,
-        )
-        require(
-            1 <= self.people <= MOST_PEOPLE,
-            f"people={self.people}: must be from 1 to {MOST_PEOPLE:,}",
+            1 <= self.people <= MAX_PEOPLE,
+            f"people={self.people}: must be from 1 to {MAX_PEOPLE:,}",
             MessageError,
         )
 
     @classmethod
     def begin(
         cls,
-        kind: Kind,
+        kind: str,
         title: str,
         asks: str,
-        plan: Plan,
+        plan: CampaignPlan,
         *,
         now: datetime,
         deadline: datetime | None = None,
         patience: float = 3600.0,
         nonce: str | None = None,
     ) -> Campaign:
-        """A campaign that opens now."""
+        """Return a campaign that opens now.
+
+        Parameters:
+            kind: name of the kind, such as ``frequency``.
+            title: a short name for people.
+            asks: what is asked, for the owners of devices.
+            plan: what is asked, in the terms of the kind.
+            now: when it opens.
+            deadline: when it ends; a week later if not given.
+            patience: how many seconds one question stays open at most.
+            nonce: makes two campaigns different; drawn if not given.
+        """
         opens = now.astimezone(UTC).replace(microsecond=0)
         return cls(
             kind=kind,
@@ -173,8 +175,8 @@ class Campaign:
             asks=asks,
             epsilon=float(plan.epsilon),
             people=plan.people,
-            opens=written(opens),
-            deadline=written(deadline or opens + timedelta(days=DAYS)),
+            opens=utc_text(opens),
+            deadline=utc_text(deadline or opens + timedelta(days=DEFAULT_DAYS)),
             patience=float(patience),
             nonce=nonce or new_id(),
             plan=plan,
@@ -182,15 +184,18 @@ class Campaign:
 
     @property
     def opens_at(self) -> datetime:
+        """When devices are asked first."""
         return _time("opens", self.opens)
 
     @property
     def closes_at(self) -> datetime:
+        """When no answer is taken any more."""
         return _time("deadline", self.deadline)
 
     # forms
 
     def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
         plain = {name: getattr(self, name) for name in FIELDS if name != "plan"}
         return {"tempriv": "campaign", "version": VERSION, **plain, "plan": self.plan.to_dict()}
 
@@ -200,42 +205,51 @@ class Campaign:
 
     @property
     def id(self) -> str:
+        """32 hexadecimal digits that follow from everything in it."""
         return hashlib.blake2b(self.to_json().encode(), digest_size=16).hexdigest()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Campaign:
-        require(len(text) <= LARGEST, "not a campaign: it is too long", MessageError)
+        """Read a campaign from ``text``, as ``to_json`` gave it; anything else is refused."""
+        require(len(text) <= MAX_SPEC_BYTES, "not a campaign: it is too long", MessageError)
         try:
-            found = strict_json(text)
+            document = strict_json(text)
         except (ValueError, RecursionError):
-            found = None
-        return cls.from_dict(found)
+            document = None
+        return cls.from_dict(document)
 
     @classmethod
-    def from_dict(cls, given: Any) -> Campaign:
-        """What ``to_dict`` gave; anything else is refused with a reason."""
+    def from_dict(cls, document: Any) -> Campaign:
+        """Read a campaign from ``document``, as ``to_dict`` gave it.
+
+        Parameters:
+            document: the campaign as plain values.
+
+        Raises:
+            MessageError: it is anything else.
+        """
         require(
-            isinstance(given, dict) and given.get("tempriv") == "campaign",
+            isinstance(document, dict) and document.get("tempriv") == "campaign",
             "not a campaign",
             MessageError,
         )
         require(
-            given.get("version") == VERSION and type(given["version"]) is int,
-            f"version {given.get('version')!r:.20}: this is version {VERSION} of campaigns",
+            document.get("version") == VERSION and type(document["version"]) is int,
+            f"version {document.get('version')!r:.20}: this is version {VERSION} of campaigns",
             MessageError,
         )
-        odd = sorted(set(given) ^ {"tempriv", "version", *FIELDS}, key=str)
+        odd = sorted(set(document) ^ {"tempriv", "version", *FIELDS}, key=str)
         require(not odd, f"a campaign has members too many or too few: {odd[:3]}", MessageError)
-        kind = given["kind"]
-        require(kind in KINDS, f"kind: must be one of {', '.join(KINDS)}", MessageError)
-        plain = {name: given[name] for name in FIELDS if name != "plan"}
-        for name, sort in (("epsilon", finite), ("people", whole_number), ("patience", finite)):
+        kind = document["kind"]
+        definition = _definition(kind)
+        plain = {name: document[name] for name in FIELDS if name != "plan"}
+        for name, read in (("epsilon", finite), ("people", whole_number), ("patience", finite)):
             try:
-                plain[name] = sort(given[name])
+                plain[name] = read(document[name])
             except (TemprivError, OverflowError):
                 raise MessageError(f"{name}: must be a number that is finite") from None
         try:
-            plan = _plan_of(kind, given["plan"], plain["epsilon"], plain["people"])
+            plan = definition.read_plan(document["plan"], plain["epsilon"], plain["people"])
         except StateError:
             sentence = f"plan: not of the form that a campaign of kind {kind} has"
             raise MessageError(sentence) from None
@@ -248,21 +262,62 @@ class Campaign:
     # what it guarantees, and what it means
 
     @property
+    def definition(self) -> CampaignKind[Any]:
+        """Everything about its kind."""
+        return campaign_kinds()[self.kind]
+
+    def start(self, first_step: int = 0) -> ProtocolState:
+        """Return its state before anyone has answered.
+
+        Parameters:
+            first_step: the step to begin with, where there are steps.
+        """
+        return self.definition.start(self, first_step)
+
+    def load_state(self, text: str) -> ProtocolState:
+        """Return the state that ``ProtocolState.to_text`` gave as ``text``."""
+        return self.definition.load(self, json.loads(text))
+
+    @property
     def guarantee(self) -> Guarantee | NoGuarantee:
+        """What every device is guaranteed, towards anyone who sees its answers."""
         return self.plan.guarantee
 
     @property
     def published(self) -> Published:
-        return self.plan.published or OURS
+        """The published claim about what devices do."""
+        return self.plan.published or TEMPRIV_CLAIM
 
     @property
     def answers_once(self) -> bool:
         """Whether a device answers one question of the campaign, and no second one."""
-        return self.kind != "stream"
+        return not self.definition.has_steps
 
     @property
     def sentences(self) -> list[str]:
         """What a device will reveal, for its owner."""
-        from tempriv.collect.protocol.consent import sentences_of
+        return [
+            *self.definition.consent(self.plan),
+            self.definition.odds_sentence(self.plan),
+            "The organization learns that a device took part, when it answered, and its network "
+            "address; none of that is protected.",
+        ]
 
-        return sentences_of(self)
+    def warnings(self, enrolled: int) -> list[str]:
+        """Return what an analyst may want to change before devices are asked.
+
+        Parameters:
+            enrolled: how many devices are enrolled.
+        """
+        sentences = []
+        if self.epsilon > WEAK_EPSILON:
+            sentences.append(
+                f"epsilon = {self.epsilon:g} is weak: odds about a person may change "
+                f"{odds(self.epsilon)}-fold. Up to {WEAK_EPSILON:g} is usual, 1 is strong."
+            )
+        if self.people > enrolled:
+            sentences.append(
+                f"{enrolled:,} devices are enrolled and {self.people:,} announced: questions wait "
+                f"for the others, each at most {self.patience:g} seconds."
+            )
+        return sentences + self.definition.warnings(self.plan)

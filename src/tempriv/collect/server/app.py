@@ -84,6 +84,7 @@ def make_app(
     app.include_router(enrollment.routes)
     app.include_router(answers.routes)
     app.include_router(campaigns.routes)
+    app.include_router(campaigns.kind_routes)
     app.include_router(metrics_routes)
     _add_page(app)
     _add_problems(app)

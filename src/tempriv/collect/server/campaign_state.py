@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -16,14 +16,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from tempriv.collect.protocol.assignment import assignment_hash, in_range
 from tempriv.collect.protocol.campaign import Campaign
-from tempriv.collect.protocol.kinds import runs
-from tempriv.collect.protocol.kinds.plans import StreamCampaignPlan
-from tempriv.collect.protocol.kinds.runs import (
-    COUNTED,
-    ProtocolQuestion,
-    ProtocolRun,
-    StreamProtocolRun,
-)
+from tempriv.collect.protocol.kinds.base import ProtocolQuestion, ProtocolState
 from tempriv.collect.server import schema
 from tempriv.collect.server.database import answered_of
 from tempriv.errors import require
@@ -33,7 +26,6 @@ from tempriv.local.wire import MessageError
 WAITING, RUNNING, FINISHED, CANCELLED = "waiting", "running", "finished", "cancelled"
 AT_ONCE = 1 << 15  # reports that wait before they are added up
 ROWS = 1 << 14  # of the table of reports that are looked at together
-COMPARING = 0.5  # of what is left of a step
 KEPT_QUESTIONS = 4  # of a stream, for which it is known who answered
 
 
@@ -70,7 +62,7 @@ class ActiveCampaign:
     """A campaign that has not ended."""
 
     campaign: Campaign
-    run: ProtocolRun
+    protocol: ProtocolState
     state: str
     participants: Integers | None = None
     open: OpenQuestion | None = None
@@ -93,17 +85,17 @@ class ActiveCampaign:
 def load(db: Connection, row: Any, enrolled: Integers, withdrawn: Integers) -> ActiveCampaign:
     """A campaign from its rows."""
     campaign = Campaign.from_json(row.spec)
-    run = runs.from_text(campaign, row.course)
+    protocol = campaign.load_state(row.course)
     people = None
     if row.participants is not None:
         people = np.frombuffer(row.participants, dtype="<i8").astype(np.int64)
-    found = ActiveCampaign(campaign, run, row.state, people, None, enrolled, withdrawn)
+    found = ActiveCampaign(campaign, protocol, row.state, people, None, enrolled, withdrawn)
     questions = schema.questions
     open_row = db.execute(
         select(questions).where(questions.c.campaign == row.id, questions.c.closed_at.is_(None))
     ).first()
     if open_row is not None:
-        asked = run.asked
+        asked = protocol.question
         assert asked is not None and asked.id == open_row.id
         found.open = OpenQuestion(
             open_row.number,
@@ -121,10 +113,10 @@ def load(db: Connection, row: Any, enrolled: Integers, withdrawn: Integers) -> A
 
 
 def _numbers(found: ActiveCampaign, asked: ProtocolQuestion) -> Integers | None:
-    if asked.places is None:
+    if asked.positions is None:
         return None
     assert found.participants is not None
-    return found.participants[asked.places[asked.places < len(found.participants)]]
+    return found.participants[asked.positions[asked.positions < len(found.participants)]]
 
 
 def expected_of(db: Connection, found: ActiveCampaign, question: OpenQuestion) -> int:
@@ -146,10 +138,10 @@ def note_expected(db: Connection, question: OpenQuestion) -> None:
 
 def ask(db: Connection, found: ActiveCampaign, now: datetime) -> None:
     """Open the next question, if there is one."""
-    asked = found.run.asked
+    asked = found.protocol.question
     if asked is None:
         return
-    closes = min(_closing(found, asked, now), found.campaign.closes_at)
+    closes = min(found.protocol.closes_at(asked, now), found.campaign.closes_at)
     question = OpenQuestion(0, 0, asked, closes, 0, 0, _numbers(found, asked))
     question.expected = expected_of(db, found, question)
     questions = schema.questions
@@ -176,26 +168,6 @@ def ask(db: Connection, found: ActiveCampaign, now: datetime) -> None:
     where = questions.c.number == question.number
     db.execute(update(questions).where(where).values(scope=question.scope))
     found.open = question
-
-
-def _closing(found: ActiveCampaign, asked: ProtocolQuestion, now: datetime) -> datetime:
-    patience = timedelta(seconds=found.campaign.patience)
-    if not isinstance(found.run, StreamProtocolRun):
-        return now + patience
-    end = step_begins(found.campaign, found.run.course.step + 1)
-    if asked.kind == "compare":
-        return now + min(patience, COMPARING * (end - now))
-    return end
-
-
-def step_begins(campaign: Campaign, step: int) -> datetime:
-    assert isinstance(campaign.plan, StreamCampaignPlan)
-    return campaign.opens_at + timedelta(seconds=campaign.plan.every * step)
-
-
-def step_at(campaign: Campaign, now: datetime) -> int:
-    assert isinstance(campaign.plan, StreamCampaignPlan)
-    return int((now - campaign.opens_at).total_seconds() // campaign.plan.every)
 
 
 def add_up(db: Connection, question: OpenQuestion) -> Integers:
@@ -229,8 +201,8 @@ def close(db: Connection, found: ActiveCampaign, now: datetime) -> None:
     question = found.open
     require(question is not None, "no question is open now", MessageError)
     assert question is not None
-    support = add_up(db, question) if question.asked.keeps == COUNTED else np.zeros(0, np.int64)
-    run = found.run.after(support, question.received)
+    support = np.zeros(0, np.int64) if question.asked.keeps_reports else add_up(db, question)
+    protocol = found.protocol.after(support, question.received)
     values = {
         "closed_at": stamp(now),
         "support": b"",
@@ -239,14 +211,13 @@ def close(db: Connection, found: ActiveCampaign, now: datetime) -> None:
     }
     where = schema.questions.c.number == question.number
     db.execute(update(schema.questions).where(where).values(**values))
-    found.run, found.open = run, None
-    if isinstance(run, StreamProtocolRun):
+    found.protocol, found.open = protocol, None
+    if not found.campaign.answers_once:
         _forget_old(db, found)
-        if run.course.question is None:
-            _note_step(db, run, question.received)
-    if run.is_over:
+    _note_step(db, protocol, question.received)
+    if protocol.is_over:
         found.state = FINISHED
-    elif run.asked is not None:
+    elif protocol.question is not None:
         ask(db, found, now)
     save(db, found, now)
 
@@ -264,23 +235,15 @@ def _forget_old(db: Connection, found: ActiveCampaign) -> None:
     db.execute(delete(answered).where(answered.c.scope.in_(list(db.execute(old).scalars()))))
 
 
-def _note_step(db: Connection, run: StreamProtocolRun, people: int) -> None:
-    course = run.course
-    low, high = run.bounds
-    told = {
-        "step": course.step,
-        "published": course.published,
-        "shares": list(course.release),
-        "low": list(low),
-        "high": list(high),
-        "people": people if course.published else 0,
-    }
-    values = {"campaign": run.campaign.id, "step": course.step, "told": json.dumps(told)}
-    db.execute(insert(schema.steps).values(**values))
+def _note_step(db: Connection, protocol: ProtocolState, people: int) -> None:
+    record = protocol.step_record(people)
+    if record is not None:
+        values = {"step": record["step"], "told": json.dumps(record)}
+        db.execute(insert(schema.steps).values(campaign=protocol.campaign.id, **values))
 
 
 def save(db: Connection, found: ActiveCampaign, now: datetime) -> None:
-    values: dict[str, Any] = {"state": found.state, "course": runs.to_text(found.run)}
+    values: dict[str, Any] = {"state": found.state, "course": found.protocol.to_text()}
     if found.participants is not None:
         values["participants"] = found.participants.astype("<i8").tobytes()
     if found.state in (FINISHED, CANCELLED):
@@ -313,18 +276,18 @@ def follow_clock(db: Connection, found: ActiveCampaign, now: datetime) -> bool:
 
 def _start(db: Connection, found: ActiveCampaign, now: datetime) -> bool:
     campaign = found.campaign
-    if isinstance(campaign.plan, StreamCampaignPlan):
+    if not campaign.answers_once:
         if len(found.enrolled) < campaign.people:
             return False  # a stream knows from its first step who takes part
-        first = max(0, step_at(campaign, now))
-        if first >= campaign.plan.steps:
+        protocol = found.protocol.started(now)
+        if protocol is None:
             found.state = FINISHED  # its time has passed while it waited
             save(db, found, now)
             return True
         lots = assignment_hash(campaign.id, found.enrolled)
         chosen = np.argsort(lots, kind="stable")[: campaign.people]
         found.participants = np.sort(found.enrolled[chosen])
-        found.run = StreamProtocolRun.beginning(campaign, first)
+        found.protocol = protocol
     found.state = RUNNING
     ask(db, found, now)
     save(db, found, now)
@@ -332,24 +295,15 @@ def _start(db: Connection, found: ActiveCampaign, now: datetime) -> bool:
 
 
 def _step_is_due(found: ActiveCampaign, now: datetime) -> bool:
-    run = found.run
-    return isinstance(run, StreamProtocolRun) and now >= step_begins(
-        found.campaign, run.course.step + 1
-    )
+    next_step = found.protocol.next_step_at
+    return next_step is not None and now >= next_step
 
 
 def _next_step(db: Connection, found: ActiveCampaign, now: datetime) -> None:
     """The step that it is now; of steps that passed while nobody was here nothing is known."""
-    run = found.run
-    assert isinstance(run, StreamProtocolRun)
-    run = run.next_step()
-    if run.course.step < min(step_at(found.campaign, now), run.plan.steps - 1):
-        while (asked := run.asked) is not None:
-            run = run.after(np.zeros(asked.cells, dtype=np.int64), 0)
-    found.run = run
-    if run.course.question is None:
-        _note_step(db, run, 0)
-    if run.is_over:
+    found.protocol = found.protocol.next_step(now)
+    _note_step(db, found.protocol, 0)
+    if found.protocol.is_over:
         found.state = FINISHED
     else:
         ask(db, found, now)
@@ -363,7 +317,7 @@ def _end_early(db: Connection, found: ActiveCampaign, now: datetime) -> None:
         save(db, found, now)
     while found.state == RUNNING:
         if found.open is None:
-            if not found.run.is_over and found.run.asked is not None:
+            if not found.protocol.is_over and found.protocol.question is not None:
                 ask(db, found, now)
             else:
                 found.state = FINISHED

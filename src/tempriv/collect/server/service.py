@@ -12,8 +12,6 @@ import numpy as np
 from sqlalchemy import Connection, func, insert, select, update
 
 from tempriv.collect.protocol.campaign import Campaign
-from tempriv.collect.protocol.kinds import runs
-from tempriv.collect.protocol.kinds.runs import COUNTED
 from tempriv.collect.server import campaign_state, schema
 from tempriv.collect.server.campaign_state import (
     AT_ONCE,
@@ -236,7 +234,7 @@ class CollectionService:
         table = schema.campaigns
         there = db.execute(select(table.c.id).where(table.c.id == campaign.id)).first()
         require(there is None, "this campaign is there already", MessageError)
-        course = runs.beginning(campaign)
+        protocol = campaign.start()
         db.execute(
             insert(table).values(
                 id=campaign.id,
@@ -244,12 +242,12 @@ class CollectionService:
                 state=WAITING,
                 made_by=by,
                 made_at=stamp(moment),
-                course=runs.to_text(course),
+                course=protocol.to_text(),
                 received=0,
             )
         )
         found = ActiveCampaign(
-            campaign, course, WAITING, enrolled=self.enrolled(db), withdrawn=self.withdrawn(db)
+            campaign, protocol, WAITING, enrolled=self.enrolled(db), withdrawn=self.withdrawn(db)
         )
         going = self.campaigns(db)
         campaign_state.follow_clock(db, found, moment)
@@ -396,15 +394,15 @@ class CollectionService:
         devices: Integers,
         reports: Bytes,
     ) -> None:
-        if question.asked.keeps == COUNTED:
+        if question.asked.keeps_reports:
+            add_uploads(db, question.scope, devices, [row.tobytes() for row in reports])
+        else:
             # sorted, so that their order does not tell whose they are
             order = np.lexsort(reports.T[::-1])
             mark = placeholder(db)
             query = f"INSERT INTO pending (question, reports) VALUES ({mark}, {mark})"
             execute(db, query, question.number, reports[order].tobytes())
             question.waiting += len(devices)
-        else:
-            add_uploads(db, question.scope, devices, [row.tobytes() for row in reports])
         self._note(db, found, question, len(devices))
         if question.waiting >= AT_ONCE:
             campaign_state.add_up(db, question)

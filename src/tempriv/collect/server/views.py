@@ -11,7 +11,6 @@ import numpy as np
 from sqlalchemy import Connection, func, select
 
 from tempriv.collect.protocol.campaign import Campaign
-from tempriv.collect.protocol.kinds import runs
 from tempriv.collect.server import schema
 from tempriv.collect.server.campaign_state import RUNNING, WAITING, OpenQuestion
 from tempriv.collect.server.tokens import Caller
@@ -77,13 +76,13 @@ def question_of(db: Connection, row: Any, caller: Caller) -> dict[str, Any] | No
     if found is None:
         return None
     campaign = Campaign.from_json(row.spec)
-    asked = runs.from_text(campaign, row.course).asked
+    asked = campaign.load_state(row.course).question
     if asked is None or asked.id != found.id:
         return None
     numbers = None
-    if asked.places is not None:
+    if asked.positions is not None:
         people = np.frombuffer(row.participants, dtype="<i8").astype(np.int64)
-        numbers = people[asked.places[asked.places < len(people)]]
+        numbers = people[asked.positions[asked.positions < len(people)]]
     here = OpenQuestion(found.number, found.scope, asked, campaign.closes_at, 0, 0, numbers)
     told: dict[str, Any] = {
         "id": asked.id,

@@ -7,63 +7,35 @@ repetition gives the same bits, and a campaign can be played again without a net
 
 from __future__ import annotations
 
-import functools
 import json
-import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tempriv.collect.protocol.assignment import assignment_hash, in_range
 from tempriv.collect.protocol.campaign import Campaign
-from tempriv.collect.protocol.kinds.plans import (
-    FrequencyCampaignPlan,
-    StreamCampaignPlan,
-    UploadCampaignPlan,
-)
-from tempriv.collect.protocol.kinds.runs import (
-    ProtocolQuestion,
-    ProtocolRun,
-    StreamProtocolRun,
-    beginning,
-    upload_head,
-)
+from tempriv.collect.protocol.kinds.base import ProtocolQuestion, ProtocolState
+from tempriv.collect.protocol.simulated import DeviceKeystreams, Floats
 from tempriv.collect.server.tokens import SECRET_BYTES, digest_of
-from tempriv.data.series import Block
-from tempriv.errors import require
+from tempriv.data.files import write_durably
+from tempriv.errors import StateError, require
 from tempriv.local.frequency.base import Bytes, Flags, Integers
-from tempriv.local.shapes import messages as shapes_messages
-from tempriv.local.shapes import roles
-from tempriv.local.shapes.plan import ShapesPlan
-from tempriv.local.shapes.randomizer import local_answers, sequences_of, with_labels
-from tempriv.local.streams import messages as streams_messages
-from tempriv.local.wire import TOKEN_BYTES
-from tempriv.mechanisms.perturb import perturb_block
-from tempriv.sampling.keys import EPOCH, Key, SeriesKey
-from tempriv.sampling.keystream import Keystream
-from tempriv.sampling.keystream import StepRange as Steps
+from tempriv.local.wire import (
+    DAMAGE_ERRORS,
+    TOKEN_BYTES,
+    members,
+    require_state,
+    strict_json,
+    whole_number,
+)
+from tempriv.sampling.keys import EPOCH, Key, tokens
 
-Floats = npt.NDArray[np.float64]
-POOL = 24  # made-up series
-LONGEST = 4096  # readings of one
-TURN = 48  # steps after which what people do comes round again
+FILE_FIELDS = ("tempriv", "server", "seed", "ranges")
+FILE_KIND = "fleet 1"
+MAX_SEED = 1 << 128
 DATA, SECRETS, ANSWERS = "fleet data", "fleet secrets", "fleet answers"
-
-
-@dataclass(frozen=True)
-class NumberedWords:
-    """Keyed words of devices, by their numbers (rising): the number is the step of a chain."""
-
-    chain: SeriesKey
-    numbers: Integers
-
-    def __call__(self, purpose: str) -> Keystream:
-        first = int(self.numbers[0])
-        whole = Keystream([Steps(self.chain, first, int(self.numbers[-1]) - first + 1)], purpose)
-        return whole.only(self.numbers - first)
 
 
 class Fleet:
@@ -119,7 +91,7 @@ class Fleet:
 
     def secrets(self, numbers: Integers) -> Bytes:
         """Of each device, a row."""
-        words = NumberedWords(self.key.again(SECRETS, ""), numbers)("secret")
+        words = DeviceKeystreams(self.key.again(SECRETS, ""), numbers)("secret")
         lanes = [words.take(lane) for lane in range(SECRET_BYTES // 8)]
         return np.stack(lanes, axis=1).view(np.uint8).reshape(-1, SECRET_BYTES)
 
@@ -129,68 +101,36 @@ class Fleet:
 
     def choices(self, what: str, weights: Floats, numbers: Integers) -> Integers:
         """Which of some things each device has, one as often as its weight says."""
-        words = NumberedWords(self.key.again(DATA, what), numbers)("choice").take()
+        words = DeviceKeystreams(self.key.again(DATA, what), numbers)("choice").take()
         shares = np.cumsum(weights)[:-1] / weights.sum()
         cuts = np.array([min(int(share * 2.0**64), (1 << 64) - 1) for share in shares.tolist()])
         return np.searchsorted(cuts.astype(np.uint64), words, side="right").astype(np.int64)
 
 
-def falling(count: int) -> Floats:
-    """The first is the most frequent, as things are."""
-    return 1 / np.arange(1, count + 1)
-
-
-def made_up(readings: int) -> Floats:
-    """A pool of series: waves, ramps, steps and humps, each begun at another moment."""
-    time = np.arange(readings) / max(1, readings)
-    rows = []
-    for i in range(POOL):
-        moved = (time + (i // 4) / (POOL // 4)) % 1.0
-        turn = 2 * math.pi * moved
-        forms: list[Any] = [
-            np.sin(turn),
-            2 * moved - 1,
-            np.where(moved < 0.5, -1.0, 1.0),
-            np.exp(-((moved - 0.5) ** 2) / 0.02) * 2 - 1,
-        ]
-        rows.append(forms[i % 4])
-    return np.array(rows)
-
-
-def shares_at(step: int, size: int) -> Floats:
-    """How many devices have each category at a step of a stream; it comes and goes."""
-    turn = 2 * math.pi * (step / TURN + np.arange(size) / size)
-    return falling(size) * (1.2 + np.sin(turn))
-
-
-class Drawing:
+class FleetAnswers:
     """How the devices of a fleet answer one question; what they have in common is worked out once.
 
     Guarantees:
         - the answer of a device is a pure function of the fleet's key, the question's id and the
           device's number (and of what is asked).
+
+    Parameters:
+        fleet: the devices.
+        campaign: the campaign that asks.
+        question: id of the question.
+        body: what is asked.
     """
 
-    def __init__(self, fleet: Fleet, campaign: Campaign, name: str, body: dict[str, Any]):
-        self.fleet, self.campaign, self.id = fleet, campaign, name
-        self._chain = fleet.key.again(ANSWERS, name)
-        plan = campaign.plan
-        if isinstance(plan, ShapesPlan):
-            asked = shapes_messages.ShapesQuestion.from_json(json.dumps(body))
-            self.head, self._reports = roles.head_of(asked), _of_shapes(self, asked)
-        elif isinstance(plan, UploadCampaignPlan):
-            self.head, self._reports = upload_head(campaign.id), self._uploads
-        else:
-            value = streams_messages.StreamQuestion.from_json(json.dumps(body))
-            self.head = streams_messages.head_of(value)
-            self._reports = functools.partial(self._values, value)
+    def __init__(self, fleet: Fleet, campaign: Campaign, question: str, body: dict[str, Any]):
+        self._chain = fleet.key.again(ANSWERS, question)
+        self.head, self._reports = campaign.definition.simulate(campaign, body, fleet)
 
     def rows(self, numbers: Integers) -> Bytes:
-        """The answers of these devices (rising numbers), a row of bytes each."""
-        words = NumberedWords(self._chain, numbers)
-        reports = self._reports(numbers, words)
-        named = words("token")
-        tokens = np.stack([named.take(0), named.take(1)], axis=1).view(np.uint8)
+        """Return the answers of devices with these rising ``numbers``, a row of bytes each."""
+        keystreams = DeviceKeystreams(self._chain, numbers)
+        reports = self._reports(numbers, keystreams)
+        stream = keystreams("token")
+        tokens = np.stack([stream.take(0), stream.take(1)], axis=1).view(np.uint8)
         begin = len(self.head)
         rows = np.empty((len(numbers), begin + TOKEN_BYTES + reports.shape[1]), dtype=np.uint8)
         rows[:, :begin] = np.frombuffer(self.head, dtype=np.uint8)
@@ -199,67 +139,54 @@ class Drawing:
         return rows
 
     def reports(self, numbers: Integers) -> Bytes:
-        """The same without head and token."""
+        """Return the same for ``numbers``, without head and token."""
         return self.rows(numbers)[:, len(self.head) + TOKEN_BYTES :]
 
-    def _values(
-        self, question: streams_messages.StreamQuestion, numbers: Integers, words: NumberedWords
-    ) -> Bytes:
-        plan, size = self.campaign.plan, question.size
-        assert isinstance(plan, (FrequencyCampaignPlan, StreamCampaignPlan))
-        # a device's place among all is its own; what is where changes with the steps
-        weights = (
-            shares_at(question.step, size)
-            if isinstance(plan, StreamCampaignPlan)
-            else falling(size)
-        )
-        values = self.fleet.choices("category", weights, numbers)
-        reports: Bytes = question.frequency.reports(values, words("report"))
-        return reports
 
-    def _uploads(self, numbers: Integers, words: NumberedWords) -> Bytes:
-        plan = self.campaign.plan
-        assert isinstance(plan, UploadCampaignPlan)
-        low, high = plan.mechanism.domain.bounds[0]  # type: ignore[index]
-        pool = low + (high - low) * (0.5 + 0.4 * made_up(plan.readings))
-        which = self.fleet.choices("series", falling(POOL), numbers)
-        keys = [self._chain.cipher_key(f"device {number}") for number in numbers.tolist()]
-        count = len(numbers)
-        block = Block(
-            values=pool[which].reshape(-1, 1),
-            missing=np.zeros((count * plan.readings, 1), bool),
-            ids=tuple(map(str, numbers.tolist())),
-            counts=np.full(count, plan.readings),
-            starts=np.zeros(count, dtype=np.int64),
-        )
-        runs = [Steps(SeriesKey(key, 0), 0, plan.readings) for key in keys]
-        out = perturb_block(plan.mechanism, block, runs, ending=True)
-        values = np.where(out.missing, np.nan, out.values).astype("<f8")
-        return np.ascontiguousarray(values.reshape(count, plan.readings)).view(np.uint8)
+# between two runs
 
 
-Reports = Callable[[Integers, NumberedWords], Bytes]
+def open_fleet(path: Path, server: str, seed: int | None) -> Fleet:
+    """The fleet that a file tells of; without one, a new fleet without devices.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> place = Path(folder.name) / "fleet.json"
+    >>> fleet = open_fleet(place, "http://127.0.0.1:8000", seed=7)
+    >>> fleet.add(1, 1000)
+    >>> keep_fleet(place, "http://127.0.0.1:8000", fleet)
+    >>> len(open_fleet(place, "http://127.0.0.1:8000", seed=None))
+    1000
+    """
+    require(seed is None or 0 <= seed <= MAX_SEED, "seed: must be from 0 to 2**128")
+    if not path.exists():
+        return Fleet.from_seed(int.from_bytes(tokens(1), "big") if seed is None else seed)
+    try:
+        found = members(strict_json(path.read_bytes()), FILE_FIELDS)
+        require_state(found["tempriv"] == FILE_KIND and isinstance(found["server"], str))
+        kept = whole_number(found["seed"], most=MAX_SEED)
+        fleet = Fleet.from_seed(kept)
+        for first, count in found["ranges"]:
+            fleet.add(whole_number(first), whole_number(count, 1))
+    except DAMAGE_ERRORS:
+        raise StateError(f"{path}: is damaged, or tells of no fleet") from None
+    require(
+        found["server"] == server,
+        f"{path}: has devices of the server {found['server']}; name another file with [[fleet]]",
+        StateError,
+    )
+    require(
+        seed is None or seed == kept,
+        f"{path}: has devices of another seed; name another file with [[fleet]]",
+        StateError,
+    )
+    return fleet
 
 
-def _of_shapes(drawing: Drawing, question: shapes_messages.ShapesQuestion) -> Reports:
-    """Devices with one series have one thing to say, before noise."""
-    sax = question.sax
-    pool = made_up(min(question.readings, sax.segment * sax.longest, LONGEST))
-    found, which = sequences_of(sax, question.readings, pool).grouped()
-    texts, labels = found.texts(), None
-    if question.labels:
-        own = np.arange(POOL) % len(question.labels)
-        pairs, labels, which = with_labels(which, own)
-        texts = [texts[i] for i in pairs]
-    seen = local_answers(question, texts, labels)
-    says: Integers = np.asarray(which, dtype=np.int64)
-
-    def reports(numbers: Integers, words: NumberedWords) -> Bytes:
-        held = drawing.fleet.choices("series", falling(POOL), numbers)
-        sent: Bytes = seen.reports(says[held], words)  # type: ignore[arg-type]
-        return sent
-
-    return reports
+def keep_fleet(path: Path, server: str, fleet: Fleet) -> None:
+    """Whoever reads it can answer as these devices, so only its owner may."""
+    told = {"tempriv": FILE_KIND, "server": server, "seed": fleet.key.seed, "ranges": fleet.ranges}
+    write_durably(path, json.dumps(told).encode())
 
 
 # without a network
@@ -284,8 +211,8 @@ def replayed(
     *,
     answering: Answering = everyone,
     first: int = 0,
-    seen: Callable[[ProtocolRun], None] = lambda run: None,
-) -> ProtocolRun:
+    seen: Callable[[ProtocolState], None] = lambda state: None,
+) -> ProtocolState:
     """The campaign as it goes when these devices answer, without a server or a network.
 
     ``answering`` says which devices are there at a question; a stream begins at its ``first`` step.
@@ -293,6 +220,7 @@ def replayed(
     called with how it stands after each question.
 
     >>> from datetime import UTC, datetime
+    >>> from tempriv.collect.protocol.kinds.frequency import FrequencyCampaignPlan
     >>> plan = FrequencyCampaignPlan(epsilon=1.0, people=1000, categories=("gas", "oil", "other"))
     >>> campaign = Campaign.begin("frequency", "Heating", "How?", plan, nonce="0" * 32,
     ...                           now=datetime(2026, 1, 1, tzinfo=UTC))
@@ -300,19 +228,16 @@ def replayed(
     >>> found.people, sum(found.support)
     (1000, 1000)
     """
-    run: ProtocolRun = beginning(campaign)
-    people = None
-    if campaign.kind == "stream":
-        run, people = StreamProtocolRun.beginning(campaign, first), participants_of(fleet, campaign)
-    while not run.is_over:
-        asked = run.asked
-        if asked is None:
-            assert isinstance(run, StreamProtocolRun)
-            run = run.next_step()
+    state = campaign.start(first)
+    people = None if campaign.answers_once else participants_of(fleet, campaign)
+    while not state.is_over:
+        question = state.question
+        if question is None:
+            state = state.next_step()
             continue
-        run = run.after(*_support_of(fleet, campaign, asked, people, answering))
-        seen(run)
-    return run
+        state = state.after(*_support_of(fleet, campaign, question, people, answering))
+        seen(state)
+    return state
 
 
 def _support_of(
@@ -322,12 +247,12 @@ def _support_of(
     people: Integers | None,
     answering: Answering,
 ) -> tuple[Integers, int]:
-    drawing = Drawing(fleet, campaign, asked.id, asked.body)
+    answers = FleetAnswers(fleet, campaign, asked.id, asked.body)
     support, count = np.zeros(asked.cells, dtype=np.int64), 0
     for numbers in fleet.blocks():
         if people is not None:
-            assert asked.places is not None
-            there = asked.places[asked.places < len(people)]
+            assert asked.positions is not None
+            there = asked.positions[asked.positions < len(people)]
             numbers = numbers[np.isin(numbers, people[there])]
         else:
             numbers = numbers[
@@ -335,7 +260,7 @@ def _support_of(
             ]
         numbers = numbers[answering(asked.id, numbers)]
         if len(numbers):
-            reports = drawing.reports(numbers)
+            reports = answers.reports(numbers)
             count += len(numbers)
             if asked.cells:
                 support += asked.support(reports)

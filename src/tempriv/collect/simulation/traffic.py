@@ -35,7 +35,7 @@ from tempriv.collect.protocol.assignment import assignment_hash, in_range
 from tempriv.collect.protocol.campaign import Campaign
 from tempriv.collect.server.tokens import parse
 from tempriv.collect.simulation.faults import Faults
-from tempriv.collect.simulation.fleet import Drawing, Fleet, cut
+from tempriv.collect.simulation.fleet import Fleet, FleetAnswers, cut
 from tempriv.errors import TemprivError, require
 from tempriv.local.frequency.base import Flags, Integers
 
@@ -335,14 +335,14 @@ class Traffic:
         return Tally(name, **counts)
 
     def _sent(self, campaign: Campaign, told: dict[str, Any]) -> Iterator[Parcel]:
-        drawing = Drawing(self.fleet, campaign, told["id"], told["body"])
+        answers = FleetAnswers(self.fleet, campaign, told["id"], told["body"])
         for index, numbers in enumerate(cut(self.asked_of(campaign, told), self.batch)):
             data = msgspec.msgpack.encode(
                 {
                     "question": told["id"],
                     "devices": numbers.astype(">u8").tobytes(),
                     "secrets": self.fleet.secrets(numbers).tobytes(),
-                    "answers": drawing.rows(numbers).tobytes(),
+                    "answers": answers.rows(numbers).tobytes(),
                 }
             )
             yield Parcel(index, len(numbers), data)

@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi import Path as NamePath
@@ -18,9 +18,11 @@ from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
-from tempriv.collect.protocol.campaign import DAYS, VERSION, Campaign, written
-from tempriv.collect.protocol.consent import amplified, amplified_facts, warnings_of
-from tempriv.collect.protocol.kinds import runs
+from tempriv.collect.protocol.amplification import amplified, amplified_facts
+from tempriv.collect.protocol.campaign import DEFAULT_DAYS, VERSION, Campaign
+from tempriv.collect.protocol.forms import CampaignDraft, KindDescription
+from tempriv.collect.protocol.kinds import campaign_kinds
+from tempriv.collect.protocol.kinds.base import YEAR_SECONDS, utc_text
 from tempriv.collect.server import results, views
 from tempriv.collect.server.auth import ANYONE, REFUSALS, SERVICE, STAFF, Problem, done
 from tempriv.collect.server.service import CollectionService
@@ -29,9 +31,14 @@ from tempriv.releases.release import sidecar_of
 from tempriv.sampling.keys import new_id
 
 routes = APIRouter(prefix="/v1/campaigns", responses=REFUSALS)
+kind_routes = APIRouter(prefix="/v1/campaign-kinds", responses=REFUSALS)
 LOOK = 0.25  # seconds between looks at what changed
 HEARTBEAT = 15.0
 Name = Annotated[str, NamePath(pattern="^[0-9a-f]{32}$")]
+if TYPE_CHECKING:
+    KindName = str
+else:
+    KindName = Literal[tuple(campaign_kinds())]
 
 
 class NewCampaign(BaseModel):
@@ -39,7 +46,7 @@ class NewCampaign(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    kind: Literal["shapes", "frequency", "stream", "upload"]
+    kind: KindName
     title: Annotated[str, Field(min_length=1, max_length=200)]
     asks: Annotated[str, Field(min_length=1, max_length=2000)]
     epsilon: Annotated[float, Field(gt=0, le=100)]
@@ -47,7 +54,7 @@ class NewCampaign(BaseModel):
     plan: dict[str, Any]
     opens: str | None = None
     deadline: str | None = None
-    patience: Annotated[float, Field(gt=0, le=366 * 86_400)] = 3600.0
+    patience: Annotated[float, Field(gt=0, le=YEAR_SECONDS)] = 3600.0
     nonce: Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None = None
     tempriv: Literal["campaign"] = "campaign"
     version: Literal[1] = 1
@@ -56,11 +63,44 @@ class NewCampaign(BaseModel):
         now = desk.clock().replace(microsecond=0)
         given = self.model_dump()
         given["version"] = VERSION
-        given["opens"] = self.opens or written(now)
-        given["deadline"] = self.deadline or written(now + timedelta(days=DAYS))
+        given["opens"] = self.opens or utc_text(now)
+        given["deadline"] = self.deadline or utc_text(now + timedelta(days=DEFAULT_DAYS))
         given["nonce"] = self.nonce or new_id()
         made = Campaign.from_dict(given)
         return Campaign.from_json(made.to_json())  # what is kept can be read again
+
+
+class KindList(BaseModel):
+    """The kinds of campaigns, each with its form and how its result is drawn."""
+
+    kinds: list[KindDescription]
+
+
+class FormValues(BaseModel):
+    """What was filled in, by the name of a field."""
+
+    values: dict[str, Any]
+
+
+@kind_routes.get("", response_model_exclude_none=True)
+def kinds(
+    caller: Annotated[Caller, STAFF], desk: Annotated[CollectionService, SERVICE]
+) -> KindList:
+    """The kinds of campaigns: what each finds out, its form, and how its result is drawn."""
+    with desk.store.reading() as db:
+        enrolled = views.fleet_of(db)["enrolled"]
+    return KindList(kinds=[kind.describe(enrolled) for kind in campaign_kinds().values()])
+
+
+@kind_routes.post("/{kind}/draft")
+def draft(
+    kind: KindName,
+    given: FormValues,
+    caller: Annotated[Caller, STAFF],
+    desk: Annotated[CollectionService, SERVICE],
+) -> CampaignDraft:
+    """The campaign that a form makes, ready to preview or begin; or what is wrong with it."""
+    return campaign_kinds()[kind].draft(given.values, desk.clock())
 
 
 def _row(db: Any, name: str) -> Any:
@@ -86,7 +126,7 @@ def preview(
         "promise": campaign.guarantee.sentence,
         "published": campaign.published.sentence,
         "amplified": amplified_facts(amplified(campaign)),
-        "warnings": warnings_of(campaign, enrolled),
+        "warnings": campaign.warnings(enrolled),
     }
 
 
@@ -167,9 +207,9 @@ def _result(desk: CollectionService, name: str) -> dict[str, Any]:
         if row.state == "cancelled":
             raise Problem(409, "the campaign was canceled: nothing came out")
         found = Campaign.from_json(row.spec)
-        run = runs.from_text(found, row.course)
-        steps = views.steps_of(db, name) if found.kind == "stream" else []
-    return results.result_of(found, run, steps, row.finished_at)
+        state = found.load_state(row.course)
+        steps = [] if found.answers_once else views.steps_of(db, name)
+    return results.result_of(found, state, steps, row.finished_at)
 
 
 @routes.get("/{name}/result")
@@ -201,7 +241,7 @@ def release(
     """The release as files: the table, its description for ``tempriv verify``, or both."""
     found = _result(desk, name)
     with desk.store.reading() as db:
-        uploads = views.uploads_of(db, name) if found["kind"] == "upload" else []
+        uploads = views.uploads_of(db, name)
     made = results.release_of(found, uploads)
     with tempfile.TemporaryDirectory() as folder:
         path = made.write(Path(folder) / f"campaign-{name[:8]}.csv")

@@ -1,0 +1,234 @@
+"""Campaigns of kind ``frequency``: how common each of some categories is, asked once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tempriv.collect.protocol.forms import FormGroup, ResultColumn, ResultView
+from tempriv.collect.protocol.kinds.base import (
+    ORACLE_GROUP,
+    AnswerRequest,
+    CampaignKind,
+    Floats,
+    OneQuestionState,
+    ProtocolQuestion,
+    ProtocolState,
+    answer_category,
+    categories_field,
+    category_index,
+    category_question,
+    epsilon_field,
+    estimated_shares,
+    read_category_message,
+    refuse_categories,
+)
+from tempriv.collect.protocol.simulated import (
+    DeviceKeystreams,
+    Reports,
+    SimulatedDevices,
+    falling_weights,
+)
+from tempriv.errors import require
+from tempriv.local.frequency.base import Bytes, Integers
+from tempriv.local.frequency.oracles import ORACLES, choose, name_of
+from tempriv.local.streams.messages import StreamQuestion, head_of, is_epsilon
+from tempriv.local.wire import members, refuse_damage, unique_texts
+from tempriv.privacy.guarantees import Guarantee, Published, Pure
+from tempriv.privacy.units import Event
+
+if TYPE_CHECKING:
+    from tempriv.collect.device.answers import OwnedData
+    from tempriv.collect.protocol.campaign import Campaign
+
+AUTOMATIC = "automatic"
+LARGE_ERROR = 0.05
+"""Standard error of a share, as a part of all devices, that is worth a warning."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrequencyCampaignPlan:
+    """Each device reports which one of some categories it has, once.
+
+    Parameters:
+        epsilon: loss of the one report.
+        people: devices that the campaign announces.
+        categories: names of the categories.
+        oracle: the frequency oracle that reports go through, or ``automatic``.
+
+    >>> plan = FrequencyCampaignPlan(epsilon=1.0, people=100, categories=("gas", "oil"))
+    >>> plan.chosen_oracle, plan.guarantee.loss
+    ('grr', Pure(epsilon=1.0))
+    """
+
+    epsilon: float
+    people: int
+    categories: tuple[str, ...]
+    oracle: str = AUTOMATIC
+
+    def __post_init__(self) -> None:
+        require(is_epsilon(self.epsilon), f"epsilon={self.epsilon}: must be > 0 and at most 100")
+        refuse_categories(self.categories)
+        known = (AUTOMATIC, *ORACLES)
+        require(self.oracle in known, f"oracle={self.oracle}: must be one of {', '.join(known)}")
+
+    @property
+    def chosen_oracle(self) -> str:
+        """The oracle that reports go through."""
+        if self.oracle != AUTOMATIC:
+            return self.oracle
+        return name_of(choose(self.epsilon, len(self.categories)))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What every device is guaranteed, towards anyone who sees its answer."""
+        return Guarantee(Pure(float(self.epsilon)), Event())
+
+    @property
+    def published(self) -> Published:
+        """The claim of the paper that the oracle comes from."""
+        source = {
+            "grr": "Kairouz, Bonawitz and Ramage 2016",
+            "oue": "Wang, Blocki, Li and Jha 2017",
+            "olh": "Wang, Blocki, Li and Jha 2017",
+            "hadamard": "Acharya, Sun and Zhang 2019",
+        }
+        return Published(
+            claim="A report satisfies epsilon-local differential privacy",
+            source=source[self.chosen_oracle],
+            holds=True,
+            remark="For one report of each device; a device here gives no second one.",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"categories": list(self.categories), "oracle": self.oracle}
+
+
+class FrequencyKind(CampaignKind[FrequencyCampaignPlan]):
+    """Which one of some categories a device has, reported once through a frequency oracle."""
+
+    name = "frequency"
+    title = "Frequency of a category"
+    summary = "How common is each category? Each device sends one noisy answer, once."
+    position = 2
+    questions: ClassVar[Mapping[str, str]] = {"publish": "Which category is yours?"}
+    asks = "Which of these categories is yours?"
+    id_column = "category"
+    result_view = ResultView(
+        view="bars",
+        caption="Share of each category",
+        rows="categories",
+        name="category",
+        columns=(
+            ResultColumn(head="Category", field="category"),
+            ResultColumn(head="Share", field="share", format="share"),
+            ResultColumn(head="95\u00a0% interval", field="low", format="interval"),
+            ResultColumn(head="Devices, about", field="count", format="count"),
+        ),
+    )
+
+    def read_plan(self, document: Any, epsilon: float, people: int) -> FrequencyCampaignPlan:
+        with refuse_damage():
+            values = members(document, ("categories", "oracle"))
+            names = unique_texts(values["categories"])
+        return FrequencyCampaignPlan(
+            epsilon=epsilon, people=people, categories=names, oracle=values["oracle"]
+        )
+
+    def only_question(self, campaign: Campaign) -> ProtocolQuestion:
+        return category_question(self._message(campaign), f"{campaign.id}/0")
+
+    def _message(self, campaign: Campaign) -> StreamQuestion:
+        plan = campaign.plan
+        assert isinstance(plan, FrequencyCampaignPlan)
+        return StreamQuestion(
+            campaign=campaign.id,
+            step=0,
+            part="publish",
+            epsilon=plan.epsilon,
+            size=len(plan.categories),
+            oracle=plan.chosen_oracle,
+        )
+
+    def consent(self, plan: FrequencyCampaignPlan) -> list[str]:
+        oracle = ORACLES[plan.chosen_oracle](epsilon=plan.epsilon, size=len(plan.categories))
+        count = len(plan.categories)
+        others = "the other one" if count == 2 else f"any of the {count - 1} others"
+        how = {
+            "grr": f"It names its own category with probability {oracle.keep:.0%}, and else "
+            f"{others}.",
+            "oue": f"It sends a yes or no for each of the {count} categories: yes for its own one "
+            f"with probability {oracle.keep:.0%}, and for each other with {oracle.other:.1%}.",
+            "olh": "It sends a number that stands for many categories together, often not its own.",
+            "hadamard": "It sends a number that fits its own category with probability "
+            f"{oracle.keep:.0%} and each other with {oracle.other:.0%}.",
+        }
+        return [
+            f"The device has one of {count} categories and reports it once.",
+            how[plan.chosen_oracle],
+        ]
+
+    def warnings(self, plan: FrequencyCampaignPlan) -> list[str]:
+        oracle = ORACLES[plan.chosen_oracle](epsilon=plan.epsilon, size=len(plan.categories))
+        error = math.sqrt(oracle.variance(plan.people)) / plan.people
+        if error <= LARGE_ERROR:
+            return []
+        return [
+            f"Shares will be off by about {error:.0%} of all devices; more devices or a larger "
+            "epsilon help."
+        ]
+
+    def smallest_group(self, plan: FrequencyCampaignPlan) -> int:
+        return plan.people
+
+    def can_answer(self, plan: FrequencyCampaignPlan, data: OwnedData) -> bool:
+        known = data.categories is None or set(data.categories) <= set(plan.categories)
+        return data.has_category and known
+
+    def relevant_data(
+        self, plan: FrequencyCampaignPlan, data: OwnedData
+    ) -> tuple[Floats | None, str | None]:
+        return None, data.category
+
+    def read_message(self, body: dict[str, Any]) -> StreamQuestion:
+        return read_category_message(body)
+
+    def answer(self, request: AnswerRequest) -> bytes:
+        plan = request.campaign.plan
+        assert isinstance(plan, FrequencyCampaignPlan)
+        index = category_index(plan.categories, request.data.category, request.key)
+        return answer_category(request, index)
+
+    def result(self, state: ProtocolState, steps: list[dict[str, Any]]) -> dict[str, Any]:
+        plan = state.campaign.plan
+        assert isinstance(state, OneQuestionState) and state.support is not None
+        assert isinstance(plan, FrequencyCampaignPlan)
+        oracle = self._message(state.campaign).frequency
+        rows = estimated_shares(plan.categories, oracle, state.support, state.people)
+        return {"categories": rows, "people": state.people}
+
+    def simulate(
+        self, campaign: Campaign, body: dict[str, Any], devices: SimulatedDevices
+    ) -> tuple[bytes, Reports]:
+        message = read_category_message(body)
+        weights = falling_weights(message.size)
+
+        def reports(numbers: Integers, keystreams: DeviceKeystreams) -> Bytes:
+            values = devices.choices("category", weights, numbers)
+            rows: Bytes = message.frequency.reports(values, keystreams("report"))
+            return rows
+
+        return head_of(message), reports
+
+    def form_groups(self) -> tuple[FormGroup, ...]:
+        fields = (
+            epsilon_field(1, "the one answer of a device"),
+            categories_field(["none", "some", "a lot"]),
+        )
+        return (FormGroup(title="Question and privacy", fields=fields), ORACLE_GROUP)
+
+    def plan_of_form(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {"categories": values["categories"], "oracle": values["oracle"]}

@@ -1,0 +1,520 @@
+"""Campaigns of kind ``stream``: how common each category is, step after step."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from tempriv.collect.protocol.forms import FormField, FormGroup, ResultView
+from tempriv.collect.protocol.kinds.base import (
+    ORACLE_GROUP,
+    YEAR_SECONDS,
+    AnswerRequest,
+    CampaignKind,
+    Floats,
+    ProtocolQuestion,
+    ProtocolState,
+    VerifiedQuestion,
+    categories_field,
+    category_index,
+    category_question,
+    epsilon_field,
+    odds_sentence,
+    read_category_message,
+    refuse_categories,
+)
+from tempriv.collect.protocol.simulated import (
+    DeviceKeystreams,
+    Reports,
+    SimulatedDevices,
+    falling_weights,
+)
+from tempriv.errors import require
+from tempriv.local.frequency.base import Bytes, Frequencies, Integers
+from tempriv.local.shapes.simulate import NORMAL
+from tempriv.local.streams import protocol
+from tempriv.local.streams.messages import StreamQuestion, head_of
+from tempriv.local.streams.protocol import METHODS, ONE, StreamPlan
+from tempriv.local.streams.roles import StreamDevice
+from tempriv.local.wire import (
+    MessageError,
+    finite,
+    members,
+    refuse_damage,
+    unique_texts,
+    whole_number,
+)
+from tempriv.privacy.guarantees import Guarantee, Published
+
+if TYPE_CHECKING:
+    from tempriv.collect.device.answers import OwnedData
+    from tempriv.collect.device.limits import DeviceLimits
+    from tempriv.collect.protocol.campaign import Campaign
+
+MAX_STEPS = 1 << 20
+MAX_DIVIDED_PEOPLE = 1 << 21
+"""Devices of a stream whose method draws some of them at each step."""
+MIN_STEP_SECONDS = 1.0
+COMPARE_SHARE = 0.5
+"""Of what is left of a step, for a question that compares; the rest is for publishing."""
+SIMULATED_CYCLE_STEPS = 48
+VISITS_PER_STEP = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamCampaignPlan:
+    """Each device has one of some categories at every step; the shares are told step by step.
+
+    Parameters:
+        epsilon: loss within any window of steps.
+        people: devices that take part.
+        categories: names of the categories.
+        method: how epsilon or people are divided over a window.
+        window: steps that epsilon holds for.
+        every: seconds of a step, counted from when the campaign opens.
+        steps: number of steps.
+        oracle: the frequency oracle that reports go through, or ``automatic``.
+    """
+
+    epsilon: float
+    people: int
+    categories: tuple[str, ...]
+    method: str
+    window: int
+    every: float
+    steps: int
+    oracle: str = "automatic"
+
+    def __post_init__(self) -> None:
+        refuse_categories(self.categories)
+        require(self.method in METHODS, f"method={self.method}: must be of {', '.join(METHODS)}")
+        require(
+            isinstance(self.every, (int, float)) and MIN_STEP_SECONDS <= self.every <= YEAR_SECONDS,
+            f"every={self.every}: must be at least {MIN_STEP_SECONDS:g} seconds, and at most a "
+            "year",
+        )
+        require(
+            isinstance(self.steps, int) and 1 <= self.steps <= MAX_STEPS,
+            f"steps={self.steps}: must be a whole number from 1 to {MAX_STEPS:,}",
+        )
+        require(
+            not self.stream.divides_people or self.people <= MAX_DIVIDED_PEOPLE,
+            f"people={self.people}: {self.method} keeps account of each device, for at most "
+            f"{MAX_DIVIDED_PEOPLE:,}; take a method that asks everybody, or several campaigns",
+        )
+
+    @property
+    def stream(self) -> StreamPlan:
+        """The same without names and clock, as the protocol takes it."""
+        return StreamPlan(
+            method=self.method,  # type: ignore[arg-type]
+            epsilon=self.epsilon,
+            window=self.window,
+            size=len(self.categories),
+            people=self.people,
+            oracle=self.oracle,
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What every device is guaranteed, towards anyone who sees its answers."""
+        return self.stream.guarantee
+
+    @property
+    def published(self) -> Published:
+        """The claim of the paper that the method comes from."""
+        return self.stream.published
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "categories": list(self.categories),
+            "method": self.method,
+            "window": self.window,
+            "every": self.every,
+            "steps": self.steps,
+            "oracle": self.oracle,
+        }
+
+
+def _plan_of(campaign: Campaign) -> StreamCampaignPlan:
+    assert isinstance(campaign.plan, StreamCampaignPlan)
+    return campaign.plan
+
+
+def step_at(campaign: Campaign, now: datetime) -> int:
+    """Return the step of a stream at a moment; below 0 before it opens.
+
+    Parameters:
+        campaign: a campaign of kind ``stream``.
+        now: the moment.
+
+    >>> from tempriv.collect import Campaign
+    >>> plan = StreamCampaignPlan(epsilon=1.0, people=10, categories=("in", "out"), method="LBU",
+    ...                           window=2, every=60.0, steps=9)
+    >>> opens = datetime.fromisoformat("2026-01-01T00:00:00Z")
+    >>> campaign = Campaign.begin("stream", "Where", "Where are you?", plan, now=opens)
+    >>> step_at(campaign, opens), step_at(campaign, opens + timedelta(seconds=150))
+    (0, 2)
+    """
+    return math.floor((now - campaign.opens_at).total_seconds() / _plan_of(campaign).every)
+
+
+@dataclass(frozen=True)
+class StreamState(ProtocolState):
+    """One step of a stream after the other; the clock says which it is."""
+
+    protocol: protocol.StreamProtocol
+    bounds: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
+    """Below and above each share of the last publication, with 95 % confidence."""
+
+    @property
+    def question(self) -> ProtocolQuestion | None:
+        message = self.protocol.question
+        if message is None:
+            return None
+        name = f"{self.campaign.id}/{message.step}/{message.part}"
+        return category_question(message, name, positions=self.protocol.asked)
+
+    def after(self, support: Integers, people: int) -> StreamState:
+        message = self.protocol.question
+        assert message is not None
+        bounds = self.bounds
+        if people and message.part == "publish":
+            bounds = self._bounds(message.frequency.estimate(support, people), people)
+        return replace(self, protocol=self.protocol.after(support, people), bounds=bounds)
+
+    def _bounds(
+        self, estimate: Frequencies, people: int
+    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Around shares of all devices: those who answered are a sample, which adds to noise."""
+        shares = estimate.counts / people
+        likely, everyone = np.clip(shares, 0, 1), self.campaign.people
+        part = max(0.0, (everyone - people) / max(1, everyone - 1))
+        sampling = NORMAL**2 * part * likely * (1 - likely) / people
+        below = np.sqrt(np.maximum(0, shares - estimate.low / people) ** 2 + sampling)
+        above = np.sqrt(np.maximum(0, estimate.high / people - shares) ** 2 + sampling)
+        low, high = np.clip(likely - below, 0, 1), np.clip(likely + above, 0, 1)
+        return tuple(low.tolist()), tuple(high.tolist())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last step has its release."""
+        last = _plan_of(self.campaign).steps - 1
+        return self.protocol.question is None and self.protocol.step >= last
+
+    def to_dict(self) -> dict[str, Any]:
+        bounds = [list(side) for side in self.bounds]
+        return {"course": self.protocol.to_dict(), "bounds": bounds}
+
+    def closes_at(self, question: ProtocolQuestion, now: datetime) -> datetime:
+        end = self.next_step_at
+        if question.kind == "compare":
+            return now + min(timedelta(seconds=self.campaign.patience), COMPARE_SHARE * (end - now))
+        return end
+
+    def started(self, now: datetime) -> StreamState | None:
+        first = max(0, step_at(self.campaign, now))
+        if first >= _plan_of(self.campaign).steps:
+            return None
+        return _first_state(self.campaign, first)
+
+    @property
+    def next_step_at(self) -> datetime:
+        seconds = _plan_of(self.campaign).every * (self.protocol.step + 1)
+        return self.campaign.opens_at + timedelta(seconds=seconds)
+
+    def next_step(self, now: datetime | None = None) -> StreamState:
+        state = replace(self, protocol=self.protocol.next_step())
+        if now is None:
+            return state
+        last = _plan_of(self.campaign).steps - 1
+        if state.protocol.step < min(step_at(self.campaign, now), last):
+            while (question := state.question) is not None:
+                state = state.after(np.zeros(question.cells, dtype=np.int64), 0)
+        return state
+
+    def step_record(self, people: int) -> dict[str, Any] | None:
+        if self.protocol.question is not None:
+            return None
+        low, high = self.bounds
+        return {
+            "step": self.protocol.step,
+            "published": self.protocol.published,
+            "shares": list(self.protocol.release),
+            "low": list(low),
+            "high": list(high),
+            "people": people if self.protocol.published else 0,
+        }
+
+
+def _first_state(campaign: Campaign, first_step: int) -> StreamState:
+    plan = _plan_of(campaign)
+    size = len(plan.categories)
+    start = protocol.StreamProtocol.beginning(plan.stream, campaign.id, first_step)
+    return StreamState(campaign, start, ((0.0,) * size, (1.0,) * size))
+
+
+class StreamKind(CampaignKind[StreamCampaignPlan]):
+    """Shares of categories over time; epsilon holds within any window of steps."""
+
+    name = "stream"
+    title = "Running histogram"
+    summary = (
+        "How common is each category, step after step? Any window of steps gives away at most "
+        "epsilon."
+    )
+    position = 3
+    has_steps = True
+    questions: ClassVar[Mapping[str, str]] = {
+        "compare": "Has the histogram moved since the last release?",
+        "publish": "Which category is yours now?",
+    }
+    asks = "Which of these categories is yours at the moment?"
+    duration_seconds = 3 * 3600
+    patience_seconds = 25
+    patience_hint = "a step has up to two questions."
+    facts = (("Steps", "{plan.steps|count}, every {plan.every|duration}"),)
+    id_column = "category"
+    time_column = "step"
+    result_view = ResultView(
+        view="lines",
+        caption="Shares at each step, the latest first",
+        rows="steps",
+        name="plan.categories",
+        people_label="Most answers at one step",
+    )
+
+    def read_plan(self, document: Any, epsilon: float, people: int) -> StreamCampaignPlan:
+        names = ("categories", "method", "window", "every", "steps", "oracle")
+        with refuse_damage():
+            values = members(document, names)
+            values["categories"] = unique_texts(values["categories"])
+            for name in ("window", "steps"):
+                values[name] = whole_number(values[name])
+            values["every"] = finite(values["every"])
+        return StreamCampaignPlan(epsilon=epsilon, people=people, **values)
+
+    def start(self, campaign: Campaign, first_step: int = 0) -> StreamState:
+        return _first_state(campaign, first_step)
+
+    def load(self, campaign: Campaign, document: dict[str, Any]) -> StreamState:
+        plan = _plan_of(campaign).stream
+        low, high = (tuple(side) for side in document["bounds"])
+        return StreamState(
+            campaign, protocol.StreamProtocol.from_dict(plan, document["course"]), (low, high)
+        )
+
+    def consent(self, plan: StreamCampaignPlan) -> list[str]:
+        if plan.stream.divides_people:
+            who = (
+                "At each step some devices are drawn by lot; who answered rests for the rest of a "
+                "window."
+            )
+        elif plan.method != "LSP":
+            who = "Every device is asked at each step, with a small part of the budget."
+        else:
+            who = "Every device is asked once in a window."
+        return [
+            f"Every {plan.every:g} seconds, for {plan.steps:,} steps, a device may be asked which "
+            f"of {len(plan.categories)} categories it has at that moment.",
+            who,
+            "It answers through noise of its own, and keeps account by its own clock: within any "
+            f"{plan.window} steps it tells no more than the guarantee says, whatever it is asked.",
+        ]
+
+    def odds_sentence(self, plan: StreamCampaignPlan) -> str:
+        what = f"what the device had within any {plan.window} steps in a row"
+        return odds_sentence(what, plan.epsilon)
+
+    def can_answer(self, plan: StreamCampaignPlan, data: OwnedData) -> bool:
+        return data.has_observed
+
+    def relevant_data(
+        self, plan: StreamCampaignPlan, data: OwnedData
+    ) -> tuple[Floats | None, str | None]:
+        return None, data.observed
+
+    def answer(self, request: AnswerRequest) -> bytes:
+        plan, message = _plan_of(request.campaign), request.question.message
+        assert isinstance(message, StreamQuestion)
+        ledger = request.ledgers.window(
+            request.campaign.id, plan.window, plan.epsilon, request.second
+        )
+        device = StreamDevice(ledger, size=len(plan.categories))
+        index = category_index(plan.categories, request.data.observed, request.key)
+        device.observe(message.step, index)
+        return device.answer(message, request.key).to_bytes()
+
+    def cost(self, plan: StreamCampaignPlan, limits: DeviceLimits) -> float:
+        """What all answers within the owner's ``stream_seconds`` come to at most."""
+        steps = min(math.ceil(limits.stream_seconds / plan.every) + 1, plan.steps)
+        return math.ceil(steps / plan.window) * plan.epsilon
+
+    def visit_seconds(self, plan: StreamCampaignPlan) -> float:
+        return plan.every / VISITS_PER_STEP
+
+    def verify_question(
+        self, campaign: Campaign, body: dict[str, Any], now: datetime
+    ) -> VerifiedQuestion:
+        message = StreamQuestion.from_json(json.dumps(body))
+        plan, step = _plan_of(campaign), step_at(campaign, now)
+        require(
+            message.step == step and 0 <= step < plan.steps,
+            f"a question about step {message.step}: by this device's clock it is step {step}",
+            MessageError,
+        )
+        require(
+            _has_planned_epsilon(plan.stream, message)
+            and message.campaign == campaign.id
+            and message.size == plan.stream.size
+            and message.oracle == plan.stream.asking(message.epsilon),
+            "the question does not follow from the plan of its campaign",
+            MessageError,
+        )
+        return VerifiedQuestion(f"{campaign.id}/{message.step}/{message.part}", message)
+
+    def result(self, state: ProtocolState, steps: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"steps": steps, "people": max((step["people"] for step in steps), default=0)}
+
+    def table(
+        self, plan: StreamCampaignPlan, result: dict[str, Any], uploads: list[tuple[int, bytes]]
+    ) -> pa.Table:
+        rows = [
+            {
+                "category": name,
+                "step": step["step"],
+                "share": step["shares"][i],
+                "low": step["low"][i],
+                "high": step["high"][i],
+                "published": int(step["published"]),
+                "people": step["people"],
+            }
+            for i, name in enumerate(plan.categories)
+            for step in sorted(result["steps"], key=lambda step: step["step"])
+        ]
+        return pa.Table.from_pylist(rows)
+
+    def simulate(
+        self, campaign: Campaign, body: dict[str, Any], devices: SimulatedDevices
+    ) -> tuple[bytes, Reports]:
+        message = read_category_message(body)
+        weights = simulated_weights(message.step, message.size)
+
+        def reports(numbers: Integers, keystreams: DeviceKeystreams) -> Bytes:
+            # a device's rank among all stays; which category has that rank changes with the steps
+            values = devices.choices("category", weights, numbers)
+            rows: Bytes = message.frequency.reports(values, keystreams("report"))
+            return rows
+
+        return head_of(message), reports
+
+    def form_groups(self) -> tuple[FormGroup, ...]:
+        fields = (
+            epsilon_field(1, "all that a device sends within a window"),
+            categories_field(["at home", "on the way", "at work", "elsewhere"]),
+            FormField(
+                name="window",
+                label="Window",
+                type="integer",
+                unit="steps",
+                value=20,
+                min=1,
+                max=MAX_STEPS,
+                hint="Epsilon holds for everything within any so many steps in a row. Longer "
+                "protects more and is less precise.",
+            ),
+            FormField(
+                name="every",
+                label="A step every",
+                type="duration",
+                value=60,
+                min=1,
+                max=31 * 86_400,
+                hint="How often there is a new histogram.",
+            ),
+            FormField(
+                name="steps",
+                label="Steps",
+                type="integer",
+                unit="steps",
+                value=100,
+                min=1,
+                max=MAX_STEPS,
+                hint="After so many it is over.",
+            ),
+            FormField(
+                name="method",
+                label="Method",
+                type="choice",
+                value="LPU",
+                options=(
+                    ("LPU", "LPU: another group answers at each step"),
+                    ("LPA", "LPA: groups answer; those saved are used when it moves"),
+                    ("LPD", "LPD: groups answer; half of those left when it moves"),
+                    ("LSP", "LSP: all answer, once in a window"),
+                    ("LBU", "LBU: all answer at each step, with epsilon / window"),
+                    ("LBA", "LBA: all answer; saved epsilon is used when it moves"),
+                    ("LBD", "LBD: all answer; half of the epsilon left when it moves"),
+                ),
+                hint="How epsilon or people are divided over a window (Ren et al. 2022). If you do "
+                "not know your stream, take LPU.",
+            ),
+        )
+        return (FormGroup(title="Question and privacy", fields=fields), ORACLE_GROUP)
+
+    def form_problems(self, values: Mapping[str, Any]) -> dict[str, str]:
+        problems = {}
+        seconds = values["steps"] * values["every"]
+        if seconds > values["lasts"]:
+            problems["lasts"] = (
+                f"{values['steps']:,} steps take {seconds:,g} seconds: let it end later, or take "
+                "fewer steps."
+            )
+        adapts = values["method"] in ("LBA", "LBD", "LPA", "LPD")
+        most = values["every"] / (2 if adapts else 1)
+        if values["patience"] > most:
+            problems["patience"] = (
+                f"A step is {values['every']:,g} seconds long and has up to "
+                f"{'two questions' if adapts else 'one question'}: at most {most:,g} seconds."
+            )
+        return problems
+
+    def plan_of_form(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        names = ("categories", "method", "window", "every", "steps", "oracle")
+        return {name: values[name] for name in names}
+
+
+def _has_planned_epsilon(stream: StreamPlan, message: StreamQuestion) -> bool:
+    """Whether the plan leads to a question with this epsilon, for this part of a step."""
+    epsilon = message.epsilon
+    if message.part == "compare":
+        return stream.adapts and epsilon == stream.terms(stream.one)[0]
+    if stream.method == "LSP":
+        return epsilon == stream.terms(2 * stream.window * ONE)[0]
+    if not stream.adapts:
+        return epsilon == stream.terms(stream.uniform)[0]
+    if stream.divides_people:
+        return epsilon == stream.epsilon
+    # how many parts of its half a publication takes follows from reports
+    parts = round(Fraction(epsilon) * 2 * stream.window * ONE / Fraction(stream.epsilon))
+    return 1 <= parts <= stream.half and epsilon == stream.terms(parts)[0]
+
+
+def simulated_weights(step: int, size: int) -> Floats:
+    """Return how many simulated devices have each category at a step; it comes and goes.
+
+    Parameters:
+        step: the step of the stream.
+        size: number of categories.
+    """
+    phase = 2 * math.pi * (step / SIMULATED_CYCLE_STEPS + np.arange(size) / size)
+    return falling_weights(size) * (1.2 + np.sin(phase))

@@ -1,0 +1,427 @@
+"""Campaigns of kind ``upload``: whole series, protected by a mechanism on each device."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tempriv import mechanisms
+from tempriv.collect.protocol.forms import Condition, FormField, FormGroup, ResultView
+from tempriv.collect.protocol.kinds.base import (
+    AnswerRequest,
+    CampaignKind,
+    Floats,
+    ProtocolQuestion,
+    ProtocolState,
+    epsilon_field,
+)
+from tempriv.collect.protocol.simulated import (
+    POOL_SERIES,
+    DeviceKeystreams,
+    Reports,
+    SimulatedDevices,
+    falling_weights,
+    series_pool,
+)
+from tempriv.data.series import Block
+from tempriv.errors import TemprivError, require
+from tempriv.local.frequency.base import Bytes, Flags, Integers
+from tempriv.local.wire import MessageError, members, new_token, refuse_damage, whole_number
+from tempriv.mechanisms.base import Mechanism
+from tempriv.mechanisms.domains import Numbers
+from tempriv.mechanisms.perturb import perturb_block
+from tempriv.mechanisms.value.laplace import Laplace
+from tempriv.privacy import serialization
+from tempriv.privacy.guarantees import Concentrated, Guarantee, NoGuarantee, Published
+from tempriv.privacy.units import Contribution, Event, Person, WholeSeries, Window
+from tempriv.releases.release import NOT_PROTECTED
+from tempriv.releases.run import release
+from tempriv.sampling.keys import Key, SeriesKey
+from tempriv.sampling.keystream import StepRange
+
+if TYPE_CHECKING:
+    from tempriv.collect.device.answers import OwnedData
+    from tempriv.collect.device.limits import DeviceLimits
+    from tempriv.collect.protocol.campaign import Campaign
+
+MAX_READINGS = 1 << 14
+STATED_DELTA = 1e-6
+"""At which a loss that has no epsilon of its own is stated as one."""
+HEAD = b"tu\x02\x01"
+EXAMPLE_MECHANISM = Laplace(epsilon=1.0, bounds=((0.0, 5.0),), unit=Window(24))
+
+
+@dataclass(frozen=True, kw_only=True)
+class UploadCampaignPlan:
+    """Each device sends its series after a mechanism has protected it, on the device.
+
+    Parameters:
+        epsilon: loss of the mechanism; at delta 1e-6 if it has no epsilon of its own.
+        people: devices that the campaign announces.
+        mechanism: what changes each series; for one column of numbers, in the local model.
+        readings: length of a series.
+    """
+
+    epsilon: float
+    people: int
+    mechanism: Mechanism
+    readings: int
+
+    def __post_init__(self) -> None:
+        require(
+            isinstance(self.readings, int) and 1 <= self.readings <= MAX_READINGS,
+            f"readings={self.readings}: must be a whole number from 1 to {MAX_READINGS:,}",
+        )
+        domain, guarantee = self.mechanism.domain, self.mechanism.guarantee
+        name = type(self.mechanism).__name__
+        require(
+            isinstance(domain, Numbers) and domain.columns == 1,
+            f"{name}: an upload is one column of numbers; take a mechanism for one, such as "
+            "Laplace with one pair of bounds",
+        )
+        require(
+            isinstance(guarantee, Guarantee) and guarantee.model == "local",
+            f"{name}: guarantees nothing on a device by itself; take one that does, like Laplace",
+        )
+        assert isinstance(guarantee, Guarantee)
+        unit, loss = guarantee.unit, guarantee.loss
+        require(
+            not isinstance(unit, (Person, Contribution)),
+            f"{name}: protects people in a table of many; a device has one series",
+        )
+        most = unit.length if isinstance(unit, WholeSeries) else self.readings
+        require(
+            most >= self.readings,
+            f"readings={self.readings}: the mechanism is for series of at most {most}",
+        )
+        has_delta = isinstance(loss, Concentrated)
+        stated = loss.epsilon_at(STATED_DELTA) if isinstance(loss, Concentrated) else loss.epsilon
+        require(
+            math.isclose(stated, self.epsilon, rel_tol=1e-6),
+            f"epsilon={self.epsilon:g}: the mechanism has {stated:.7g}"
+            + (f" at delta {STATED_DELTA:g}" if has_delta else "")
+            + "; they must be the same",
+        )
+
+    @property
+    def guarantee(self) -> Guarantee | NoGuarantee:
+        """The guarantee of the mechanism."""
+        return self.mechanism.guarantee
+
+    @property
+    def published(self) -> Published:
+        """The published claim about the mechanism."""
+        return self.mechanism.published
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The bounds of a reading."""
+        low, high = self.mechanism.domain.bounds[0]  # type: ignore[index]
+        return low, high
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"mechanism": serialization.encode(self.mechanism), "readings": self.readings}
+
+
+@dataclass(frozen=True)
+class UploadState(ProtocolState):
+    """Series that come in until the campaign is closed."""
+
+    people: int | None = None
+
+    @property
+    def question(self) -> ProtocolQuestion | None:
+        return None if self.is_over else self.campaign.definition.only_question(self.campaign)
+
+    def after(self, support: Integers, people: int) -> UploadState:
+        return replace(self, people=people)
+
+    @property
+    def is_over(self) -> bool:
+        return self.people is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"people": self.people}
+
+
+def _plan_of(campaign: Campaign) -> UploadCampaignPlan:
+    assert isinstance(campaign.plan, UploadCampaignPlan)
+    return campaign.plan
+
+
+def _head_of(campaign: Campaign) -> bytes:
+    return HEAD + bytes.fromhex(campaign.id)
+
+
+def _are_readings(rows: Bytes) -> Flags:
+    """Missing ones are NaN; an infinite one is none that a mechanism gives."""
+    values: npt.NDArray[np.float64] = np.ascontiguousarray(rows).view("<f8")
+    return np.asarray(~np.isinf(values).any(axis=1))
+
+
+class UploadKind(CampaignKind[UploadCampaignPlan]):
+    """A series of each device, changed by a mechanism before it leaves the device."""
+
+    name = "upload"
+    title = "Upload of protected series"
+    summary = (
+        "Each device adds noise to its own series and sends that. You get a table of protected "
+        "series."
+    )
+    position = 4
+    questions: ClassVar[Mapping[str, str]] = {"upload": "Send your protected series."}
+    agreed_by_default = False
+    not_protected = NOT_PROTECTED
+    asks = "Your readings, with noise that is added on your device."
+    id_column = "device"
+    time_column = "reading"
+    result_view = ResultView(
+        view="text",
+        text="{series|count} protected series were sent. Download them: what they show is as "
+        "private as the guarantee says.",
+    )
+
+    def read_plan(self, document: Any, epsilon: float, people: int) -> UploadCampaignPlan:
+        with refuse_damage():
+            values = members(document, ("mechanism", "readings"))
+            readings = whole_number(values["readings"])
+        try:
+            mechanism = mechanisms.decode(values["mechanism"])
+        except TemprivError as reason:
+            raise MessageError(f"mechanism: {reason}") from None
+        return UploadCampaignPlan(
+            epsilon=epsilon, people=people, mechanism=mechanism, readings=readings
+        )
+
+    def start(self, campaign: Campaign, first_step: int = 0) -> UploadState:
+        return UploadState(campaign)
+
+    def load(self, campaign: Campaign, document: dict[str, Any]) -> UploadState:
+        return UploadState(campaign, document["people"])
+
+    def only_question(self, campaign: Campaign) -> ProtocolQuestion:
+        plan = _plan_of(campaign)
+        body = {
+            "tempriv": "upload question",
+            "campaign": campaign.id,
+            "readings": plan.readings,
+            "mechanism": serialization.encode(plan.mechanism),
+        }
+        return ProtocolQuestion(
+            id=f"{campaign.id}/0",
+            kind="upload",
+            body=body,
+            head=_head_of(campaign),
+            report_bytes=8 * plan.readings,
+            cells=0,
+            fits=_are_readings,
+            support=lambda rows: np.zeros(0, dtype=np.int64),
+            keeps_reports=True,
+        )
+
+    def consent(self, plan: UploadCampaignPlan) -> list[str]:
+        name = type(plan.mechanism).__name__
+        return [
+            f"The device sends a series of {plan.readings:,} readings, once, after {name} has "
+            "changed every one of them on the device.",
+            "The organization keeps the changed series. It never sees the true one.",
+        ]
+
+    def odds_sentence(self, plan: UploadCampaignPlan) -> str:
+        return plan.guarantee.plain
+
+    def can_answer(self, plan: UploadCampaignPlan, data: OwnedData) -> bool:
+        return data.series is not None
+
+    def relevant_data(
+        self, plan: UploadCampaignPlan, data: OwnedData
+    ) -> tuple[Floats | None, str | None]:
+        return data.readings(plan.readings), None
+
+    def answer(self, request: AnswerRequest) -> bytes:
+        plan, campaign, ledgers = _plan_of(request.campaign), request.campaign, request.ledgers
+        low, high = plan.bounds
+        series = np.full(plan.readings, (low + high) / 2)
+        # with nothing of the owner in it: what a mechanism refuses, it refuses to everyone
+        try:
+            released = release(series, plan.mechanism, key=Key.generate()).values
+        except TemprivError as reason:
+            raise MessageError(f"the mechanism of this campaign cannot run: {reason}") from None
+        require(
+            released.shape == (plan.readings,),
+            "the mechanism of this campaign gives another number of readings",
+            MessageError,
+        )
+        ledgers.once.spend(campaign.id, ledgers.limits.cost(campaign))
+        readings = request.data.readings(plan.readings)
+        series[: len(readings)] = np.clip(readings, low, high)
+        key = Key(request.key.cipher_key("upload"), campaign.id)
+        report = release(series, plan.mechanism, key=key).values.astype("<f8")
+        return _head_of(campaign) + new_token() + report.tobytes()
+
+    def cost(self, plan: UploadCampaignPlan, limits: DeviceLimits) -> float:
+        """For the unit that the owner counts by; the whole series if none is named."""
+        restated = plan.guarantee.for_unit(limits.upload_unit or WholeSeries(plan.readings))
+        if not isinstance(restated, Guarantee):
+            return math.inf
+        return restated.loss.epsilon_at(limits.most_delta)
+
+    def result(self, state: ProtocolState, steps: list[dict[str, Any]]) -> dict[str, Any]:
+        assert isinstance(state, UploadState)
+        return {"series": state.people, "people": state.people}
+
+    def table(
+        self, plan: UploadCampaignPlan, result: dict[str, Any], uploads: list[tuple[int, bytes]]
+    ) -> pa.Table:
+        values = np.frombuffer(b"".join(row for _, row in uploads), dtype="<f8").astype(np.float64)
+        devices = pa.array([str(number) for number, _ in uploads], pa.string())
+        rows = pa.array(np.repeat(np.arange(len(devices)), plan.readings))
+        return pa.table(
+            {
+                "device": devices.take(rows),
+                "reading": pa.array(np.tile(np.arange(plan.readings), len(devices))),
+                "value": pa.array(values, mask=np.isnan(values)),
+            }
+        )
+
+    def simulate(
+        self, campaign: Campaign, body: dict[str, Any], devices: SimulatedDevices
+    ) -> tuple[bytes, Reports]:
+        plan = _plan_of(campaign)
+        low, high = plan.bounds
+        pool = low + (high - low) * (0.5 + 0.4 * series_pool(plan.readings))
+
+        def reports(numbers: Integers, keystreams: DeviceKeystreams) -> Bytes:
+            count = len(numbers)
+            which = devices.choices("series", falling_weights(POOL_SERIES), numbers)
+            block = Block(
+                values=pool[which].reshape(-1, 1),
+                missing=np.zeros((count * plan.readings, 1), bool),
+                ids=tuple(map(str, numbers.tolist())),
+                counts=np.full(count, plan.readings),
+                starts=np.zeros(count, dtype=np.int64),
+            )
+            keys = [keystreams.chain.cipher_key(f"device {number}") for number in numbers.tolist()]
+            steps = [StepRange(SeriesKey(key, 0), 0, plan.readings) for key in keys]
+            released = perturb_block(plan.mechanism, block, steps, ending=True)
+            values = np.where(released.missing, np.nan, released.values).astype("<f8")
+            return np.ascontiguousarray(values.reshape(count, plan.readings)).view(np.uint8)
+
+        return _head_of(campaign), reports
+
+    def form_groups(self) -> tuple[FormGroup, ...]:
+        return (
+            FormGroup(
+                title="Question and privacy",
+                fields=(
+                    FormField(
+                        name="readings",
+                        label="Readings of a series",
+                        type="integer",
+                        unit="readings",
+                        value=24,
+                        min=1,
+                        max=MAX_READINGS,
+                        hint="Every device sends exactly so many; missing ones stay missing.",
+                    ),
+                    FormField(
+                        name="mechanism",
+                        label="Mechanism",
+                        type="choice",
+                        value="laplace",
+                        options=(
+                            ("laplace", "Laplace noise on bounded readings"),
+                            ("other", "Another one, as JSON"),
+                        ),
+                        hint="What a device does to its series before it sends it.",
+                    ),
+                ),
+            ),
+            FormGroup(
+                title="Laplace noise",
+                when=Condition(field="mechanism", equals="laplace"),
+                fields=(
+                    epsilon_field(1, "what a device sends"),
+                    FormField(
+                        name="low",
+                        label="Lowest reading",
+                        type="number",
+                        unit="unit of the readings",
+                        value=0,
+                        hint="Lower readings are sent as this one. Choose it by what you know, "
+                        "never from data.",
+                    ),
+                    FormField(
+                        name="high",
+                        label="Highest reading",
+                        type="number",
+                        unit="unit of the readings",
+                        value=5,
+                        hint="Higher readings are sent as this one. A narrower range means less "
+                        "noise.",
+                    ),
+                    FormField(
+                        name="unit",
+                        label="What epsilon is for",
+                        type="choice",
+                        value="series",
+                        options=(("series", "The whole series"), ("event", "Any single reading")),
+                        hint="The whole series is the stronger guarantee and needs more noise: as "
+                        "many times as there are readings.",
+                    ),
+                ),
+            ),
+            FormGroup(
+                title="Another mechanism",
+                when=Condition(field="mechanism", equals="other"),
+                fields=(
+                    FormField(
+                        name="pasted",
+                        label="Mechanism as JSON",
+                        type="json",
+                        value=json.dumps(serialization.encode(EXAMPLE_MECHANISM), indent=1),
+                        hint="As tempriv.privacy.serialization.encode(mechanism) gives it in "
+                        "Python, for one column of numbers.",
+                    ),
+                    epsilon_field(
+                        1,
+                        "what a device sends",
+                        name="announced",
+                        label="Epsilon, if the mechanism has none of its own",
+                    ),
+                ),
+            ),
+        )
+
+    def form_problems(self, values: Mapping[str, Any]) -> dict[str, str]:
+        if values["mechanism"] == "laplace" and values["low"] >= values["high"]:
+            return {"high": "Must be above the lowest reading."}
+        if values["mechanism"] == "other" and not isinstance(
+            values["pasted"].get("epsilon", 1.0), (int, float)
+        ):
+            return {"pasted": "Its epsilon must be a number."}
+        return {}
+
+    def form_epsilon(self, values: Mapping[str, Any]) -> float:
+        if values["mechanism"] == "laplace":
+            return float(values["epsilon"])
+        return float(values["pasted"].get("epsilon", values["announced"]))
+
+    def plan_of_form(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        readings = values["readings"]
+        if values["mechanism"] == "other":
+            return {"readings": readings, "mechanism": values["pasted"]}
+        mechanism = Laplace(
+            epsilon=values["epsilon"],
+            bounds=((values["low"], values["high"]),),
+            unit=Event() if values["unit"] == "event" else WholeSeries(readings),
+        )
+        return {"readings": readings, "mechanism": serialization.encode(mechanism)}
