@@ -11,7 +11,7 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[plots,frames,studies,shapes,collect,docs,dev]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[analysis,plots,frames,studies,shapes,collect,docs,dev]"
 	touch $(READY)
 
 demo: $(READY)  ## a private release of the bundled sample, with a report to look at

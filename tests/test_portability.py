@@ -1,40 +1,82 @@
-"""Nothing needs what Windows lacks: releases, streams and campaigns run without it."""
+"""Nothing needs what Windows lacks, and the core needs no extra: the same bits come out."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
 from tests.support.paths import ROOT
 from tests.test_behavior import GOLDEN
 
-CASES = (
-    *("release/laplace/event", "release/gaussian/event"),
-    *("stream/laplace/event", "stream/block-shuffle/rows", "stream/laplace/jsonl"),
-    *("collect/upload/laplace/event", "collect/frequency/grr", "collect/device"),
-)
+WITHOUT_POSIX = {
+    "a release": ("release/laplace/event", "release/gaussian/event"),
+    "streams that are stopped and go on": ("stream/laplace/event", "stream/block-shuffle/rows"),
+    "campaigns": ("collect/upload/laplace/event", "collect/frequency/grr", "collect/device"),
+}
+WITHOUT_EXTRAS = {
+    "releases": (
+        "release/laplace/event",
+        "release/sparse-vector/series",
+        "after/smooth",
+        "after/round",
+    ),
+    "streams": ("stream/laplace/event", "stream/laplace/jsonl"),
+    "the rest": ("count/laplace", "budget/ledger", "landmarks/", "leakage/budgets"),
+}
 
 
-def without_posix(module: str, *words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tests.support.portable", module, *map(str, words)]
+def run_without(what: str, module: str, *words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.support.without", what, module, *map(str, words)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
 
 
-@pytest.mark.parametrize("group", ("release", "stream", "collect"))
-def test_the_same_bits_come_out_without_posix(group):
-    """A stream is stopped and goes on from its state; a campaign runs from plan to result."""
-    only = [word for name in CASES if name.startswith(group) for word in ("--only", name)]
-    ended = without_posix("tests.support.behavior", "--compare", GOLDEN, *only)
-    count = sum(name.startswith(group) for name in CASES)
-    assert (ended.returncode, ended.stdout) == (0, f"{count} cases, all as they were\n"), ended
+@pytest.mark.parametrize(
+    ("what", "cases"),
+    [
+        *(pytest.param("posix", cases, id=name) for name, cases in WITHOUT_POSIX.items()),
+        *(pytest.param("extras", cases, id=name) for name, cases in WITHOUT_EXTRAS.items()),
+    ],
+)
+def test_the_same_bits_come_out_without(what, cases):
+    only = [word for name in cases for word in ("--only", name)]
+    ended = run_without(what, "tests.support.behavior", "--compare", GOLDEN, *only)
+    assert ended.returncode == 0, ended
+    assert int(ended.stdout.split()[0]) >= len(cases)
+    assert ended.stdout.endswith("all as they were\n")
 
 
-def test_the_modules_are_really_gone():
+@pytest.mark.parametrize(("what", "module"), [("posix", "fcntl"), ("extras", "scipy")])
+def test_what_is_left_out_is_really_missing(what, module):
     """Blind tests would pass."""
-    command = "import tests.support.portable as p; p.leave_out_posix(); import fcntl"
-    ended = subprocess.run(
-        [sys.executable, "-c", command], cwd=ROOT, capture_output=True, text=True, timeout=60
-    )
-    assert "ModuleNotFoundError: import of fcntl halted" in ended.stderr
+    ended = run_without(what, module)
+    assert f"No module named {module}" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (("budget", "plan", "--epsilon", "1", "--releases", "10", "--delta", "1e-6"), "analysis"),
+        (("release", "--engine", "spark"), "spark"),
+        (("serve",), "collect"),
+    ],
+)
+def test_who_lacks_an_extra_is_told_its_name(words, extra, tmp_path):
+    (tmp_path / "a.csv").write_text("t,v\n1,2\n2,3\n")
+    if words[0] == "release":
+        files = (str(tmp_path / "a.csv"), str(tmp_path / "b.csv"))
+        given = ("--mechanism", "laplace", "--epsilon", "1", "--bounds", "0", "5")
+        words = (words[0], *files, *given, "--time", "t", "--value", "v", *words[1:])
+    ended = run_without("extras", "tempriv", *words)
+    assert ended.returncode == 2, ended
+    assert f"pip install 'tempriv[{extra}]'" in ended.stderr
+
+
+def test_every_extra_that_a_sentence_names_exists():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]:
+        for part in path.read_text().split("tempriv[")[1:]:
+            for extra in part.partition("]")[0].split(","):
+                assert extra in extras["optional-dependencies"] or "{" in extra, (path, extra)

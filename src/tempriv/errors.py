@@ -7,8 +7,9 @@ follows: ``[[url|store]]``. A sentence that begins ``name=value:`` says which ar
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
 _REFERENCE = re.compile(r"\[\[([a-z_]+)(?:=([^\]|]+))?(?:\|([a-z_]+)(?:=([^\]|]+))?)?\]\]")
@@ -124,6 +125,29 @@ def require(
     """
     if not condition:
         raise kind(message, code=code, **parameters)
+
+
+@contextlib.contextmanager
+def extra_packages(extra: str, purpose: str) -> Iterator[None]:
+    """Around imports that only some uses need: without the packages, name the extra to install.
+
+    Parameters:
+        extra: the extra of this project that installs them.
+        purpose: what needs them, in the plural.
+
+    Raises:
+        UsageError: one of the packages is missing.
+
+    >>> with extra_packages("plots", "plots"):
+    ...     import a_package_that_is_missing
+    Traceback (most recent call last):
+    tempriv.errors.UsageError: plots need more packages: pip install 'tempriv[plots]'
+    """
+    try:
+        yield
+    except ImportError:
+        remedy = f"pip install 'tempriv[{extra}]'"
+        raise UsageError(f"{purpose} need more packages: {remedy}") from None
 
 
 def _as_argument(match: re.Match[str]) -> str:

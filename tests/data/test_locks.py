@@ -18,9 +18,9 @@ from tests.support.paths import ROOT
 HOLD = """
 import sys, time
 from pathlib import Path
-from tests.support.portable import leave_out_posix
+from tests.support.without import leave_out
 if sys.argv[2] == "soft":
-    leave_out_posix()
+    leave_out("posix")
 from tempriv.data.locks import FileLock
 lock = FileLock(Path(sys.argv[1]))
 print("held", flush=True)

@@ -130,5 +130,5 @@ def test_refusals(monkeypatch):
     with pytest.raises(TemprivError, match="must be over one alphabet"):
         distances("dtw", two, three)
     monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
-    with pytest.raises(TemprivError, match=r"need rapidfuzz: pip install 'tempriv\[shapes\]'"):
+    with pytest.raises(TemprivError, match=r"need more packages: pip install 'tempriv\[shapes\]'"):
         distances("levenshtein", two, two)

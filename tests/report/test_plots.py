@@ -107,9 +107,7 @@ def test_an_unknown_series_is_refused_by_naming_some() -> None:
 
 def test_without_matplotlib_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(
-        TemprivError, match=r"plots need matplotlib: install it with pip install 't"
-    ):
+    with pytest.raises(TemprivError, match=r"plots need more packages: pip install 'tempriv.plots"):
         plot_release(moods())
 
 

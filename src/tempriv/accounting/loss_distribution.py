@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tempriv.accounting import renyi
-from tempriv.errors import require
+from tempriv.errors import extra_packages, require
 
 # grid steps in the loss of one release, fewer where there are many releases; and at most so many in
 # the standard deviation of the whole
@@ -217,7 +217,8 @@ def _grid(plan: Plan) -> float:
 
 
 def _one_kind(kind: Kind, count: int, grid: float) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution as pld
+    with extra_packages("analysis", "loss distributions"):
+        from dp_accounting.pld import privacy_loss_distribution as pld
 
     if isinstance(kind, GaussianRelease):
         # one release of so many times the information
@@ -247,8 +248,9 @@ def _one_kind(kind: Kind, count: int, grid: float) -> Any:
 
 def _two_answers(kind: ResponseRelease | AnyRelease, grid: float) -> Any:
     """Losses epsilon, -epsilon, perhaps 0 and infinity, between points of the grid."""
-    from dp_accounting.pld import pld_pmf
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+    with extra_packages("analysis", "loss distributions"):
+        from dp_accounting.pld import pld_pmf
+        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
     choices = kind.choices if isinstance(kind, ResponseRelease) else 2
     delta = kind.delta if isinstance(kind, AnyRelease) else 0.0

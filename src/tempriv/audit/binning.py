@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tempriv.errors import extra_packages
+
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
@@ -74,7 +76,8 @@ def smooth_ratio(ones: Integers, others: Integers) -> Floats:
     So it is with noise whose law has one smooth hill. A rising (or falling) fit has far less error
     than each cell by itself, and that error adds up when many numbers are taken together.
     """
-    from scipy.optimize import isotonic_regression
+    with extra_packages("analysis", "audits"):
+        from scipy.optimize import isotonic_regression
 
     ratio, runs = log_ratio(ones, others), ones + others + 1.0
     fits = [isotonic_regression(ratio, weights=runs, increasing=rising).x for rising in (1, 0)]

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tempriv.errors import extra_packages
+
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
@@ -27,7 +29,8 @@ def at_least(hits: Any, trials: Any, alpha: float) -> Floats:
     >>> round(float(at_least(50, 100, 0.05)), 4)
     0.4136
     """
-    from scipy.special import betaincinv
+    with extra_packages("analysis", "confidence bounds"):
+        from scipy.special import betaincinv
 
     hits, trials = np.broadcast_arrays(np.asarray(hits, float), np.asarray(trials, float))
     some = np.maximum(hits, 1)

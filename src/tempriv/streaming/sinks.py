@@ -108,7 +108,7 @@ class DescriptorSink:
         name = Path(f"/proc/self/fd/{self.descriptor}")
         require(
             name.exists(),
-            "this system does not let the output be read again: name it with --output",
+            "this system does not let the output be read again: name it with [[output]]",
             StateError,
         )
         with name.open("rb") as file:

@@ -28,6 +28,7 @@ from tempriv.audit.binning import (
     statistics,
 )
 from tempriv.data.series import Block
+from tempriv.errors import extra_packages
 from tempriv.mechanisms.domains import Integers
 from tempriv.mechanisms.retime.noisy_times import NoisyTimes
 from tempriv.mechanisms.retime.sampling_period import SamplingPeriod
@@ -259,7 +260,8 @@ def _distances(fit: Both) -> Iterator[tuple[str, Callable[[Floats], Floats]]]:
     Where many numbers are made of one or two draws, the outputs of an input lie on a curve or a
     surface, and other inputs have others. Between neighboring outputs it is all but straight.
     """
-    from scipy.spatial import KDTree
+    with extra_packages("analysis", "attacks"):
+        from scipy.spatial import KDTree
 
     scale = _Scale.of(np.concatenate(fit))
     clouds = [scale(part[:MOST_NEAR]) for part in fit]

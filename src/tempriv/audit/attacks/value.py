@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from tempriv.accounting.composition import advantage
 from tempriv.data.series import Block
-from tempriv.errors import require
+from tempriv.errors import extra_packages, require
 from tempriv.local.frequency.longitudinal import collect, other_of, response_of
 from tempriv.mechanisms.base import Mechanism
 from tempriv.mechanisms.domains import FINENESS
@@ -57,7 +57,8 @@ class Success:
     @property
     def interval(self) -> tuple[float, float]:
         """Clopper and Pearson's, so its confidence is at least the stated one."""
-        from scipy.stats import beta
+        with extra_packages("analysis", "attacks"):
+            from scipy.stats import beta
 
         alpha, right, wrong = 1 - self.confidence, self.right, self.trials - self.right
         low = 0.0 if right == 0 else float(beta.ppf(alpha / 2, right, wrong + 1))
@@ -165,7 +166,8 @@ def commonest_is_true(keep: float, choices: int, reports: int) -> float:
     >>> round(commonest_is_true(0.75, 2, 3), 6)
     0.84375
     """
-    from scipy.stats import binom, poisson
+    with extra_packages("analysis", "attacks"):
+        from scipy.stats import binom, poisson
 
     others, found = choices - 1, 0.0
     weights = binom.pmf(np.arange(reports + 1), reports, keep)

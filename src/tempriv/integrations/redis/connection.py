@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 
-from tempriv.errors import DataError, TemprivError, UsageError, require
+from tempriv.errors import DataError, TemprivError, UsageError, extra_packages, require
 from tempriv.streaming.records import RecordFormat
 
 BEGINNING = "0-0"  # an id before all
@@ -60,12 +60,10 @@ class RedisConnection:
     @classmethod
     def at(cls, url: str, lines: RecordFormat, **more: Any) -> Self:
         """A server that can be reached now; one that cannot is refused."""
-        try:
+        with extra_packages("redis", "redis:// addresses"):
             import redis
             from redis.backoff import NoBackoff
             from redis.retry import Retry
-        except ImportError:
-            raise UsageError('redis://: needs pip install "tempriv[redis]"') from None
         require(lines.syntax == "csv", "redis://: has fields, not JSON lines; leave out [[format]]")
         plain, stream, group = _apart(url)
         shown = address(url)

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv import mechanisms
-from tempriv.errors import DataError, require
+from tempriv.errors import DataError, extra_packages, require
 from tempriv.local.frequency.longitudinal import other_of, response_of
 from tempriv.releases.release import Release
 
@@ -252,7 +252,8 @@ def _at_least(count: int, people: int, true: int, keep: float, other: float) -> 
 
 def _binomial(trials: int, probability: float) -> tuple[int, Floats]:
     """Where the law has its mass, but for a negligible part, and its probabilities from there."""
-    from scipy.special import gammaln, xlog1py, xlogy
+    with extra_packages("analysis", "intervals of shares"):
+        from scipy.special import gammaln, xlog1py, xlogy
 
     reach = REACH * math.sqrt(trials * probability * (1 - probability)) + REACH**2
     low = max(math.floor(trials * probability - reach), 0)
@@ -266,7 +267,8 @@ def _in_population(
     count: int, people: int, keep: float, other: float, alpha: float
 ) -> tuple[float, float]:
     """Clopper and Pearson's interval for the share of reports, restated for that of the truth."""
-    from scipy.stats import beta
+    with extra_packages("analysis", "intervals of shares"):
+        from scipy.stats import beta
 
     low = 0.0 if count == 0 else float(beta.ppf(alpha / 2, count, people - count + 1))
     high = 1.0 if count == people else float(beta.isf(alpha / 2, count + 1, people - count))

@@ -21,7 +21,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.errors import DataError, TemprivError, require
+from tempriv.errors import DataError, extra_packages, require
 from tempriv.local.shapes._distance_kernels import put_warped
 from tempriv.local.shapes.sequences import Sequences
 
@@ -95,12 +95,9 @@ def _dtw(sequences: Sequences, candidates: Sequences, prefix: bool) -> Floats:
 
 
 def _levenshtein(sequences: Sequences, candidates: Sequences) -> Floats:
-    try:
+    with extra_packages("shapes", "Levenshtein distances (but not dtw or euclidean)"):
         from rapidfuzz.distance import Levenshtein
         from rapidfuzz.process import cdist
-    except ImportError:
-        remedy = "pip install 'tempriv[shapes]', or take dtw or euclidean"
-        raise TemprivError(f"levenshtein distances need rapidfuzz: {remedy}") from None
     if not len(sequences) or not len(candidates):
         return np.empty((len(sequences), len(candidates)))
     # no distance is above the greater length, which is below 64

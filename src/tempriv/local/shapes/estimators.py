@@ -12,20 +12,18 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.errors import DataError, TemprivError, require
+from tempriv.errors import DataError, extra_packages, require
 from tempriv.local.shapes.distance import Kind as Distance
 from tempriv.local.shapes.messages import LONGEST_TEXT, MOST_LABELS
 from tempriv.local.shapes.plan import MOST_SHAPES, Method, ShapesPlan
 from tempriv.local.shapes.sax import Sax
 from tempriv.local.shapes.simulate import Outcome, Through, nearest, simulate, with_label
 
-try:
+with extra_packages("shapes", "estimators"):
     from sklearn.base import BaseEstimator, ClassifierMixin, ClusterMixin
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
-except ImportError:
-    raise TemprivError("estimators need scikit-learn: pip install 'tempriv[shapes]'") from None
 
 Integers = npt.NDArray[np.int64]
 LARGEST_SEED = 1 << 31

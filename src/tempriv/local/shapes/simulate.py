@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv._version import VERSION
-from tempriv.errors import DataError, require
+from tempriv.errors import DataError, extra_packages, require
 from tempriv.local.shapes.distance import told_apart
 from tempriv.local.shapes.messages import ShapesQuestion
 from tempriv.local.shapes.plan import ShapesPlan
@@ -98,7 +98,8 @@ class Outcome:
         device names the nearest of some candidates, every one of them may be named by devices that
         have none of them, and nothing can be said: None.
         """
-        from scipy.special import bdtrc
+        with extra_packages("shapes", "intervals of counts"):
+            from scipy.special import bdtrc
 
         last = self.rounds[-1]
         if last.kind != "whole":

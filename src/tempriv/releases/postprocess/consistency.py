@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tempriv.errors import DataError, require
+from tempriv.errors import DataError, extra_packages, require
 from tempriv.releases.postprocess.steps import (
     Floats,
     Values,
@@ -138,7 +138,8 @@ class WindowTotals:
 
     def _fitted(self, part: Floats, total: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Weighted least squares: minimize |x - part|^2 / v + |sums of x - total|^2 / w."""
-        from scipy.linalg import solveh_banded
+        with extra_packages("analysis", "sums of columns"):
+            from scipy.linalg import solveh_banded
 
         window, n = self.window, len(part)
         there = ~np.isnan(part)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tempriv.errors import DataError, require
+from tempriv.errors import DataError, extra_packages, require
 from tempriv.releases.release import Release
 
 Floats = npt.NDArray[np.float64]
@@ -242,7 +242,8 @@ class Monotone:
         return said(self, f"each series was replaced by the nearest one that never {never}")
 
     def change(self, values: Values) -> None:
-        from scipy.optimize import isotonic_regression
+        with extra_packages("analysis", "series that only rise or fall"):
+            from scipy.optimize import isotonic_regression
 
         for name in chosen(self, values):
             column = values.columns[name]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tempriv.accounting.planning import Way
-from tempriv.errors import TemprivError
+from tempriv.errors import extra_packages
 from tempriv.report.plots.series import BLUE, GRAY, INK, RULE, shown
 
 # Okabe and Ito's colors
@@ -33,11 +33,8 @@ def plot_plan(
     ``quick`` gives the same answer for another number of releases. With ``inverse``, what is shown
     is the epsilon of all together, else the noise of each.
     """
-    try:
+    with extra_packages("plots", "plots"):
         from matplotlib.figure import Figure
-    except ImportError:
-        remedy = "install it with pip install 'tempriv[plots]'"
-        raise TemprivError(f"plots need matplotlib: {remedy}") from None
 
     def value(way: Way) -> float:
         return way.total if inverse else way.deviation

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from tempriv.data.clock import HOUR
 from tempriv.data.series import ONLY_SERIES, STATUSES
-from tempriv.errors import TemprivError
+from tempriv.errors import TemprivError, extra_packages
 from tempriv.mechanisms.domains import EARTH_RADIUS
 from tempriv.privacy.guarantees import Guarantee
 from tempriv.privacy.serialization import KIND
@@ -155,11 +155,8 @@ def plot_release(release: Release, series: str | None = None) -> Any:
 
 
 def figure_class() -> Any:
-    try:
+    with extra_packages("plots", "plots"):
         from matplotlib.figure import Figure
-    except ImportError:
-        remedy = "install it with pip install 'tempriv[plots]'"
-        raise TemprivError(f"plots need matplotlib: {remedy}") from None
 
     class Picture(Figure):
         """A figure that notebooks show without pyplot."""

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.errors import DataError, TemprivError, require
+from tempriv.errors import DataError, extra_packages, require
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -30,7 +30,8 @@ def label_f1(true: Any, found: Any) -> float:
     >>> label_f1(["sit", "sit", "walk", "walk"], [0, 0, 0, 0])
     0.3333333333333333
     """
-    from scipy.optimize import linear_sum_assignment
+    with extra_packages("studies", "labels of segments"):
+        from scipy.optimize import linear_sum_assignment
 
     true, found = np.asarray(true).ravel(), np.asarray(found).ravel()
     require(
@@ -96,11 +97,8 @@ def cut(values: Any, number: int, *, law: Law = "normal", apart: int = 64, grid:
     >>> cut(np.repeat([0.0, 5.0, 1.0], 320), 2, law="l2").tolist()
     [320, 640]
     """
-    try:
+    with extra_packages("studies", "change points"):
         import ruptures
-    except ImportError:
-        remedy = "install it with pip install 'tempriv[studies]'"
-        raise TemprivError(f"cutting a stream needs ruptures: {remedy}") from None
     values = np.asarray(values, dtype=np.float64)
     values = values.reshape(len(values), -1)
     spread = values.std(axis=0)
