@@ -185,7 +185,7 @@ def test_a_report_does_not_depend_on_who_else_reports(oracle, rng):
     asked, values = oracle(epsilon=2.0, size=90), rng.integers(90, size=500)
     whole = asked.reports(values, words_for(1, 500))
     for rows in (np.arange(3), np.arange(40, 60), np.array([499])):
-        part = asked.reports(values[rows], words_for(1, 500).only(rows))
+        part = asked.reports(values[rows], words_for(1, 500).rows(rows))
         assert (part == whole[rows]).all()
 
 
@@ -712,7 +712,7 @@ def test_too_many_reports_are_not_listed(asked):
 def test_nobody_reported():
     for oracle in ORACLES:
         asked = oracle(epsilon=1.0, size=10)
-        none = asked.reports(np.zeros(0, dtype=int), words_for(1, 1).only(np.zeros(0, dtype=int)))
+        none = asked.reports(np.zeros(0, dtype=int), words_for(1, 1).rows(np.zeros(0, dtype=int)))
         assert none.shape == (0, asked.report_bytes)
         assert asked.support(none).tolist() == asked.support([]).tolist() == [0] * 10
 

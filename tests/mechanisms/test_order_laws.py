@@ -192,7 +192,7 @@ def test_a_draw_for_some_rows_is_that_of_all_rows(rng):
         WindowDistribution(noise.DiscreteLaplace(Fraction(3)), 2),
     ):
         whole = law.sample(words(500))
-        assert (law.sample(words(500).only(rows)) == whole[rows]).all()
+        assert (law.sample(words(500).rows(rows)) == whole[rows]).all()
 
 
 # where 32 digits do not decide
@@ -205,8 +205,8 @@ class HalfScripted(Scripted):
         super().__init__(*given, **named)
         self.halves = {} if halves is None else halves
 
-    def take_half(self, lane=0):
-        taken = self.words.take_half(lane).copy()
+    def read_half(self, stream_index=0):
+        taken = self.words.read_half(stream_index).copy()
         for row, digits in self.halves.items():
             taken[row] = digits
         return taken
@@ -325,7 +325,7 @@ def test_a_law_for_some_windows_is_not_that_of_others():
 def test_cut_noise_is_drawn_again_from_other_words():
     """A number beyond the reach is not clipped to it."""
     law = WindowDistribution(noise.DiscreteLaplace(Fraction(5)), 2)
-    full = law.law.sample(words(20_000).branch(0))
+    full = law.law.sample(words(20_000).substream(0))
     cut = law.sample(words(20_000))
     inside = np.abs(full) <= 2
     assert (cut[inside] == full[inside]).all() and np.abs(cut).max() == 2
@@ -353,7 +353,7 @@ def doubting(self, words):
     )
     floors = cells.floors.copy()
     floors[0] = 1 << 33
-    return Halves(words.take_half(0), floors)
+    return Halves(words.read_half(0), floors)
 
 
 @pytest.mark.parametrize("kind", [float, object], ids=["carried", "apart"])

@@ -324,7 +324,7 @@ class FairSign(distributions.DiscreteLaplace):
 
     def sample(self, words):
         size = geometric_table(self.scale).sample(words)
-        minus = words.branch(100).take() >> np.uint64(63) == 1
+        minus = words.substream(100).read() >> np.uint64(63) == 1
         return np.where(minus, -size, size)
 
 
@@ -341,7 +341,7 @@ class Shifted(distributions.DiscreteLaplace):
 
     def sample(self, words):
         size = geometric_table(self.scale).sample(words)
-        minus = words.branch(100).take() >> np.uint64(63) == 1
+        minus = words.substream(100).read() >> np.uint64(63) == 1
         return np.where(minus, -1 - size, size)
 
 

@@ -119,8 +119,8 @@ def test_a_cut_of_the_sign_at_the_edge_of_16_bits_is_met():
     for row, word in enumerate([0, ONES]):
         write(script, (), 0, row, edge << DIGIT_BITS * SIGN)
         write(script, (SIGN,), 0, row, word)
-        for lane in range(3):  # the two differ from the cut some 150 digits in
-            write(script, (SIGN, 0), lane, row, word)
+        for stream in range(3):  # the two differ from the cut some 150 digits in
+            write(script, (SIGN, 0), stream, row, word)
     assert GeometricTable(1 / rate).sample_signed(scripted(2, script)).tolist() == [0, -1]
 
 
@@ -211,7 +211,7 @@ def test_a_digit_on_a_cut_is_decided_by_as_many_digits_as_it_takes(scale, level)
     source = scripted(len(expected), script)
     # whether or not 16 bits decide it, this is the digit
     unsure = 4 * np.arange(len(expected)) + level
-    assert table._cells(unsure, source.take(), source).tolist() == expected
+    assert table._cells(unsure, source.read(), source).tolist() == expected
     # the other digits are zero, as 16 zero bits mean
     assert [table.tables[other][0] for other in range(SIGN)] == [0] * SIGN
     if level == SIGN:
@@ -227,8 +227,8 @@ def test_a_digit_on_a_cut_is_decided_by_as_many_digits_as_it_takes(scale, level)
 def write_after(script, level, row, words):
     """What follows the 16 bits of a digit."""
     write(script, (level,), 0, row, words[0])
-    for lane, word in enumerate(words[1:]):
-        write(script, (level, 0), lane, row, word)
+    for stream, word in enumerate(words[1:]):
+        write(script, (level, 0), stream, row, word)
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(7, 3), Fraction(40)], ids=str)
@@ -251,8 +251,8 @@ def test_past_the_end_of_the_table_the_law_starts_anew(scale, sign):
             write(script, path, 0, row, ONES)
             write(script, (*path, 0), 0, row, ONES)
             path = (*path, 1)
-        for lane, word in enumerate(split(number, 4)):
-            write(script, path if lane == 0 else (*path, 0), max(lane - 1, 0), row, word)
+        for stream, word in enumerate(split(number, 4)):
+            write(script, path if stream == 0 else (*path, 0), max(stream - 1, 0), row, word)
         cell = sum(1 for _, high in cuts if high <= number)
         assert cell == sum(1 for low, _ in cuts if low <= number)
         expected.append(signed((times * end + cell) << shift, "minus" in sign))
@@ -322,12 +322,12 @@ def test_a_row_is_put_together_from_all_that_its_16_bits_left_open(scale, rng):
         for level, where in enumerate(state)
         if where != CERTAIN
     ]
-    assert digit_sums(table, source.take(), table.coin)[1] == opened
+    assert digit_sums(table, source.read(), table.coin)[1] == opened
     expected = [signed(size, sign) for size, sign in zip(sizes, minus, strict=True)]
     assert table.sample_signed(source).tolist() == expected
     assert DiscreteLaplace(scale).sample(source).tolist() == expected
     assert table.sample(source).tolist() == sizes
-    # branches from LEVELS on are left to others
+    # substreams from LEVELS on are left to others
     assert {path[0] for path, _ in source.taken if path} == set(range(LEVELS))
 
 
@@ -372,7 +372,7 @@ def test_keyed_words_give_what_the_definition_says_of_them(scale):
     # of many rows all those that 16 bits leave open, and some others, digit by digit
     table = geometric_table(scale)
     words = Keystream([run(3, 30_000, start=EPOCH - 9999)], "noise")
-    first = words.take()
+    first = words.read()
     drawn = table.sample_signed(words)
     opened = {place >> 2 for place in digit_sums(table, first, table.coin)[1]}
     rows = np.array(sorted(opened | set(range(0, len(first), 100))))
@@ -382,8 +382,8 @@ def test_keyed_words_give_what_the_definition_says_of_them(scale):
     for level in range(LEVELS):
         cuts = exact_cuts(table, scale, level, bits)
         lows, highs = [low for low, _ in cuts], [high for _, high in cuts]
-        branch = words.branch(level)
-        later = [branch.take(), branch.branch(0).take(0), branch.branch(0).take(1)]
+        substream = words.substream(level)
+        later = [substream.read(), substream.substream(0).read(0), substream.substream(0).read(1)]
         found = []
         for row in rows.tolist():
             number = int(first[row]) >> DIGIT_BITS * level & 0xFFFF
@@ -398,8 +398,8 @@ def test_keyed_words_give_what_the_definition_says_of_them(scale):
     ]
     expected = [signed(size, minus) for size, minus in zip(sizes, cells[SIGN], strict=True)]
     assert drawn[rows].tolist() == expected
-    assert table.sample_signed(words.only(rows)).tolist() == expected
-    assert table.sample(words.only(rows)).tolist() == sizes
+    assert table.sample_signed(words.rows(rows)).tolist() == expected
+    assert table.sample(words.rows(rows)).tolist() == sizes
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 20), Fraction(1, 16)], ids=["1/20", "1/16"])
@@ -486,8 +486,8 @@ def test_a_floor_on_a_boundary_is_decided_by_as_many_digits_as_it_takes(scale, r
         for minus in (0, 1):
             row = len(expected)
             write(written, (), 0, row, (number >> 64 * deeper) << 1 | minus)
-            for lane, word in enumerate(split(number & (1 << 64 * deeper) - 1, deeper)):
-                write(written, (0,), lane, row, word)
+            for stream, word in enumerate(split(number & (1 << 64 * deeper) - 1, deeper)):
+                write(written, (0,), stream, row, word)
             expected.append(-floor if minus else floor)
             rows_scales.append(scale)
     assert len(expected) >= 6
@@ -504,8 +504,8 @@ def test_the_law_of_a_row_has_no_end_even_where_its_scale_is_tiny():
     written = {}
     digits, bits = 1, 63 + 64 * 3  # U = 2^-255, so G = floor(0.01 * 176.75) = 1
     write(written, (), 0, 0, 0)
-    for lane, word in enumerate(split(digits, 3)):
-        write(written, (0,), lane, 0, word)
+    for stream, word in enumerate(split(digits, 3)):
+        write(written, (0,), stream, 0, word)
     assert reference.geometric_floor(digits, bits, Fraction(0.01)) == 1
     values, _ = geometric.geometric_varying_signed(np.array([0.01]), scripted(1, written))
     assert values.tolist() == [1]

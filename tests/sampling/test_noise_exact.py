@@ -116,7 +116,7 @@ def assert_accepted(law, written, verdicts, proposed):
 
 def never_first(written, count):
     """The same script, with a first attempt that no row passes."""
-    (path,) = {path for path, lane in written if lane == 0 and len(path) == 2}
+    (path,) = {path for path, stream in written if stream == 0 and len(path) == 2}
     return {
         (path, 0): dict.fromkeys(range(count), ONES),
         ((*path, 0), 0): dict.fromkeys(range(count), ONES),
@@ -129,7 +129,7 @@ def never_first(written, count):
 def test_discrete_gaussian_accepts_exactly_on_the_edge(variance):
     count = 400
     scale = math.isqrt(math.floor(variance)) + 1
-    proposed = geometric_table(Fraction(scale)).sample_signed(scripted(count, {}).branch(0))
+    proposed = geometric_table(Fraction(scale)).sample_signed(scripted(count, {}).substream(0))
 
     def bounds(row, bits):
         return reference.gaussian_acceptance(int(proposed[row]), variance, scale, bits)
@@ -142,9 +142,9 @@ def test_discrete_gaussian_accepts_exactly_on_the_edge(variance):
 def test_planar_lattice_accepts_exactly_on_the_edge(rate):
     count = 400
     law = PlanarLattice(rate)
-    source = scripted(count, {}).branch(0)
+    source = scripted(count, {}).substream(0)
     axis_law = DiscreteLaplace(1 / (rate * law.SLOPE))
-    proposed = np.stack([axis_law.sample(source.branch(axis)) for axis in (0, 1)], axis=1)
+    proposed = np.stack([axis_law.sample(source.substream(axis)) for axis in (0, 1)], axis=1)
 
     def bounds(row, bits):
         i, j = proposed[row].tolist()
@@ -162,8 +162,8 @@ def test_the_ratio_of_the_planar_law_to_its_proposal_never_passes_one():
 # words are used for one thing
 
 
-def branches(taken):
-    """The branches of the first attempt that words were taken from."""
+def substreams(taken):
+    """The substreams of the first attempt that words were taken from."""
     return {path[1] for path, _ in taken if path[:1] == (0,) and len(path) > 1}
 
 
@@ -189,9 +189,9 @@ def test_what_finishes_digits_is_used_for_nothing_else(law, scale, digits, rest)
     write(script, (0,), 0, 0, sum(floor >> 48 << 16 * i for i, floor in enumerate(opened)))
     for level, floor in enumerate(opened):
         write(script, (0, level), 0, 0, floor << 16 & ONES)
-    lanes = scripted(1, script).branch(0)
-    (table.sample_signed if signed else table.sample)(lanes)
-    found = branches(lanes.taken)
+    streams = scripted(1, script).substream(0)
+    (table.sample_signed if signed else table.sample)(streams)
+    found = substreams(streams.taken)
     assert found == {level for level in digits if len(table.cuts[level].floors)} and TOP in found
 
     # zero bits are certain digits of zero: whatever else is taken is not for the digits
@@ -199,7 +199,7 @@ def test_what_finishes_digits_is_used_for_nothing_else(law, scale, digits, rest)
     write(plain, (0,), 0, 0, 0)
     source = scripted(1, plain)
     law.sample(source)
-    assert branches(source.taken) == rest and not digits & rest
+    assert substreams(source.taken) == rest and not digits & rest
 
 
 # choices

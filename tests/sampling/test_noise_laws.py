@@ -194,7 +194,7 @@ def test_any_cutting_of_the_rows_gives_the_same_draws(law, rng):
     np.testing.assert_array_equal(np.concatenate(parts), whole)
     some = np.flatnonzero(rng.random(count) < 0.1)
     words = Keystream([run(5, count, start=EPOCH - 1001)], "noise")
-    np.testing.assert_array_equal(law.sample(words.only(some)), whole[some])
+    np.testing.assert_array_equal(law.sample(words.rows(some)), whole[some])
 
 
 def test_varying_scales_do_not_depend_on_what_stands_beside(rng):
@@ -204,7 +204,7 @@ def test_varying_scales_do_not_depend_on_what_stands_beside(rng):
     whole = discrete_laplace_varying(scales, words)
     some = np.flatnonzero(rng.random(count) < 0.1)
     np.testing.assert_array_equal(
-        discrete_laplace_varying(scales[some], words.only(some)), whole[some]
+        discrete_laplace_varying(scales[some], words.rows(some)), whole[some]
     )
 
 
@@ -213,7 +213,7 @@ def test_large_blocks_are_drawn_in_parts_that_change_nothing(name, monkeypatch):
     runs = [run(1, 700), run(2, 1), run(4, 0), run(3, 1299, start=EPOCH - 50)]
     whole = draw(LAWS[name], runs, "noise")
     for part in (1, 7, 700, 1000, 1999):
-        monkeypatch.setattr(distributions, "PART", part)
+        monkeypatch.setattr(distributions, "BATCH_ROWS", part)
         parts = draw(LAWS[name], runs, "noise")
         assert parts.dtype == whole.dtype == np.int64 and parts.flags.owndata
         np.testing.assert_array_equal(parts, whole)

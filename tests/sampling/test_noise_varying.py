@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tempriv.sampling import distributions
 from tempriv.sampling.distributions import CategoryFlip, PlanarLattice, Varying
 from tempriv.sampling.keys import EPOCH, Key
-from tempriv.sampling.keystream import MOST_LANES, Keystream, StepRange
+from tempriv.sampling.keystream import MAX_CACHED_STREAMS, Keystream, StepRange
 from tests.conformance.case_checks import quick
 from tests.support.scripted import ONES, scripted, split, write_number
 from tests.support.statistics import COMPILED, assert_cells, cells_detect, counted, joined
@@ -64,7 +64,7 @@ def test_a_word_on_the_edge_of_its_law_is_decided_by_more_digits():
     found = Varying(laws, np.array(which)).sample(scripted(len(which), script))
     assert (found == 0).tolist() == expected
     # and the first word alone would not have told them apart
-    firsts = scripted(len(which), script).take()
+    firsts = scripted(len(which), script).read()
     assert (firsts[::2] == firsts[1::2]).all()
 
 
@@ -182,13 +182,13 @@ def test_any_rows_by_themselves_have_the_same_bits(laws, kept):
     count = 60
     which = np.random.default_rng(5).integers(0, len(laws), count)
     whole = Varying(laws, which).sample(words(count))
-    known = words(count).remembered() if kept else words(count)
+    known = words(count).cached() if kept else words(count)
 
     @quick
     @given(st.sets(st.integers(0, count - 1), min_size=1))
     def holds(some):
         rows = np.array(sorted(some))
-        part = Varying(laws, which[rows]).sample(known.only(rows))
+        part = Varying(laws, which[rows]).sample(known.rows(rows))
         assert np.array_equal(part, whole[rows])
 
     holds()
@@ -212,7 +212,7 @@ def test_remembered_words_are_the_same_words():
     """For any rows, in any order of asking, over several runs and the end of an epoch."""
     keys = [Key.from_seed(1).series("spec", name) for name in "ab"]
     runs = [StepRange(keys[0], EPOCH - 7, 30), StepRange(keys[1], 3, 25)]
-    plain, kept = Keystream(runs, "purpose"), Keystream(runs, "purpose").remembered()
+    plain, kept = Keystream(runs, "purpose"), Keystream(runs, "purpose").cached()
 
     @quick
     @given(
@@ -227,35 +227,35 @@ def test_remembered_words_are_the_same_words():
         )
     )
     def holds(asked):
-        for some, lane, branches, half in asked:
+        for some, stream, substreams, half in asked:
             rows = np.array(sorted(some))
             found = []
             for one in (plain, kept):
-                for branch in branches:
-                    one = one.branch(branch)
-                one = one.only(rows)
-                found.append(one.take_half(lane) if half else one.take(lane))
+                for substream in substreams:
+                    one = one.substream(substream)
+                one = one.rows(rows)
+                found.append(one.read_half(stream) if half else one.read(stream))
             assert np.array_equal(*found) and found[0].dtype == found[1].dtype
 
     holds()
-    assert len(kept._known) == MOST_LANES, "no more lanes are kept than there is room for"
+    assert len(kept._cache) == MAX_CACHED_STREAMS, "no more streams are kept than there is room for"
 
 
 def test_remembering_twice_is_remembering_once():
-    kept = words(10).remembered()
-    assert kept.remembered() is kept
-    some = kept.only(np.array([2, 5]))
-    assert np.array_equal(some.take(3), words(10).take(3)[[2, 5]])
-    assert np.array_equal(kept.only(np.array([2, 5])).only(np.array([1])).take(3), some.take(3)[1:])
+    kept = words(10).cached()
+    assert kept.cached() is kept
+    some = kept.rows(np.array([2, 5]))
+    assert np.array_equal(some.read(3), words(10).read(3)[[2, 5]])
+    assert np.array_equal(kept.rows(np.array([2, 5])).rows(np.array([1])).read(3), some.read(3)[1:])
     for row in (0, 9):
-        assert kept.one(row, 3) == words(10).one(row, 3)
-    assert math.prod(kept.take(4).shape) == 10
+        assert kept.read_one(row, 3) == words(10).read_one(row, 3)
+    assert math.prod(kept.read(4).shape) == 10
 
 
 def test_what_was_handed_out_can_be_written_on():
     """A sampler that works in place spoils nobody else's words."""
-    kept = words(10).remembered()
+    kept = words(10).cached()
     rows = np.array([1, 2, 3])
-    kept.only(rows).take(0)[:] = 0
-    kept.take(0)[:] = 0
-    assert np.array_equal(kept.only(rows).take(0), words(10).take(0)[rows])
+    kept.rows(rows).read(0)[:] = 0
+    kept.read(0)[:] = 0
+    assert np.array_equal(kept.rows(rows).read(0), words(10).read(0)[rows])

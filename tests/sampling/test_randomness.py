@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tempriv.errors import KeyReuseError
 from tempriv.sampling.keys import EPOCH, Key, SeriesKey, fingerprint
-from tempriv.sampling.keystream import BRANCH_BITS, Keystream, StepRange, blocks_of_runs
+from tempriv.sampling.keystream import SUBSTREAM_BITS, Keystream, StepRange, blocks_of_runs
 from tests.support.statistics import COMPILED, assert_cells, assert_proportion
 
 pytest_plugins = ["tests.support.statistics"]
@@ -24,7 +24,7 @@ starts = st.one_of(
     st.integers(3 * EPOCH - 9, 3 * EPOCH + 9),
 )
 counts = st.one_of(st.integers(0, 40), st.integers(EPOCH - 3, EPOCH + 3))
-lanes = st.integers(0, 3)
+streams = st.integers(0, 3)
 KEYS = [Key.from_seed(1).series("spec", str(name)) for name in range(4)]
 runs_of_series = st.lists(
     st.builds(StepRange, st.sampled_from(KEYS), starts, st.integers(0, 25)), max_size=7
@@ -44,7 +44,7 @@ def keyed_hash(key, *parts):
 
 
 def word_by_hand(secret, purpose, prefix, step):
-    """AES-256 of a 96-bit lane and a 32-bit block number; two words to a block."""
+    """AES-256 of a 96-bit stream and a 32-bit block number; two words to a block."""
     for _ in range(step // EPOCH):
         secret = keyed_hash(secret, b"next epoch")
     cipher_key = keyed_hash(secret, b"purpose", purpose.encode())
@@ -67,15 +67,15 @@ def test_a_word_is_aes_of_lane_and_step_under_the_key_of_its_epoch_and_purpose(s
     key = SeriesKey(secret, 0)
     words = words_of(key, step, 3)
     for row in range(3):
-        for lane in (0, 1, 4095):
-            assert words.take(lane)[row] == word_by_hand(secret, "noise", lane, step + row)
-            assert words.one(row, lane) == word_by_hand(secret, "noise", lane, step + row)
-        # a branch is a digit of 12 bits before the lane, counted from one
-        inner = words.branch(5)
-        assert inner.take(2)[row] == word_by_hand(secret, "noise", 6 << 12 | 2, step + row)
-        inner = inner.branch(0)
+        for stream in (0, 1, 4095):
+            assert words.read(stream)[row] == word_by_hand(secret, "noise", stream, step + row)
+            assert words.read_one(row, stream) == word_by_hand(secret, "noise", stream, step + row)
+        # a substream is a digit of 12 bits before the stream, counted from one
+        inner = words.substream(5)
+        assert inner.read(2)[row] == word_by_hand(secret, "noise", 6 << 12 | 2, step + row)
+        inner = inner.substream(0)
         expected = word_by_hand(secret, "noise", 6 << 24 | 1 << 12 | 3, step + row)
-        assert inner.take(3)[row] == expected
+        assert inner.read(3)[row] == expected
 
 
 def test_the_key_of_a_series_is_a_hash_of_secret_spec_release_and_series():
@@ -90,7 +90,7 @@ def test_the_key_of_a_series_is_a_hash_of_secret_spec_release_and_series():
 
 def test_the_words_of_a_fixed_seed_never_change():
     words = words_of(Key.from_seed(2024).series("spec", "series"), EPOCH - 2, 4)
-    assert [f"{word:016x}" for word in words.take(1).tolist()] == [
+    assert [f"{word:016x}" for word in words.read(1).tolist()] == [
         "3593372bfbd06928",
         "48575d63b427435b",
         "ef04379a4e6a8645",
@@ -102,52 +102,52 @@ def test_the_words_of_a_fixed_seed_never_change():
 
 
 @exactly
-@given(starts, counts, st.lists(st.integers(0, EPOCH + 3), max_size=5), lanes)
-def test_any_cutting_gives_the_same_words(start, count, cuts, lane):
-    whole = words_of(KEYS[0], start, count).take(lane)
+@given(starts, counts, st.lists(st.integers(0, EPOCH + 3), max_size=5), streams)
+def test_any_cutting_gives_the_same_words(start, count, cuts, stream):
+    whole = words_of(KEYS[0], start, count).read(stream)
     assert whole.dtype == np.uint64 and len(whole) == count
     edges = [0, *sorted(cut for cut in cuts if cut < count), count]
     parts = [StepRange(KEYS[0], start + a, b - a) for a, b in itertools.pairwise(edges)]
-    apart = [Keystream([part], "noise").take(lane) for part in parts]
+    apart = [Keystream([part], "noise").read(stream) for part in parts]
     np.testing.assert_array_equal(np.concatenate(apart), whole)
     together = Keystream(parts, "noise")
     assert together.count == count
-    np.testing.assert_array_equal(together.take(lane), whole)
+    np.testing.assert_array_equal(together.read(stream), whole)
 
 
 @exactly
-@given(runs_of_series, lanes, st.randoms(use_true_random=False))
-def test_many_series_in_one_block_each_get_their_own_words_in_any_order(runs, lane, shuffler):
-    alone = [Keystream([run], "noise").take(lane).tolist() for run in runs]
-    together = Keystream(runs, "noise").take(lane).tolist()
+@given(runs_of_series, streams, st.randoms(use_true_random=False))
+def test_many_series_in_one_block_each_get_their_own_words_in_any_order(runs, stream, shuffler):
+    alone = [Keystream([run], "noise").read(stream).tolist() for run in runs]
+    together = Keystream(runs, "noise").read(stream).tolist()
     assert together == list(itertools.chain.from_iterable(alone))
     order = list(range(len(runs)))
     shuffler.shuffle(order)
-    shuffled = Keystream([runs[i] for i in order], "noise").take(lane).tolist()
+    shuffled = Keystream([runs[i] for i in order], "noise").read(stream).tolist()
     assert shuffled == list(itertools.chain.from_iterable(alone[i] for i in order))
 
 
 @exactly
-@given(runs_of_series, lanes, st.lists(st.integers(0, 4094), max_size=3), st.data())
-def test_some_rows_get_the_words_they_get_among_all(runs, lane, branches, data):
+@given(runs_of_series, streams, st.lists(st.integers(0, 4094), max_size=3), st.data())
+def test_some_rows_get_the_words_they_get_among_all(runs, stream, substreams, data):
     words = Keystream(runs, "noise")
-    for number in branches:
-        words = words.branch(number)
-    whole = words.take(lane)
+    for number in substreams:
+        words = words.substream(number)
+    whole = words.read(stream)
     chosen = data.draw(st.lists(st.booleans(), min_size=words.count, max_size=words.count))
     rows = np.flatnonzero(np.array(chosen, dtype=bool))
-    some = words.only(rows)
+    some = words.rows(rows)
     assert some.count == len(rows)
-    np.testing.assert_array_equal(some.take(lane), whole[rows])
-    # some of the some, and branches opened before or after
+    np.testing.assert_array_equal(some.read(stream), whole[rows])
+    # some of the some, and substreams opened before or after
     again = data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows)))
     fewer = np.flatnonzero(np.array(again, dtype=bool))
-    np.testing.assert_array_equal(some.only(fewer).take(lane), whole[rows][fewer])
+    np.testing.assert_array_equal(some.rows(fewer).read(stream), whole[rows][fewer])
     np.testing.assert_array_equal(
-        some.branch(3).only(fewer).take(lane), words.branch(3).take(lane)[rows][fewer]
+        some.substream(3).rows(fewer).read(stream), words.substream(3).read(stream)[rows][fewer]
     )
     for row in range(min(words.count, 3)):
-        assert words.one(row, lane) == whole[row]
+        assert words.read_one(row, stream) == whole[row]
 
 
 @exactly
@@ -156,68 +156,70 @@ def test_words_of_several_branches_at_once_are_those_of_each(runs, path, every, 
     words = Keystream(runs, "noise")
     assume(words.count)  # there is nothing to finish where there are no rows
     for number in path:
-        words = words.branch(number)
+        words = words.substream(number)
     if every > 1:
-        words = words.only(np.arange(0, words.count, every))
+        words = words.rows(np.arange(0, words.count, every))
     count = data.draw(st.integers(1, 6))
-    # a row may want words of several branches, in any order
+    # a row may want words of several substreams, in any order
     places = st.tuples(st.integers(0, words.count - 1), st.integers(0, count - 1))
     chosen = data.draw(st.lists(places, max_size=12))
     chosen.sort(key=lambda pair: pair[0])
     rows = np.array([row for row, _ in chosen], dtype=np.intp)
     numbers = np.array([number for _, number in chosen], dtype=np.intp)
-    taken = words.take_branches(rows, numbers, count)
+    taken = words.read_substreams(rows, numbers, count)
     assert taken.dtype == np.uint64
-    assert taken.tolist() == [words.branch(number).one(row, 0) for row, number in chosen]
+    assert taken.tolist() == [words.substream(number).read_one(row, 0) for row, number in chosen]
     for number in range(count):
         wanted = np.unique(rows[numbers == number])
-        together = words.branch(number).only(wanted).take().tolist()
-        assert together == words.take_branches(wanted, np.full(len(wanted), number), count).tolist()
+        together = words.substream(number).rows(wanted).read().tolist()
+        assert (
+            together == words.read_substreams(wanted, np.full(len(wanted), number), count).tolist()
+        )
 
 
 def test_words_of_branches_are_where_the_layout_says():
     secret = bytes(range(32))
     rows, numbers = np.array([0, 0, 1, 4]), np.array([3, 0, 2, 3])
-    words = words_of(SeriesKey(secret, 0), EPOCH - 3, 5).branch(6)
+    words = words_of(SeriesKey(secret, 0), EPOCH - 3, 5).substream(6)
     expected = [
         word_by_hand(secret, "noise", (7 << 12 | number + 1) << 12, EPOCH - 3 + row)
         for row, number in zip(rows.tolist(), numbers.tolist(), strict=True)
     ]
-    assert words.take_branches(rows, numbers, 4).tolist() == expected
+    assert words.read_substreams(rows, numbers, 4).tolist() == expected
     for _ in range(6):
-        words = words.branch(0)
+        words = words.substream(0)
     with pytest.raises(KeyReuseError, match="too deep"):
-        words.take_branches(rows, numbers, 4)
+        words.read_substreams(rows, numbers, 4)
 
 
 @exactly
-@given(runs_of_series, st.integers(1, 30), lanes)
-def test_blocks_of_runs_hold_all_steps_in_order_and_no_more_than_asked(runs, most, lane):
+@given(runs_of_series, st.integers(1, 30), streams)
+def test_blocks_of_runs_hold_all_steps_in_order_and_no_more_than_asked(runs, most, stream):
     groups = list(blocks_of_runs(runs, most))
     assert all(sum(run.count for run in group) <= most for group in groups)
-    whole = Keystream(runs, "noise").take(lane)
-    parts = [Keystream(group, "noise").take(lane) for group in groups]
+    whole = Keystream(runs, "noise").read(stream)
+    parts = [Keystream(group, "noise").read(stream) for group in groups]
     np.testing.assert_array_equal(np.concatenate(parts), whole)
 
 
 def test_a_run_longer_than_epochs_is_cut_where_the_key_changes():
     key = KEYS[0]
-    whole = words_of(key, EPOCH - 3, 2 * EPOCH + 6).take()
+    whole = words_of(key, EPOCH - 3, 2 * EPOCH + 6).read()
     apart = [
         words_of(key, EPOCH - 3, 3),
         words_of(key.at_epoch(1), EPOCH, EPOCH),
         words_of(key.at_epoch(2), 2 * EPOCH, EPOCH),
         words_of(key.at_epoch(3), 3 * EPOCH, 3),
     ]
-    np.testing.assert_array_equal(np.concatenate([words.take() for words in apart]), whole)
+    np.testing.assert_array_equal(np.concatenate([words.read() for words in apart]), whole)
 
 
 def test_taking_twice_gives_the_same_and_leaves_the_first_alone():
     words = words_of(KEYS[0], 1, 100)
-    first = words.take()
+    first = words.read()
     kept = first.copy()
     first[:] = 0
-    np.testing.assert_array_equal(words.take(), kept)
+    np.testing.assert_array_equal(words.read(), kept)
 
 
 # different places
@@ -228,7 +230,7 @@ def test_lanes_branches_purposes_series_specs_releases_and_keys_all_differ():
     key = Key.from_seed(1)
     first = key.series("spec", "series")
     root = words_of(first, 0, count)
-    sources = {f"lane {lane}": root.take(lane) for lane in (0, 1, 2, 13, 4095)}
+    sources = {f"stream {stream}": root.read(stream) for stream in (0, 1, 2, 13, 4095)}
     for path in [
         (0,),
         (1,),
@@ -244,11 +246,11 @@ def test_lanes_branches_purposes_series_specs_releases_and_keys_all_differ():
     ]:
         words = root
         for number in path:
-            words = words.branch(number)
-        for lane in (0, 1, 4095):
-            sources[f"branch {path} lane {lane}"] = words.take(lane)
+            words = words.substream(number)
+        for stream in (0, 1, 4095):
+            sources[f"substream {path} stream {stream}"] = words.read(stream)
     for purpose in ("", "nois", "noise ", "budget"):
-        sources[f"purpose {purpose}"] = words_of(first, 0, count, purpose).take()
+        sources[f"purpose {purpose}"] = words_of(first, 0, count, purpose).read()
     # columns are series and purposes of their own: names cannot run into one another
     for spec, series in [
         ("spec", "other"),
@@ -257,13 +259,13 @@ def test_lanes_branches_purposes_series_specs_releases_and_keys_all_differ():
         ("spe", "cseries"),
         ("", "specseries"),
     ]:
-        sources[f"{spec}/{series}"] = words_of(key.series(spec, series), 0, count).take()
-    sources["seed"] = words_of(Key.from_seed(2).series("spec", "series"), 0, count).take()
+        sources[f"{spec}/{series}"] = words_of(key.series(spec, series), 0, count).read()
+    sources["seed"] = words_of(Key.from_seed(2).series("spec", "series"), 0, count).read()
     secret = b"s" * 32
     for release in ("one", "two"):
-        sources[release] = words_of(Key(secret, release).series("spec", "series"), 0, count).take()
+        sources[release] = words_of(Key(secret, release).series("spec", "series"), 0, count).read()
     for epoch in (1, 2):
-        sources[f"epoch {epoch}"] = words_of(first, epoch * EPOCH, count).take()
+        sources[f"epoch {epoch}"] = words_of(first, epoch * EPOCH, count).read()
     everything = np.concatenate(list(sources.values()))
     # the chance that two of 2600 words are the same by accident is 2e-13
     assert len(everything) > 1000
@@ -277,30 +279,30 @@ def test_lanes_branches_purposes_series_specs_releases_and_keys_all_differ():
     st.integers(0, 4095),
     st.integers(0, 4095),
 )
-def test_no_two_places_share_a_counter(path, other, lane, other_lane):
-    def word(path, lane):
+def test_no_two_places_share_a_counter(path, other, stream, other_stream):
+    def word(path, stream):
         words = words_of(KEYS[0], 0, 1)
         for number in path:
-            words = words.branch(number)
-        return words.take(lane)[0]
+            words = words.substream(number)
+        return words.read(stream)[0]
 
-    same = path == other and lane == other_lane
-    assert (word(path, lane) == word(other, other_lane)) == same
+    same = path == other and stream == other_stream
+    assert (word(path, stream) == word(other, other_stream)) == same
 
 
 def test_places_that_do_not_exist_are_refused():
     words = words_of(KEYS[0], 0, 4)
-    for number in (-1, (1 << BRANCH_BITS) - 1, 1 << BRANCH_BITS):
-        with pytest.raises(KeyReuseError, match=f"branch {number}: too many"):
-            words.branch(number)
-    # lane 4096 would be lane 0 of branch 0
-    for lane in (-1, 1 << BRANCH_BITS):
-        with pytest.raises(KeyReuseError, match=f"lane {lane}: too many"):
-            words.take(lane)
+    for number in (-1, (1 << SUBSTREAM_BITS) - 1, 1 << SUBSTREAM_BITS):
+        with pytest.raises(KeyReuseError, match=f"substream {number}: too many"):
+            words.substream(number)
+    # stream 4096 would be stream 0 of substream 0
+    for stream in (-1, 1 << SUBSTREAM_BITS):
+        with pytest.raises(KeyReuseError, match=f"stream {stream}: too many"):
+            words.read(stream)
     for number in range(7):
-        words = words.branch(number)
+        words = words.substream(number)
     with pytest.raises(KeyReuseError, match="too deep"):
-        words.branch(0)
+        words.substream(0)
 
 
 # the chain of keys
@@ -331,8 +333,8 @@ def test_the_chain_does_not_go_back():
 def test_a_later_link_gives_the_words_of_its_steps():
     start = KEYS[0]
     np.testing.assert_array_equal(
-        words_of(start.at_epoch(2), 2 * EPOCH + 5, 9).take(),
-        words_of(start, 2 * EPOCH + 5, 9).take(),
+        words_of(start.at_epoch(2), 2 * EPOCH + 5, 9).read(),
+        words_of(start, 2 * EPOCH + 5, 9).read(),
     )
 
 
@@ -418,7 +420,7 @@ OFF = 0.01 if COMPILED else 0.02
 
 
 def test_every_bit_of_a_word_is_one_half_the_time(seed):
-    words = words_of(Key.from_seed(seed).series("spec", "series"), 12345, COUNT).take()
+    words = words_of(Key.from_seed(seed).series("spec", "series"), 12345, COUNT).read()
     for bit in range(64):
         ones = int((words >> np.uint64(bit) & np.uint64(1)).sum())
         assert_proportion(ones, COUNT, 0.5, detects=OFF)
@@ -426,12 +428,12 @@ def test_every_bit_of_a_word_is_one_half_the_time(seed):
 
 def test_bits_do_not_remember_the_row_before_nor_the_lane_nor_the_branch_beside(seed):
     words = words_of(Key.from_seed(seed).series("spec", "series"), 0, COUNT + 1)
-    first = words.take()
+    first = words.read()
     pairs = [
         first[1:] ^ first[:-1],
-        (first ^ words.take(1))[1:],
-        (first ^ words.branch(0).take())[1:],
-        (words.branch(0).take() ^ words.branch(1).take())[1:],
+        (first ^ words.read(1))[1:],
+        (first ^ words.substream(0).read())[1:],
+        (words.substream(0).read() ^ words.substream(1).read())[1:],
     ]
     for changed in pairs:
         for bit in (0, 1, 15, 16, 31, 32, 47, 48, 62, 63):
@@ -440,7 +442,7 @@ def test_bits_do_not_remember_the_row_before_nor_the_lane_nor_the_branch_beside(
 
 
 def test_bytes_of_words_are_uniform(seed):
-    words = words_of(Key.from_seed(seed).series("spec", "series"), 0, COUNT).take()
+    words = words_of(Key.from_seed(seed).series("spec", "series"), 0, COUNT).read()
     as_bytes = words.view(np.uint8).reshape(-1, 8)
     for place in range(8):
         counts = np.bincount(as_bytes[:, place], minlength=256)

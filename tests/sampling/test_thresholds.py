@@ -104,7 +104,7 @@ def test_bounds_hold_where_the_formula_loses_digits(scale, base, bits):
 def test_the_guard_digits_cover_what_the_formula_of_the_largest_table_loses():
     # enclosures are of whole numbers and seldom tell; so the error itself is measured
     base = 1 << (geometric.DIGIT_BITS - 2)
-    scale = Fraction(geometric.MOST_CELLS * base**2)
+    scale = Fraction(geometric.MAX_TOP_SCALE * base**2)
     precision, lost = 80, []
     for i in (1, 2, 3, 1000, base - 1):
         real = geometric._low_digit(1 / scale, base).reals[i - 1]

@@ -184,12 +184,12 @@ def test_many_runs_have_the_words_of_each(rng):
         runs = StepRanges(links, starts, counts, epochs, ciphers)
         many, alone = Keystream(runs, "x"), [Keystream([run], "x") for run in each]
         for lane in (0, 5):
-            assert np.array_equal(many.take(lane), np.concatenate([w.take(lane) for w in alone]))
-        halves = [w.take_half(1) for w in alone]
-        assert np.array_equal(many.take_half(1), np.concatenate(halves))
-        some = many.only(np.arange(0, many.count, 17)).branch(3)
-        lanes = np.stack([some.take(lane) for lane in range(4)], axis=1)
-        assert np.array_equal(some.take_lanes(4), lanes)
+            assert np.array_equal(many.read(lane), np.concatenate([w.read(lane) for w in alone]))
+        halves = [w.read_half(1) for w in alone]
+        assert np.array_equal(many.read_half(1), np.concatenate(halves))
+        some = many.rows(np.arange(0, many.count, 17)).substream(3)
+        lanes = np.stack([some.read(lane) for lane in range(4)], axis=1)
+        assert np.array_equal(some.read_streams(4), lanes)
 
 
 def test_categories_are_told_by_their_names():

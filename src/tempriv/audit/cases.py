@@ -246,8 +246,8 @@ class Probe(exact.Outcomes):
     def draw(
         self, law: Distribution | Varying, purpose: str, rows: Integers | None = None
     ) -> Integers:
-        for one in law.laws if isinstance(law, Varying) else (law,):
-            _require_few(one, self._tail)
+        for part in law.distributions if isinstance(law, Varying) else (law,):
+            _require_few(part, self._tail)
         if (
             rows is not None
             and isinstance(law, TieDistribution)

@@ -96,7 +96,7 @@ class Outcomes:
             return np.array(self.pick([(one, 1 / len(orders)) for one in orders]), dtype=np.int64)
         laws: list[Law] = []
         if isinstance(law, Varying):
-            laws += [law.laws[number] for number in law.which]
+            laws += [law.distributions[number] for number in law.which]
         else:
             laws += [law] * len(rows)
         drawn = [self.pick(_outcomes(one, self._tail)) for one in laws]

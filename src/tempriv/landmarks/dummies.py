@@ -157,7 +157,7 @@ class DummyLandmarks:
         runs = [StepRange(key.series(serialization.digest(self), series), 0, len(options.marks))]
         if len(options) == 0:  # every moment is a landmark already
             return Hidden(options.marks.copy(), promise)
-        first = Keystream(runs, "option").only(np.array([0]))
+        first = Keystream(runs, "option").rows(np.array([0]))
         chosen = int(self.law(options).sample(first)[0])
         if options.sets is not None:
             return Hidden(options.sets[chosen].copy(), promise)
@@ -165,7 +165,7 @@ class DummyLandmarks:
         return Hidden(options.marks | added, promise)
 
 
-def sample_from(options: Options, chosen: int, words: Keystream) -> Flags:
+def sample_from(options: Options, chosen: int, keystream: Keystream) -> Flags:
     """Dummies from the regular moments without replacement, by the density of the histogram.
 
     The last part of Section 3.4.2: each draw takes one of the moments left, with probability
@@ -182,7 +182,7 @@ def sample_from(options: Options, chosen: int, words: Keystream) -> Flags:
     while wanted:
         # draws with replacement, those of moments already taken passed over: the same law
         weights = np.cumsum(density[left // bins.width])
-        some = words.only(np.arange(wanted)).branch(round_)
+        some = keystream.rows(np.arange(wanted)).substream(round_)
         drawn = UniformChoice(int(weights[-1])).sample(some)
         places = np.searchsorted(weights, drawn, side="right")
         _, first = np.unique(places, return_index=True)
@@ -259,9 +259,11 @@ class RandomizedMarks:
         )
         return Hidden(self.answer(found, words), self.promise(key))
 
-    def answer(self, marks: Flags, words: Keystream) -> Flags:
+    def answer(self, marks: Flags, keystream: Keystream) -> Flags:
         """One answer for each row of words."""
         cuts = [Thresholds([real]) for real in self._reals()]
-        cells = cells_of(cuts, marks.astype(np.int64), words.take(), words.branch(0).one)
+        cells = cells_of(
+            cuts, marks.astype(np.int64), keystream.read(), keystream.substream(0).read_one
+        )
         marked: Flags = cells == 0
         return marked | marks if self.union else marked

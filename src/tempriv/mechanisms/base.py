@@ -73,10 +73,8 @@ class KeyedNoise:
             return law.sample(Keystream([], purpose))
         # whoever asks for the second time may ask for a thousandth
         words = self._words.get(purpose)
-        self._words[purpose] = (
-            Keystream(self.runs, purpose) if words is None else words.remembered()
-        )
-        return law.sample(self._words[purpose].only(rows))
+        self._words[purpose] = Keystream(self.runs, purpose) if words is None else words.cached()
+        return law.sample(self._words[purpose].rows(rows))
 
     def each(self, law: Distribution, purpose: str) -> Any:
         if isinstance(law, (LagDistribution, FreeSlotDistribution)):

@@ -1,9 +1,9 @@
 """Exact integer samplers, each beside its probability mass function.
 
-A law is a value: ``sample(words)`` draws one integer for each row from keyed words, ``pmf(k)`` says
-with which probability, ``outcomes(tail)`` lists all but a tail for audits that enumerate. No
-sampler rounds a probability: floating point is believed only where its margin cannot matter, and
-exact arithmetic decides the rest (see ``thresholds`` and ``geometric``).
+A distribution is a value: ``sample(keystream)`` draws one integer for each row from keyed words,
+``pmf(k)`` says with which probability, ``outcomes(tail)`` lists all but a tail for audits that
+enumerate. No sampler rounds a probability: floating point is believed only where its margin cannot
+matter, and exact arithmetic decides the rest (see ``exact_compare`` and ``geometric``).
 """
 
 from __future__ import annotations
@@ -42,29 +42,35 @@ from tempriv.sampling.keystream import Keystream, StepRange, blocks_of_runs
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
-PART = 1 << 17  # rows drawn at a time
+BATCH_ROWS = 1 << 17  # drawn at a time
 MARGIN = 2.0**-40  # thousands of times the error of exp and sqrt in double precision
-GRAIN = 2.0**-64  # the digits of a uniform number that follow its first word weigh up to this
+WORD_RESOLUTION = 2.0**-64  # what the digits after the first word of a uniform number weigh
 
 
 class Distribution(Protocol):
     """A distribution over integers, or pairs of them, that can be drawn and written down."""
 
-    def sample(self, words: Keystream) -> Integers:
-        """One draw for each row."""
+    def sample(self, keystream: Keystream) -> Integers:
+        """One draw for each row, from the words of a ``keystream``."""
 
     def outcomes(self, tail: float) -> list[tuple[Any, float]]:
         """Outcomes with their probabilities, leaving out at most ``tail`` of the mass."""
 
 
-def draw(law: Distribution, runs: Sequence[StepRange], purpose: str) -> Integers:
-    """One draw for each step of the runs; large blocks are taken in parts that fit the cache."""
-    parts = list(blocks_of_runs(runs, PART))
+def draw(distribution: Distribution, runs: Sequence[StepRange], purpose: str) -> Integers:
+    """One draw for each step of the runs; large blocks are drawn in parts that fit the cache.
+
+    Parameters:
+        distribution: what is drawn.
+        runs: the steps of each series.
+        purpose: what the draws are for; those of unlike purposes are independent.
+    """
+    parts = list(blocks_of_runs(runs, BATCH_ROWS))
     if len(parts) == 1:
-        return law.sample(Keystream(parts[0], purpose))
+        return distribution.sample(Keystream(parts[0], purpose))
     out, at = None, 0
     for part in parts:
-        drawn = law.sample(Keystream(part, purpose))
+        drawn = distribution.sample(Keystream(part, purpose))
         if out is None:
             count = sum(run.count for run in runs)
             out = np.empty((count, *drawn.shape[1:]), dtype=np.int64)
@@ -75,53 +81,60 @@ def draw(law: Distribution, runs: Sequence[StepRange], purpose: str) -> Integers
 
 
 def until_accepted(
-    words: Keystream, noise: Callable[[Keystream, Rows], tuple[Integers, Rows]]
+    keystream: Keystream, noise: Callable[[Keystream, Rows], tuple[Integers, Rows]]
 ) -> Integers:
-    """Rejection sampling: rows that the draw names are drawn again from the next lanes."""
-    left, attempt = np.arange(words.count), 0
-    values, rejected = noise(words.branch(0), left)
+    """Rejection sampling: rows that the draw names are drawn again from the next substream.
+
+    Parameters:
+        keystream: the words of all rows.
+        noise: draws rows from a substream, and says which of them are rejected.
+    """
+    left, attempt = np.arange(keystream.count), 0
+    values, rejected = noise(keystream.substream(0), left)
     while len(rejected):
         attempt += 1
         left = left[rejected]
-        again, rejected = noise(words.only(left).branch(attempt), left)
+        again, rejected = noise(keystream.rows(left).substream(attempt), left)
         values[left] = again
     return values
 
 
 def _with_probability_exp(
-    words: Keystream, rate: Floats, exact: Callable[[int], ExactReal]
+    keystream: Keystream, rate: Floats, exact: Callable[[int], ExactReal]
 ) -> Flags:
     """True with probability e^-rate; ``exact(i)`` is that real number for row i.
 
     ``rate`` may carry an error far below the margin: a word within the margin of the estimate, or
     within the grain of the words themselves, is decided by the exact number.
     """
-    word = words.take()
-    uniform = word.astype(np.float64) * GRAIN
+    word = keystream.read()
+    uniform = word.astype(np.float64) * WORD_RESOLUTION
     estimate = np.exp(-rate)
     accepted = uniform < estimate
-    close = np.abs(uniform - estimate) <= MARGIN * estimate * (1 + rate) + 2 * GRAIN
+    close = np.abs(uniform - estimate) <= MARGIN * estimate * (1 + rate) + 2 * WORD_RESOLUTION
     for i in np.flatnonzero(close).tolist():
-        accepted[i] = is_below(int(word[i]), functools.partial(words.branch(0).one, i), exact(i))
+        accepted[i] = is_below(
+            int(word[i]), functools.partial(keystream.substream(0).read_one, i), exact(i)
+        )
     return np.asarray(accepted, dtype=np.bool_)
 
 
 def _outward(pmf: Callable[[int], float], tail: float) -> list[tuple[int, float]]:
     """0, then outward in pairs until what is left weighs less than the tail."""
-    found = [(0, pmf(0))]
-    left, k = 1.0 - found[0][1], 1
+    outcomes = [(0, pmf(0))]
+    left, k = 1.0 - outcomes[0][1], 1
     while left > tail and pmf(k) > 0:
-        found += [(k, pmf(k)), (-k, pmf(k))]
+        outcomes += [(k, pmf(k)), (-k, pmf(k))]
         left, k = left - 2 * pmf(k), k + 1
-    return found
+    return outcomes
 
 
 @dataclass(frozen=True)
 class DiscreteLaplace:
     """P(k) proportional to e^(-|k| / scale), k any integer.
 
-    >>> law = DiscreteLaplace(Fraction(2))
-    >>> round(math.log(law.pmf(0) / law.pmf(1)), 12)
+    >>> noise = DiscreteLaplace(Fraction(2))
+    >>> round(math.log(noise.pmf(0) / noise.pmf(1)), 12)
     0.5
     """
 
@@ -141,21 +154,26 @@ class DiscreteLaplace:
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
         return _outward(self.pmf, tail)
 
-    def sample(self, words: Keystream) -> Integers:
-        return geometric_table(self.scale).sample_signed(words)
+    def sample(self, keystream: Keystream) -> Integers:
+        return geometric_table(self.scale).sample_signed(keystream)
 
 
-def discrete_laplace_varying(scales: Floats, words: Keystream) -> Integers:
-    """Discrete Laplace noise with a scale of its own for every row, for budgets that vary."""
+def discrete_laplace_varying(scales: Floats, keystream: Keystream) -> Integers:
+    """Discrete Laplace noise with a scale of its own for every row, for budgets that vary.
+
+    Parameters:
+        scales: of each row, in grid steps.
+        keystream: the words of the rows.
+    """
     require(
         bool(np.all(scales > 0) and np.all(scales < 2.0**40)),
         "scales: each must be > 0 and < 2^40 grid steps",
     )
 
-    def draw(lanes: Keystream, rows: Rows) -> tuple[Integers, Rows]:
-        return geometric_varying_signed(scales[rows], lanes)
+    def draw(substream: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+        return geometric_varying_signed(scales[rows], substream)
 
-    return until_accepted(words, draw)
+    return until_accepted(keystream, draw)
 
 
 class ScalableLaplace:
@@ -168,14 +186,14 @@ class ScalableLaplace:
     def __init__(self, runs: Sequence[StepRange], purpose: str):
         self._words = Keystream(runs, purpose)
         settled = np.full(self._words.count, UNDECIDED, dtype=np.int64)
-        self.words = Scalable(self._words.take(0), self._words.take(1), settled)
+        self.words = Scalable(self._words.read(0), self._words.read(1), settled)
 
     def settle(self, row: int, scale: float) -> None:
         exact = Fraction(scale)
-        more = functools.partial(self._words.branch(0).one, row)
+        more = functools.partial(self._words.substream(0).read_one, row)
         size = floor_of_log(int(self.words.sizes[row]) >> 1, 63, exact, more)
         plus = ExactReal(lambda: 1 / (1 + (-decimal_of(1 / exact)).exp()))
-        toss = functools.partial(self._words.branch(1).one, row)
+        toss = functools.partial(self._words.substream(1).read_one, row)
         is_plus = is_below(int(self.words.signs[row]), toss, plus)
         self.words.settled[row] = size if is_plus else -1 - size
 
@@ -184,11 +202,11 @@ class ScalableLaplace:
 class DiscreteGaussian:
     """P(k) proportional to e^(-k^2 / (2 variance)), k any integer.
 
-    Drawn from a discrete Laplace and accepted with the ratio of the two laws
+    Drawn from a discrete Laplace and accepted with the ratio of the two
     (Canonne, Kamath and Steinke 2020, Algorithm 3).
 
-    >>> law = DiscreteGaussian(Fraction(4))
-    >>> round(math.log(law.pmf(0) / law.pmf(2)), 12)
+    >>> noise = DiscreteGaussian(Fraction(4))
+    >>> round(math.log(noise.pmf(0) / noise.pmf(2)), 12)
     0.5
     """
 
@@ -212,32 +230,32 @@ class DiscreteGaussian:
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
         return _outward(self.pmf, tail)
 
-    def sample(self, words: Keystream) -> Integers:
+    def sample(self, keystream: Keystream) -> Integers:
         variance = self.variance
         scale = math.isqrt(math.floor(variance)) + 1
         proposal = geometric_table(Fraction(scale))
         peak, spread = float(variance / scale), 2 * float(variance)
 
-        def draw(lanes: Keystream, rows: Rows) -> tuple[Integers, Rows]:
-            value = proposal.sample_signed(lanes)
+        def draw(substream: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+            value = proposal.sample_signed(substream)
 
             def exact(i: int) -> ExactReal:
                 distance = abs(int(value[i])) - variance / scale
                 return exp_minus(distance * distance / (2 * variance))
 
             rate = (np.abs(value) - peak) ** 2 / spread
-            accepted = _with_probability_exp(lanes.branch(LEVELS), rate, exact)
+            accepted = _with_probability_exp(substream.substream(LEVELS), rate, exact)
             return value, np.flatnonzero(~accepted)
 
-        return until_accepted(words, draw)
+        return until_accepted(keystream, draw)
 
 
 @dataclass(frozen=True)
 class Staircase:
-    """The staircase law for integer sensitivity: steps of ``width``, e^-epsilon lower each time.
+    """The staircase distribution for integer sensitivity.
 
-    |k| = j width + i weighs e^(-j epsilon), times e^-epsilon once i >= inner
-    (Geng and Viswanath 2014, the discrete form of Section VI).
+    Steps of ``width`` are e^-epsilon lower each time: |k| = j width + i weighs e^(-j epsilon),
+    times e^-epsilon once i >= inner (Geng and Viswanath 2014, the discrete form of Section VI).
     """
 
     epsilon: Fraction
@@ -261,7 +279,7 @@ class Staircase:
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
         return _outward(self.pmf, tail)
 
-    def sample(self, words: Keystream) -> Integers:
+    def sample(self, keystream: Keystream) -> Integers:
         steps = geometric_table(1 / self.epsilon)
         inner, outer = self.inner, self.width - self.inner
 
@@ -270,29 +288,31 @@ class Staircase:
 
         coin = Thresholds([ExactReal(is_inner)])
 
-        def draw(lanes: Keystream, rows: Rows) -> tuple[Integers, Rows]:
-            step = steps.sample(lanes)
-            place = _uniform(lanes.branch(LEVELS), inner)
+        def draw(substream: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+            step = steps.sample(substream)
+            place = _uniform(substream.substream(LEVELS), inner)
             if outer:
-                side = lanes.branch(LEVELS + 1)
-                far = coin.cells(side.take(), side.branch(0).one) == 1
-                place = np.where(far, inner + _uniform(lanes.branch(LEVELS + 2), outer), place)
+                side = substream.substream(LEVELS + 1)
+                far = coin.cells(side.read(), side.substream(0).read_one) == 1
+                place = np.where(
+                    far, inner + _uniform(substream.substream(LEVELS + 2), outer), place
+                )
             size = step * self.width + place
-            minus = (lanes.take(1) >> np.uint64(63)).astype(np.bool_)
+            minus = (substream.read(1) >> np.uint64(63)).astype(np.bool_)
             return np.where(minus, -size, size), np.flatnonzero(minus & (size == 0))
 
-        return until_accepted(words, draw)
+        return until_accepted(keystream, draw)
 
 
-def _uniform(words: Keystream, choices: int) -> Integers:
+def _uniform(keystream: Keystream, choices: int) -> Integers:
     """0 .. choices - 1, each equally likely: words past the last whole multiple are drawn again."""
     last = np.uint64((1 << 64) // choices * choices - 1)
 
-    def draw(lanes: Keystream, rows: Rows) -> tuple[Integers, Rows]:
-        word = lanes.take()
+    def draw(substream: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+        word = substream.read()
         return (word % np.uint64(choices)).astype(np.int64), np.flatnonzero(word > last)
 
-    return until_accepted(words, draw)
+    return until_accepted(keystream, draw)
 
 
 @dataclass(frozen=True)
@@ -310,8 +330,8 @@ class UniformChoice:
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
         return [(k, 1 / self.choices) for k in range(self.choices)]
 
-    def sample(self, words: Keystream) -> Integers:
-        return _uniform(words, self.choices)
+    def sample(self, keystream: Keystream) -> Integers:
+        return _uniform(keystream, self.choices)
 
 
 @dataclass(frozen=True)
@@ -329,11 +349,11 @@ class Bernoulli:
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
         return [(k, self.pmf(k)) for k in (0, 1) if self.pmf(k) > 0]
 
-    def sample(self, words: Keystream) -> Integers:
+    def sample(self, keystream: Keystream) -> Integers:
         if self.probability in (0, 1):
-            return np.full(words.count, int(self.probability), dtype=np.int64)
+            return np.full(keystream.count, int(self.probability), dtype=np.int64)
         cut = Thresholds([ExactReal(lambda: decimal_of(self.probability))])
-        return 1 - cut.cells(words.take(), words.branch(0).one)
+        return 1 - cut.cells(keystream.read(), keystream.substream(0).read_one)
 
 
 @dataclass(frozen=True)
@@ -375,17 +395,19 @@ class CategoryFlip:
             [ExactReal(lambda: 1 / (1 + (self.choices - 1) * (-decimal_of(self.epsilon)).exp()))]
         )
 
-    def sample(self, words: Keystream) -> Integers:
-        return self.replacing(self.cuts.cells(words.take(), words.branch(0).one), words)
+    def sample(self, keystream: Keystream) -> Integers:
+        return self.replacing(
+            self.cuts.cells(keystream.read(), keystream.substream(0).read_one), keystream
+        )
 
-    def replacing(self, shift: Integers, words: Keystream) -> Integers:
+    def replacing(self, shift: Integers, keystream: Keystream) -> Integers:
         """Where the shift is 1, one of all shifts but 0, each equally likely."""
         replaced = np.flatnonzero(shift)
-        shift[replaced] += _uniform(words.only(replaced).branch(1), self.choices - 1)
+        shift[replaced] += _uniform(keystream.rows(replaced).substream(1), self.choices - 1)
         return shift
 
 
-FINE = 0.05  # a lattice of a smaller rate is summed by formula
+SUMMED_RATE = 0.05  # a lattice of a smaller rate is summed by formula
 
 
 def _grain(q: float) -> tuple[float, float]:
@@ -402,7 +424,7 @@ def _grain(q: float) -> tuple[float, float]:
 class PlanarLattice:
     """P(i, j) proportional to e^(-rate sqrt(i^2 + j^2)) over the whole integer lattice.
 
-    Two discrete Laplace draws are accepted with the ratio of the laws; about 79 of 100 are.
+    Two discrete Laplace draws are accepted with the ratio of the two; about 79 of 100 are.
     """
 
     rate: Fraction
@@ -422,7 +444,7 @@ class PlanarLattice:
     def _mass(self) -> float:
         """By Poisson summation where the lattice is fine, else by adding up."""
         rate = float(self.rate)
-        if rate < FINE:
+        if rate < SUMMED_RATE:
             return 2 * math.pi / rate**2 * _grain(rate / (2 * math.pi))[0]
         return float(np.exp(-rate * self._distances()).sum())
 
@@ -433,7 +455,7 @@ class PlanarLattice:
     def mean_distance(self) -> float:
         """E sqrt(i^2 + j^2): minus the slope of the logarithm of the mass."""
         rate = float(self.rate)
-        if rate < FINE:
+        if rate < SUMMED_RATE:
             grain, slope = _grain(rate / (2 * math.pi))
             return 2 / rate - slope / (2 * math.pi * grain)
         distances = self._distances()
@@ -451,22 +473,22 @@ class PlanarLattice:
             if math.hypot(i, j) <= reach
         ]
 
-    def sample(self, words: Keystream) -> Integers:
+    def sample(self, keystream: Keystream) -> Integers:
         proposal = DiscreteLaplace(1 / (self.rate * self.SLOPE))
 
-        def draw(lanes: Keystream, rows: Rows) -> tuple[Integers, Rows]:
-            pair = [proposal.sample(lanes.branch(axis)) for axis in (0, 1)]
+        def draw(substream: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+            pair = [proposal.sample(substream.substream(axis)) for axis in (0, 1)]
             rates, slopes = np.full((2, len(rows)), [[float(self.rate)], [float(self.SLOPE)]])
-            return accepted_pairs(pair, rates, slopes, lanes, lambda n: (self.rate, self.SLOPE))
+            return accepted_pairs(pair, rates, slopes, substream, lambda n: (self.rate, self.SLOPE))
 
-        return until_accepted(words, draw)
+        return until_accepted(keystream, draw)
 
 
 def accepted_pairs(
     pair: Sequence[Integers],
     rates: Floats,
     slopes: Floats,
-    lanes: Keystream,
+    substream: Keystream,
     exactly: Callable[[int], tuple[Fraction, Fraction]],
 ) -> tuple[Integers, Rows]:
     """Pairs that were proposed at slope times the rate each, and the rows to be drawn again.
@@ -488,46 +510,52 @@ def accepted_pairs(
         return ExactReal(formula)
 
     excess = rates * (np.hypot(i, j) - slopes * steps)
-    accepted = _with_probability_exp(lanes.branch(2), excess, exact)
+    accepted = _with_probability_exp(substream.substream(2), excess, exact)
     return np.stack([i, j], axis=1), np.flatnonzero(~accepted)
 
 
 class Varying:
-    """For row i the law number ``which[i]``."""
+    """For row i the distribution number ``which[i]``."""
 
-    def __init__(self, laws: Sequence[CategoryFlip] | Sequence[PlanarLattice], which: Integers):
-        self.laws, self.which = laws, which
+    def __init__(
+        self, distributions: Sequence[CategoryFlip] | Sequence[PlanarLattice], which: Integers
+    ):
+        self.distributions, self.which = distributions, which
 
-    def sample(self, words: Keystream) -> Integers:
-        """One draw for each row."""
-        if isinstance(self.laws[0], CategoryFlip):
-            return self._answers(words)
-        return self._places(words)
+    def sample(self, keystream: Keystream) -> Integers:
+        """One draw for each row, from the words of a ``keystream``."""
+        if isinstance(self.distributions[0], CategoryFlip):
+            return self._answers(keystream)
+        return self._places(keystream)
 
-    def _answers(self, words: Keystream) -> Integers:
-        cuts = [law.cuts for law in self.laws if isinstance(law, CategoryFlip)]
-        shift = cells_of(cuts, self.which, words.take(), words.branch(0).one)
-        first = self.laws[0]
+    def _answers(self, keystream: Keystream) -> Integers:
+        cuts = [flip.cuts for flip in self.distributions if isinstance(flip, CategoryFlip)]
+        shift = cells_of(cuts, self.which, keystream.read(), keystream.substream(0).read_one)
+        first = self.distributions[0]
         assert isinstance(first, CategoryFlip)
-        return first.replacing(shift, words)
+        return first.replacing(shift, keystream)
 
-    def _places(self, words: Keystream) -> Integers:
-        laws = [law.rate for law in self.laws if isinstance(law, PlanarLattice)]
+    def _places(self, keystream: Keystream) -> Integers:
+        exact_rates = [flat.rate for flat in self.distributions if isinstance(flat, PlanarLattice)]
         # floats, as any scale is drawn from; the slope leaves room for rounding them
-        wide = [float(1 / (rate * PlanarLattice.SLOPE)) for rate in laws]
-        slopes = [1 / (rate * Fraction(scale)) for rate, scale in zip(laws, wide, strict=True)]
+        wide = [float(1 / (rate * PlanarLattice.SLOPE)) for rate in exact_rates]
+        slopes = [
+            1 / (rate * Fraction(scale)) for rate, scale in zip(exact_rates, wide, strict=True)
+        ]
         scales, rates, rising = (
-            np.array([float(one) for one in numbers])[self.which]
-            for numbers in (wide, laws, slopes)
+            np.array([float(number) for number in numbers])[self.which]
+            for numbers in (wide, exact_rates, slopes)
         )
 
-        def draw(lanes: Keystream, rows: Rows) -> tuple[Integers, Rows]:
-            pair = [discrete_laplace_varying(scales[rows], lanes.branch(axis)) for axis in (0, 1)]
+        def draw(substream: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+            pair = [
+                discrete_laplace_varying(scales[rows], substream.substream(axis)) for axis in (0, 1)
+            ]
 
             def exactly(n: int) -> tuple[Fraction, Fraction]:
-                law = self.which[rows[n]]
-                return laws[law], slopes[law]
+                number = self.which[rows[n]]
+                return exact_rates[number], slopes[number]
 
-            return accepted_pairs(pair, rates[rows], rising[rows], lanes, exactly)
+            return accepted_pairs(pair, rates[rows], rising[rows], substream, exactly)
 
-        return until_accepted(words, draw)
+        return until_accepted(keystream, draw)

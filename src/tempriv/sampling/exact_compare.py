@@ -34,7 +34,7 @@ class ExactReal:
         self.formula = formula
 
     def bounds(self, bits: int) -> tuple[int, int]:
-        """Integers low <= 2^bits * x <= high, as close as the guard digits allow."""
+        """Integers low <= 2^``bits`` x <= high, as close as the guard digits allow."""
         with decimal.localcontext() as context:
             context.prec = bits * 3 // 10 + 2 * GUARD_DIGITS
             context.Emin, context.Emax = decimal.MIN_EMIN, decimal.MAX_EMAX
@@ -46,7 +46,7 @@ class ExactReal:
 
 
 def decimal_of(value: Fraction) -> Decimal:
-    """A fraction at the precision of the current decimal context."""
+    """A fraction, ``value``, at the precision of the current decimal context."""
     return Decimal(value.numerator) / Decimal(value.denominator)
 
 
@@ -56,9 +56,12 @@ def exp_minus(rate: Fraction) -> ExactReal:
 
 
 def is_below(word: int, more: Callable[[int], int], real: ExactReal) -> bool:
-    """Whether a uniform number, whose first 64 digits are given, lies below the real.
+    """Whether a uniform number lies below a real one.
 
-    ``more(depth)`` yields the next 64 digits; it is asked only while the two cannot be told apart.
+    Parameters:
+        word: the first 64 binary digits of the uniform number.
+        more: gives the next 64 digits, for a depth from 0, while the two cannot be told apart.
+        real: the number it is compared with.
     """
     digits, bits, depth = word, 64, 0
     while True:
@@ -83,11 +86,11 @@ class Thresholds:
         self.floors = np.array([real.bounds(64)[0] for real in reals], dtype=np.uint64)
 
     def cells(self, words: Words64, more: Callable[[int, int], int]) -> Integers:
-        """The cell of each word; ``more(i, depth)`` gives further digits for number i."""
+        """The cell of each of the ``words``; ``more(i, depth)`` gives digits of number i."""
         return cells_of([self], np.zeros(len(words), dtype=np.int64), words, more)
 
     def decide(self, word: int, more: Callable[[int], int]) -> int:
-        """The cell of one word, by as many digits as it takes."""
+        """The cell of one ``word``, by as many digits as it takes, which ``more(depth)`` gives."""
         # bisecting asks for the same digits again; they are a pure function, so they agree
         below = functools.partial(is_below, word, more)
         return bisect.bisect_left(self.reals, True, key=below)
@@ -96,7 +99,14 @@ class Thresholds:
 def cells_of(
     tables: Sequence[Thresholds], which: Integers, words: Words64, more: Callable[[int, int], int]
 ) -> Integers:
-    """The cell of each word in the table that is meant for it."""
+    """The cell of each word in the table that is meant for it.
+
+    Parameters:
+        tables: thresholds.
+        which: the number of the table of each word.
+        words: the first 64 binary digits of uniform numbers.
+        more: gives further digits, for a word and a depth from 0.
+    """
     floors = np.concatenate([cuts.floors for cuts in tables])
     starts = np.cumsum([0, *(len(cuts.floors) for cuts in tables)])
     cells = np.empty(len(words), dtype=np.int64)

@@ -17,11 +17,17 @@ from tempriv.sampling.keystream import Keystream
 
 Floats = npt.NDArray[np.float64]
 
-WORD = 2.0**64
+WORD_VALUES = 2.0**64
 
 
 def probabilities_of(utilities: Floats, epsilon: float, sensitivity: float) -> Floats:
-    """Of every option, from the utilities along the last axis."""
+    """The probability of every option of the exponential mechanism.
+
+    Parameters:
+        utilities: of the options, along the last axis.
+        epsilon: the privacy loss of one choice.
+        sensitivity: the most that a utility changes between neighbors.
+    """
     # e^0 for the best, so that nothing overflows
     lacking = utilities.max(axis=-1, keepdims=True) - utilities
     weights = np.exp(-epsilon / (2 * sensitivity) * lacking)
@@ -33,6 +39,11 @@ class ExponentialChoice:
     """Option i with probability proportional to e^(epsilon utility_i / (2 sensitivity)).
 
     Drawn exactly: a word decides where floating point is certain, else as many digits as it takes.
+
+    Parameters:
+        utilities: of the options.
+        epsilon: the privacy loss of one choice.
+        sensitivity: the most that a utility changes between neighbors.
     """
 
     utilities: Floats
@@ -65,16 +76,16 @@ class ExponentialChoice:
 
         return ExactReal(formula)
 
-    def sample(self, words: Keystream) -> Integers:
-        word = words.take()
-        uniform = word.astype(np.float64) / WORD
+    def sample(self, keystream: Keystream) -> Integers:
+        word = keystream.read()
+        uniform = word.astype(np.float64) / WORD_VALUES
         below = np.cumsum(self.probabilities)[:-1]
         # each sum is of n terms, each term and each sum rounded a few times
         margin = (len(below) + 64) * 2.0**-50
         chosen = np.searchsorted(below, uniform - margin, side="right")
         last = np.searchsorted(below, uniform + margin, side="right")
         for row in np.flatnonzero(last != chosen).tolist():
-            more = functools.partial(words.branch(0).one, row)
+            more = functools.partial(keystream.substream(0).read_one, row)
             reached = functools.partial(self._is_below, int(word[row]), more)
             first, end = int(chosen[row]), int(last[row])
             chosen[row] = bisect.bisect_left(range(len(below)), True, first, end, key=reached)

@@ -37,7 +37,7 @@ SIGN = 3  # and a sign: 64 bits of a word in all
 LEVELS = 4
 NO_SIGN = 1 << DIGIT_BITS  # a coin that no 16 bits reach
 TOP_REACH = 40  # the top digit's table ends at this multiple of its scale
-MOST_CELLS = 500  # the largest scale of a top digit whose cells still fit the table
+MAX_TOP_SCALE = 500  # the largest scale of a top digit whose cells still fit the table
 
 
 class GeometricTable:
@@ -48,7 +48,7 @@ class GeometricTable:
         bits = min(range(DIGIT_BITS - 1), key=lambda b: TOP * 2**b + TOP_REACH * scale / 4**b)
         base = 1 << bits
         require(
-            scale <= MOST_CELLS * base**TOP,
+            scale <= MAX_TOP_SCALE * base**TOP,
             f"scale={float(scale):g} grid steps: the grid is "
             "too fine for this much noise; choose a coarser grid",
         )
@@ -63,51 +63,54 @@ class GeometricTable:
         assert low == high or high == NO_SIGN
         self.coin = low
 
-    def sample(self, words: Keystream) -> Integers:
-        """The variable for each row, from 48 bits of one word and more if needed."""
-        return self._sample(words, NO_SIGN)
+    def sample(self, keystream: Keystream) -> Integers:
+        """The variable for each row of a ``keystream``: 48 bits of a word, and more if needed."""
+        return self._sample(keystream, NO_SIGN)
 
-    def sample_signed(self, words: Keystream) -> Integers:
+    def sample_signed(self, keystream: Keystream) -> Integers:
         """Of either sign, P(k) proportional to e^(-|k| / scale).
 
         The variable itself with probability 1 / (1 + e^(-1 / scale)), else -1 minus it: zero then
         comes out one way only, and nothing has to be drawn again.
-        """
-        return self._sample(words, self.coin)
 
-    def _sample(self, words: Keystream, coin: int) -> Integers:
-        first = words.take()
+        Parameters:
+            keystream: the words of the rows.
+        """
+        return self._sample(keystream, self.coin)
+
+    def _sample(self, keystream: Keystream, coin: int) -> Integers:
+        first = keystream.read()
         sums = np.empty(len(first), dtype=np.int64)
         unsure = np.empty(LEVELS * len(first), dtype=np.intp)
         unsure = unsure[: digit_sums(first, self.tables, self.shifts, coin, sums, unsure)]
         if len(unsure):
-            cells = self._cells(unsure, first, words)
+            cells = self._cells(unsure, first, keystream)
             finish_sums(first, unsure, cells, self.shifts, coin, sums)
         return sums
 
-    def _cells(self, unsure: Rows, first: Words64, words: Keystream) -> Integers:
+    def _cells(self, unsure: Rows, first: Words64, keystream: Keystream) -> Integers:
         """Second pass: digits from their 16 bits and 48 more, or as many as it takes."""
         rows, levels = unsure >> 2, unsure & 3
-        more = words.take_branches(rows, levels, LEVELS)
+        more = keystream.read_substreams(rows, levels, LEVELS)
         head = (first[rows] >> (DIGIT_BITS * levels).astype(np.uint64)) << np.uint64(48)
 
         def after(i: int, depth: int) -> int:
-            return words.branch(int(levels[i])).branch(0).one(int(rows[i]), depth)
+            return keystream.substream(int(levels[i])).substream(0).read_one(int(rows[i]), depth)
 
         cells = cells_of(self.cuts, levels, head | (more >> np.uint64(16)), _leftover(more, after))
         ends = np.flatnonzero((levels == TOP) & (cells == len(self.cuts[TOP].reals)))
         if len(ends):
-            cells[ends] += self._beyond(words.branch(TOP).only(rows[ends]))
+            cells[ends] += self._beyond(keystream.substream(TOP).rows(rows[ends]))
         return cells
 
-    def _beyond(self, words: Keystream) -> Integers:
+    def _beyond(self, keystream: Keystream) -> Integers:
         """A geometric variable forgets: past the last cut it is that cut plus a fresh one."""
         cuts = self.cuts[TOP]
-        words = words.branch(1)
-        fresh = cuts.cells(words.take(), words.branch(0).one)
+        keystream = keystream.substream(1)
+        fresh = cuts.cells(keystream.read(), keystream.substream(0).read_one)
         again = np.flatnonzero(fresh == len(cuts.reals))
         if len(again):
-            fresh[again] += self._beyond(words.only(again))
+            fresh[again] += self._beyond(keystream.rows(again))
         return fresh
 
 
@@ -135,7 +138,7 @@ def _low_digit(rate: Fraction, base: int) -> Thresholds:
 
 
 def _top_digit(scale: Fraction) -> Thresholds:
-    """P(digit < i) = 1 - e^(-i / scale), up to a cell beyond which the law starts anew."""
+    """P(digit < i) = 1 - e^(-i / scale), up to a cell beyond which it starts anew."""
     cells = math.ceil(TOP_REACH * scale) + 1
     return Thresholds(
         [ExactReal(functools.partial(_reached, i / scale)) for i in range(1, cells + 1)]
@@ -162,26 +165,38 @@ def _first_level(cuts: Thresholds, open_ended: bool) -> npt.NDArray[np.int16]:
 
 @functools.lru_cache(maxsize=64)
 def geometric_table(scale: Fraction) -> GeometricTable:
-    """Tables take some hundredths of a second to build, and scales repeat."""
+    """The tables of a ``scale``, kept: they take hundredths of a second to build, and repeat."""
     return GeometricTable(scale)
 
 
 def geometric_varying_signed(
-    scales: npt.NDArray[np.float64], words: Keystream
+    scales: npt.NDArray[np.float64], keystream: Keystream
 ) -> tuple[Integers, Rows]:
-    """As ``sample_signed``, each row with its own scale: 63 bits of a word and one for the sign."""
-    first = words.take()
+    """As ``sample_signed``, each row with its own scale: 63 bits of a word and one for the sign.
+
+    Parameters:
+        scales: of each row.
+        keystream: the words of the rows.
+    """
+    first = keystream.read()
     out = np.empty(len(first), dtype=np.int64)
     unsure = np.empty(len(first), dtype=np.intp)
     for i in unsure[: geometric_by_log(first, scales, out, unsure)].tolist():
-        more = functools.partial(words.branch(0).one, i)
+        more = functools.partial(keystream.substream(0).read_one, i)
         out[i] = floor_of_log(int(first[i]) >> 1, 63, Fraction(float(scales[i])), more)
     minus = (first & np.uint64(1)).astype(np.bool_)
     return np.where(minus, -out, out), np.flatnonzero(minus & (out == 0))
 
 
 def floor_of_log(digits: int, bits: int, scale: Fraction, more: Callable[[int], int]) -> int:
-    """floor(-scale * ln U), reading digits of U until the floor is certain."""
+    """floor(-scale * ln U), reading digits of U until the floor is certain.
+
+    Parameters:
+        digits: the first binary digits of U.
+        bits: how many these are.
+        scale: the factor.
+        more: gives the next 64 digits, for a depth from 0.
+    """
     depth = 0
     while True:
         # operators on Decimal round to the context in force, so it must be this one

@@ -1,8 +1,9 @@
 """The one door for randomness: noise is a pure function of a secret key and a place.
 
-Every random word is AES-256 in counter mode at (series, epoch, purpose, lane, step). So any cutting
-of the input into blocks, any order of series and any replay gives the same bits, and nothing is
-ever released twice with different noise. The reverse is refused: one key serves one input.
+Every random word is AES-256 in counter mode at (series, epoch, purpose, stream, step). So any
+cutting of the input into blocks, any order of series and any replay gives the same bits, and
+nothing is ever released twice with different noise. The reverse is refused: one key serves one
+input.
 
 Keys form a chain: the key of a series at epoch e + 1 is a hash of the one at epoch e, so erasing
 past keys makes past noise unrecoverable from what is left.
@@ -28,7 +29,7 @@ from tempriv.errors import KeyReuseError, StateError, require
 EPOCH = 1 << 16
 """Steps that share one link of the key chain; fixed, so that bits never depend on commits."""
 
-PAIRS = 1 << 14  # fingerprinted at a time, so that they stay in the cache
+BATCH_PAIRS = 1 << 14  # fingerprinted at a time, so that they stay in the cache
 
 
 def _hash(key: bytes, *parts: str | bytes) -> bytes:
@@ -52,6 +53,10 @@ class Key:
         - the secret appears in no repr, release or state;
         - noise for a (mechanism, series) is handed out once: a second input is refused.
 
+    A key serves one release: give each its own.
+
+    >>> Key.generate()
+    Key(secret)
     >>> Key.from_seed(7)
     Key(seed 7: not private)
     """
@@ -76,7 +81,11 @@ class Key:
 
     @classmethod
     def from_seed(cls, seed: int) -> Key:
-        """A key anyone can make again: for experiments, and it protects nothing."""
+        """A key anyone can make again: for experiments, and it protects nothing.
+
+        Parameters:
+            seed: a whole number >= 0; equal seeds make equal noise.
+        """
         require(
             isinstance(seed, int) and seed >= 0,
             f"seed={seed}: must be a whole number >= 0",
@@ -88,6 +97,18 @@ class Key:
 
         From then on every step that a stream takes is noted in the file before its output is
         handed out, so that a state left behind is refused there too.
+
+        Parameters:
+            path: a file that does not exist yet.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     key = Key.generate()
+        ...     key.save(f"{folder}/key")
+        ...     key.close()
+        ...     again = Key.load(f"{folder}/key")
+        ...     again.release_id == key.release_id
+        True
         """
         path = Path(path)
         require(not path.exists(), f"{path}: exists already; keep each key in a file of its own")
@@ -96,7 +117,15 @@ class Key:
 
     @classmethod
     def load(cls, path: str | Path) -> Key:
-        """A saved key. It resumes streams but starts none: others may have begun under it."""
+        """A saved key. It resumes streams but starts none: others may have begun under it.
+
+        Parameters:
+            path: the file that ``save`` wrote.
+
+        Raises:
+            StateError: if there is no such file, or it is damaged.
+            KeyReuseError: if another process, or another key, is using the file.
+        """
         path = Path(path)
         require(path.exists(), f"{path}: no such file", StateError)
         key = cls(bytes(32), "", only_resumes=True)
@@ -152,7 +181,15 @@ class Key:
         return "Key(secret)" if self.seed is None else f"Key(seed {self.seed}: not private)"
 
     def series(self, spec_digest: str, series: str) -> SeriesKey:
-        """The start of a series' key chain; handed out once for each (mechanism, series)."""
+        """The start of a series' key chain; handed out once for each (mechanism, series).
+
+        Parameters:
+            spec_digest: of the mechanism.
+            series: the id of the series, as text.
+
+        Raises:
+            KeyReuseError: if it was handed out before.
+        """
         place = (spec_digest, series)
         require(
             not self.only_resumes,
@@ -170,7 +207,16 @@ class Key:
         return self.again(spec_digest, series)
 
     def again(self, spec_digest: str, series: str, step: int = 0) -> SeriesKey:
-        """The same chain, for going on at a step that noise has not been handed out beyond."""
+        """The same chain, for going on at a step that noise has not been handed out beyond.
+
+        Parameters:
+            spec_digest: of the mechanism.
+            series: the id of the series, as text.
+            step: the next step of the series.
+
+        Raises:
+            KeyReuseError: if noise was handed out beyond that step.
+        """
         reached = self._reached.get((spec_digest, series), 0)
         require(bool(self._secret), "this key was closed", KeyReuseError)
         require(
@@ -183,35 +229,53 @@ class Key:
         return SeriesKey(secret, 0)
 
     def note(self, spec_digest: str, series: str, step: int) -> None:
-        """Remember how far a stream has come; durably, where the key is kept in a file."""
+        """Remember how far a stream has come; durably, where the key is kept in a file.
+
+        Parameters:
+            spec_digest: of the mechanism.
+            series: the id of the series, as text.
+            step: the next step of the series.
+        """
         require(bool(self._secret), "this key was closed", KeyReuseError)
         self._reached[spec_digest, series] = step
         self._keep()
 
     def pseudonym(self, name: str) -> str:
-        """A name that cannot be linked to the original, nor to another release, without the key."""
+        """Another ``name``, which without the key is linked neither to it nor to other releases."""
         return _hash(self._secret, "pseudonym", self.release_id, name).hex()[:16]
 
 
 def fingerprint(mark: bytes, places: npt.NDArray[np.uint64], bits: npt.NDArray[np.uint64]) -> int:
-    """A keyed sum over (place, reading) pairs, in any order and cutting."""
+    """A keyed sum over (place, reading) pairs, in any order and cutting.
+
+    Parameters:
+        mark: the key of the fingerprint.
+        places: of the readings.
+        bits: the readings, as 64 bits each.
+    """
     return int(fingerprints(mark, places.ravel(), bits.ravel()).sum(dtype=np.uint64))
 
 
 def fingerprints(
     mark: bytes, places: npt.NDArray[np.uint64], bits: npt.NDArray[np.uint64]
 ) -> npt.NDArray[np.uint64]:
-    """A keyed mark of each (place, reading) pair."""
+    """A keyed hash of each (place, reading) pair.
+
+    Parameters:
+        mark: the key of the fingerprints.
+        places: of the readings.
+        bits: the readings, as 64 bits each.
+    """
     cipher = _block_cipher(mark)
-    pairs = np.empty((min(len(bits), PAIRS), 2), dtype=np.uint64)
+    pairs = np.empty((min(len(bits), BATCH_PAIRS), 2), dtype=np.uint64)
     mixed = np.empty((len(pairs) + 1, 2), dtype=np.uint64)  # a cipher asks for room to spare
-    found = np.empty(len(bits), dtype=np.uint64)
-    for low in range(0, len(bits), PAIRS):
+    hashes = np.empty(len(bits), dtype=np.uint64)
+    for low in range(0, len(bits), BATCH_PAIRS):
         part = pairs[: len(bits) - low]
-        part[:, 0], part[:, 1] = places[low : low + PAIRS], bits[low : low + PAIRS]
+        part[:, 0], part[:, 1] = places[low : low + BATCH_PAIRS], bits[low : low + BATCH_PAIRS]
         cipher.update_into(part.data.cast("B"), mixed.data.cast("B"))
-        found[low : low + PAIRS] = mixed[: len(part), 0]
-    return found
+        hashes[low : low + BATCH_PAIRS] = mixed[: len(part), 0]
+    return hashes
 
 
 def new_id() -> str:
@@ -220,7 +284,7 @@ def new_id() -> str:
 
 
 def tokens(count: int) -> bytes:
-    """So many names of 16 bytes that nothing else has."""
+    """Random names, ``count`` of 16 bytes, that nothing else has."""
     return os.urandom(16 * count)
 
 
@@ -254,7 +318,14 @@ class SeriesKey:
         return f"SeriesKey(epoch={self.epoch})"
 
     def at_epoch(self, epoch: int) -> SeriesKey:
-        """A later link; there is no way back."""
+        """A later link; there is no way back.
+
+        Parameters:
+            epoch: the number of the link.
+
+        Raises:
+            KeyReuseError: if the link is an earlier one.
+        """
         if epoch == self.epoch:
             return self  # with its ciphers
         require(
@@ -272,14 +343,15 @@ class SeriesKey:
         return _hash(self.secret, "check").hex()[:16]
 
     def cipher_key(self, purpose: str) -> bytes:
+        """The cipher's key for a ``purpose``."""
         return _hash(self.secret, "purpose", purpose)
 
     def stream_cipher(self, purpose: str, counter: bytes) -> Any:
-        """The cipher of a purpose in counter mode, from a counter on."""
+        """The cipher of a ``purpose`` in counter mode, from a ``counter`` block on."""
         return Cipher(algorithms.AES(self.cipher_key(purpose)), modes.CTR(counter)).encryptor()
 
     def block_cipher(self, purpose: str) -> Any:
-        """The cipher of a purpose, as a call from bytes into room for them and one block more.
+        """The cipher of a ``purpose``, as a call from bytes into room for them and one block more.
 
         It is made once: to make one costs more than twenty short uses.
         """

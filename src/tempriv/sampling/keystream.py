@@ -1,7 +1,7 @@
-"""Random words for the steps of many series: AES-256 in counter mode at (lane, step).
+"""Random words for the steps of many series: AES-256 in counter mode at (stream, step).
 
 The key of a word is that of its series, epoch and purpose, so a row gets the same word however rows
-are cut into blocks and whatever it is taken together with.
+are cut into blocks and whatever other rows are read with it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy.typing as npt
 from tempriv.errors import KeyReuseError, require
 from tempriv.sampling.keys import EPOCH, SeriesKey
 
-# a counter block is a 96-bit lane and a 32-bit block number, two words to a block
-LANE_BYTES, BLOCK_BYTES = 12, 4
-CIPHER_BYTES = LANE_BYTES + BLOCK_BYTES
-BRANCH_BITS = 12
+# a counter block is a 96-bit stream number and a 32-bit block number, two words to a block
+STREAM_BYTES, BLOCK_BYTES = 12, 4
+CIPHER_BYTES = STREAM_BYTES + BLOCK_BYTES
+SUBSTREAM_BITS = 12
 
 _ZEROS = memoryview(bytes(8 * (EPOCH + 2)))
 
@@ -35,10 +35,10 @@ class StepRange(NamedTuple):
 
 @dataclass(frozen=True)
 class StepRanges(Sequence[StepRange]):
-    """Runs of many series in columns, for who has thousands of them.
+    """Runs of many series in columns, for callers with thousands of them.
 
-    ``ciphers`` gives those of a purpose, one for each link, to who keeps them together: to find
-    thousands of them link by link costs as much as to use them.
+    ``ciphers`` gives those of a purpose, one for each link: to find thousands of them link by link
+    costs as much as to use them.
     """
 
     links: list[SeriesKey]
@@ -78,7 +78,7 @@ def _within_epochs(runs: Sequence[StepRange]) -> list[tuple[SeriesKey, int, int]
 
 
 def blocks_of_runs(runs: Sequence[StepRange], most: int) -> Iterator[Sequence[StepRange]]:
-    """The runs in groups of at most so many steps, cutting a run where a group is full."""
+    """The ``runs`` in groups of at most ``most`` steps, cutting a run where a group is full."""
     if isinstance(runs, StepRanges) and int(runs.counts.sum()) <= most:
         yield runs
         return
@@ -95,21 +95,31 @@ def blocks_of_runs(runs: Sequence[StepRange], most: int) -> Iterator[Sequence[St
     yield group
 
 
-MOST_LANES = 8  # that are kept whole for a purpose, 8 bytes a row each
-SHORT = 64
-"""Runs of so many steps on average take their words from ciphers that are kept."""
+MAX_CACHED_STREAMS = 8  # kept whole for a purpose, 8 bytes a row each
+SHORT_RUN_STEPS = 64
+"""Runs of at most so many steps on average read their words from ciphers that are kept."""
 
-MANY_ROWS = 1 << 15  # whose lanes are taken at a time
+CHUNK_ROWS = 1 << 15  # whose streams are read at a time
 
-DENSE = 16
+DENSE_RATIO = 16
 """Words for so many rows in a row cost less than for one row by itself."""
 
 
 class Keystream:
-    """Random words for the rows of a block: ``take(lane)`` gives one word to every row.
+    """Random words for the rows of a block: ``read(stream_index)`` gives one word to every row.
 
-    ``only`` narrows to some of the rows, ``branch`` opens lanes that nothing else shares; a row
-    gets the same word in a lane whatever it is taken together with.
+    ``rows`` narrows to some of the rows, ``substream`` opens streams that nothing else shares; a
+    row gets the same word of a stream whatever other rows are read with it.
+
+    Parameters:
+        runs: the steps of each series, in the order of the rows.
+        purpose: what the words are for; words of unlike purposes are independent.
+
+    >>> from tempriv.sampling.keys import Key
+    >>> run = StepRange(Key.from_seed(7).series("spec", "a series"), 0, 4)
+    >>> keystream = Keystream([run], "noise")
+    >>> bool(keystream.rows(np.array([2])).read()[0] == keystream.read()[2])
+    True
     """
 
     def __init__(self, runs: Sequence[StepRange], purpose: str):
@@ -126,97 +136,113 @@ class Keystream:
             counts = [count for _, _, count in pieces]
         self._offsets = [0, *itertools.accumulate(counts)]
         self._rows: npt.NDArray[np.intp] | None = None  # all of them
-        self._lane = 0
-        self._known: dict[tuple[bytes, type], npt.NDArray[Any]] | None = None
+        self._stream = 0
+        self._cache: dict[tuple[bytes, type], npt.NDArray[Any]] | None = None
         self.count = self._offsets[-1]
 
-    def _like(self, rows: npt.NDArray[np.intp] | None, lane: int) -> Keystream:
+    def _like(self, rows: npt.NDArray[np.intp] | None, stream: int) -> Keystream:
         other = object.__new__(Keystream)
         other.__dict__.update(self.__dict__)
-        other._rows, other._lane = rows, lane
+        other._rows, other._stream = rows, stream
         other.count = self.count if rows is None else len(rows)
         return other
 
-    def branch(self, number: int) -> Keystream:
-        """Lanes of their own; branches of branches too, to a depth of seven."""
-        lane = (self._lane << BRANCH_BITS) + number + 1
-        require(0 <= number < (1 << BRANCH_BITS) - 1, f"branch {number}: too many", KeyReuseError)
-        require(lane >> (8 * LANE_BYTES - BRANCH_BITS) == 0, "branches too deep", KeyReuseError)
-        return self._like(self._rows, lane)
+    def substream(self, number: int) -> Keystream:
+        """Streams of their own; substreams of substreams too, to a depth of seven.
 
-    def only(self, rows: npt.NDArray[np.intp]) -> Keystream:
-        """The same words for some of the rows, given by rising position."""
+        Parameters:
+            number: which substream, from 0.
+        """
+        stream = (self._stream << SUBSTREAM_BITS) + number + 1
+        most = (1 << SUBSTREAM_BITS) - 1
+        require(0 <= number < most, f"substream {number}: too many", KeyReuseError)
+        deepest = 8 * STREAM_BYTES - SUBSTREAM_BITS
+        require(stream >> deepest == 0, "substreams too deep", KeyReuseError)
+        return self._like(self._rows, stream)
+
+    def rows(self, rows: npt.NDArray[np.intp]) -> Keystream:
+        """The same words for some of the ``rows``, given by rising position."""
         if len(rows) == self.count:
             return self
-        return self._like(rows if self._rows is None else self._rows[rows], self._lane)
+        return self._like(rows if self._rows is None else self._rows[rows], self._stream)
 
-    def remembered(self) -> Keystream:
-        """The same words, for who comes back often for some of the rows: lanes are kept whole."""
-        if self._known is not None:
+    def cached(self) -> Keystream:
+        """The same words, kept in memory for callers that read some of the rows again and again."""
+        if self._cache is not None:
             return self
-        other = self._like(self._rows, self._lane)
-        other._known = {}
+        other = self._like(self._rows, self._stream)
+        other._cache = {}
         return other
 
-    def one(self, row: int, lane: int) -> int:
-        """The word of a single row."""
-        return int(self.only(np.array([row])).take(lane)[0])
+    def read_one(self, row: int, stream_index: int) -> int:
+        """The word of a single ``row`` in the stream ``stream_index``."""
+        return int(self.rows(np.array([row])).read(stream_index)[0])
 
-    def take(self, lane: int = 0) -> npt.NDArray[np.uint64]:
-        """One word for every row."""
-        return self._words(lane, np.uint64)
+    def read(self, stream_index: int = 0) -> npt.NDArray[np.uint64]:
+        """One word for every row, from the stream ``stream_index``."""
+        return self._words(stream_index, np.uint64)
 
-    def take_half(self, lane: int) -> npt.NDArray[np.uint32]:
-        """Half a word for every row, from a lane that gives no whole ones: twice as fast."""
-        return self._words(lane, np.uint32)
+    def read_half(self, stream_index: int) -> npt.NDArray[np.uint32]:
+        """Half a word for every row: twice as fast.
 
-    def _words(self, lane: int, kind: type) -> npt.NDArray[Any]:
-        prefix = self._prefix(self._lane, lane)
+        Parameters:
+            stream_index: a stream from which no whole words are read.
+        """
+        return self._words(stream_index, np.uint32)
+
+    def _words(self, stream_index: int, kind: type) -> npt.NDArray[Any]:
+        prefix = self._prefix(self._stream, stream_index)
         if self._rows is None:
-            return self._take_all(prefix, kind)
-        if self._known is not None and len(self._rows) > 1:
-            if (prefix, kind) not in self._known and len(self._known) < MOST_LANES:
-                self._known[prefix, kind] = self._take_all(prefix, kind)
-            if (prefix, kind) in self._known:
-                return np.asarray(self._known[prefix, kind][self._rows])
-        if DENSE * len(self._rows) >= self._offsets[-1]:
-            return np.asarray(self._take_all(prefix, kind)[self._rows])
-        return self._take(self._rows, np.frombuffer(prefix, dtype=">u4"), kind)
+            return self._read_all(prefix, kind)
+        if self._cache is not None and len(self._rows) > 1:
+            if (prefix, kind) not in self._cache and len(self._cache) < MAX_CACHED_STREAMS:
+                self._cache[prefix, kind] = self._read_all(prefix, kind)
+            if (prefix, kind) in self._cache:
+                return np.asarray(self._cache[prefix, kind][self._rows])
+        if DENSE_RATIO * len(self._rows) >= self._offsets[-1]:
+            return np.asarray(self._read_all(prefix, kind)[self._rows])
+        return self._read_rows(self._rows, np.frombuffer(prefix, dtype=">u4"), kind)
 
-    def take_lanes(self, count: int) -> npt.NDArray[np.uint64]:
-        """Words of the first lanes, a row of them for each: a cipher is asked once for all."""
+    def read_streams(self, count: int) -> npt.NDArray[np.uint64]:
+        """Words of the first ``count`` streams, a row of them for each; ciphers are asked once."""
         rows = np.arange(self._offsets[-1]) if self._rows is None else self._rows
-        found = np.empty((len(rows), count), dtype=np.uint64)
-        prefixes = b"".join(self._prefix(self._lane, lane) for lane in range(count))
-        lanes = np.frombuffer(prefixes, dtype=">u4").reshape(count, 3)
+        words = np.empty((len(rows), count), dtype=np.uint64)
+        packed = b"".join(self._prefix(self._stream, index) for index in range(count))
+        prefixes = np.frombuffer(packed, dtype=">u4").reshape(count, 3)
         piece, step = self._places(rows)
-        for low in range(0, len(rows), MANY_ROWS):
-            part = slice(low, low + MANY_ROWS)
+        for low in range(0, len(rows), CHUNK_ROWS):
+            part = slice(low, low + CHUNK_ROWS)
             where = np.repeat(piece[part], count)
             counters = np.empty((len(where), 4), dtype=">u4")
-            counters[:, :3] = np.tile(lanes, (len(where) // count, 1))
+            counters[:, :3] = np.tile(prefixes, (len(where) // count, 1))
             counters[:, 3] = np.repeat(step[part] // 2, count)
             both = self._ciphered(where, counters, np.uint64).reshape(-1, count, 2)
-            found[part] = both[np.arange(len(both)), :, step[part] % 2]
-        return found
+            words[part] = both[np.arange(len(both)), :, step[part] % 2]
+        return words
 
-    def take_branches(
+    def read_substreams(
         self, rows: npt.NDArray[np.intp], numbers: npt.NDArray[np.intp], count: int
     ) -> npt.NDArray[np.uint64]:
-        """One word each for some rows (rising, maybe repeated), from the branch of that number."""
-        prefixes = b"".join(self._prefix(self.branch(i)._lane, 0) for i in range(count))
-        lanes = np.frombuffer(prefixes, dtype=">u4").reshape(count, 3)
+        """One word each for some rows, from a substream for each.
+
+        Parameters:
+            rows: positions of rows, rising, maybe repeated.
+            numbers: the substream of each.
+            count: how many substreams there are.
+        """
+        packed = b"".join(self._prefix(self.substream(i)._stream, 0) for i in range(count))
+        prefixes = np.frombuffer(packed, dtype=">u4").reshape(count, 3)
         places = rows if self._rows is None else self._rows[rows]
-        return self._take(places, lanes[numbers], np.uint64)
+        return self._read_rows(places, prefixes[numbers], np.uint64)
 
-    def _prefix(self, branch: int, lane: int) -> bytes:
-        require(0 <= lane < 1 << BRANCH_BITS, f"lane {lane}: too many", KeyReuseError)
-        return ((branch << BRANCH_BITS) + lane).to_bytes(LANE_BYTES, "big")
+    def _prefix(self, stream: int, index: int) -> bytes:
+        require(0 <= index < 1 << SUBSTREAM_BITS, f"stream {index}: too many", KeyReuseError)
+        return ((stream << SUBSTREAM_BITS) + index).to_bytes(STREAM_BYTES, "big")
 
-    def _take_all(self, prefix: bytes, kind: type) -> npt.NDArray[Any]:
-        if 0 < self._offsets[-1] <= SHORT * len(self._links):
-            return self._take_short(prefix, kind)
-        # a run may start in the middle of a counter block: take the block whole, some words too
+    def _read_all(self, prefix: bytes, kind: type) -> npt.NDArray[Any]:
+        if 0 < self._offsets[-1] <= SHORT_RUN_STEPS * len(self._links):
+            return self._read_short(prefix, kind)
+        # a run may start in the middle of a counter block: read the block whole, some words too
         # early, and let the run before it overwrite those
         width = np.dtype(kind).itemsize
         extra = CIPHER_BYTES // width - 1
@@ -230,7 +256,7 @@ class Keystream:
             cipher.update_into(_ZEROS[: width * (high + extra - low)], view[width * low :])
         return out[extra:]
 
-    def _take_short(self, prefix: bytes, kind: type) -> npt.NDArray[Any]:
+    def _read_short(self, prefix: bytes, kind: type) -> npt.NDArray[Any]:
         """The same where runs are many and short: counters of all of them, a cipher for each."""
         each = CIPHER_BYTES // np.dtype(kind).itemsize
         starts = np.array(self._starts, dtype=np.int64)
@@ -240,20 +266,20 @@ class Keystream:
         counters = np.empty((int(edges[-1]), 4), dtype=">u4")
         counters[:, :3] = np.frombuffer(prefix, dtype=">u4")
         counters[:, 3] = np.arange(len(counters)) + np.repeat(starts // each - edges[:-1], blocks)
-        found = self._ciphered(np.repeat(np.arange(len(blocks)), blocks), counters, kind)
+        words = self._ciphered(np.repeat(np.arange(len(blocks)), blocks), counters, kind)
         first = each * edges[:-1] + starts % each - self._offsets[:-1]
-        return np.asarray(found[np.arange(self._offsets[-1]) + np.repeat(first, ends - starts)])
+        return np.asarray(words[np.arange(self._offsets[-1]) + np.repeat(first, ends - starts)])
 
-    def _take(
-        self, rows: npt.NDArray[np.intp], lanes: npt.NDArray[np.uint32], kind: type
+    def _read_rows(
+        self, rows: npt.NDArray[np.intp], prefixes: npt.NDArray[np.uint32], kind: type
     ) -> npt.NDArray[Any]:
         each = CIPHER_BYTES // np.dtype(kind).itemsize
         piece, step = self._places(rows)
         counters = np.empty((len(rows), 4), dtype=">u4")
-        counters[:, :3] = lanes
+        counters[:, :3] = prefixes
         counters[:, 3] = step // each
-        found = self._ciphered(piece, counters, kind).reshape(-1, each)
-        return np.asarray(found[np.arange(len(rows)), step % each])
+        words = self._ciphered(piece, counters, kind).reshape(-1, each)
+        return np.asarray(words[np.arange(len(rows)), step % each])
 
     def _places(
         self, rows: npt.NDArray[np.intp]
@@ -271,17 +297,17 @@ class Keystream:
         ``piece`` says by which link's key, in runs of equal ones.
         """
         each = CIPHER_BYTES // np.dtype(kind).itemsize
-        found: npt.NDArray[Any] = np.empty((len(counters) + 1) * each, dtype=kind)
+        words: npt.NDArray[Any] = np.empty((len(counters) + 1) * each, dtype=kind)
         if not len(counters):
-            return found[:0]
-        read, write = memoryview(counters.data).cast("B"), memoryview(found.data).cast("B")
+            return words[:0]
+        read, write = memoryview(counters.data).cast("B"), memoryview(words.data).cast("B")
         edges = np.flatnonzero(np.diff(piece, prepend=-1))
         links, which = self._links, piece[edges].tolist()
         if self._ciphers is None or len(which) < len(links):
-            ciphers = [links[one].block_cipher(self._purpose) for one in which]
+            ciphers = [links[i].block_cipher(self._purpose) for i in which]
         else:
             ciphers = self._ciphers(self._purpose)
         places = (CIPHER_BYTES * np.append(edges, len(counters))).tolist()
         for cipher, (low, high) in zip(ciphers, itertools.pairwise(places), strict=True):
             cipher(read[low:high], write[low:])
-        return found[:-each]
+        return words[:-each]

@@ -29,7 +29,7 @@ class DeviceKeystreams:
         """Return the keystream of all these devices for one purpose."""
         first, last = int(self.numbers[0]), int(self.numbers[-1])
         stream = Keystream([StepRange(self.chain, first, last - first + 1)], purpose)
-        return stream.only(self.numbers - first)
+        return stream.rows(self.numbers - first)
 
 
 Reports = Callable[[Integers, DeviceKeystreams], Bytes]

@@ -92,7 +92,7 @@ class Fleet:
     def secrets(self, numbers: Integers) -> Bytes:
         """Of each device, a row."""
         words = DeviceKeystreams(self.key.again(SECRETS, ""), numbers)("secret")
-        lanes = [words.take(lane) for lane in range(SECRET_BYTES // 8)]
+        lanes = [words.read(index) for index in range(SECRET_BYTES // 8)]
         return np.stack(lanes, axis=1).view(np.uint8).reshape(-1, SECRET_BYTES)
 
     def digests(self, numbers: Integers) -> list[str]:
@@ -101,7 +101,7 @@ class Fleet:
 
     def choices(self, what: str, weights: Floats, numbers: Integers) -> Integers:
         """Which of some things each device has, one as often as its weight says."""
-        words = DeviceKeystreams(self.key.again(DATA, what), numbers)("choice").take()
+        words = DeviceKeystreams(self.key.again(DATA, what), numbers)("choice").read()
         shares = np.cumsum(weights)[:-1] / weights.sum()
         cuts = np.array([min(int(share * 2.0**64), (1 << 64) - 1) for share in shares.tolist()])
         return np.searchsorted(cuts.astype(np.uint64), words, side="right").astype(np.int64)
@@ -130,7 +130,7 @@ class FleetAnswers:
         keystreams = DeviceKeystreams(self._chain, numbers)
         reports = self._reports(numbers, keystreams)
         stream = keystreams("token")
-        tokens = np.stack([stream.take(0), stream.take(1)], axis=1).view(np.uint8)
+        tokens = np.stack([stream.read(0), stream.read(1)], axis=1).view(np.uint8)
         begin = len(self.head)
         rows = np.empty((len(numbers), begin + TOKEN_BYTES + reports.shape[1]), dtype=np.uint8)
         rows[:, :begin] = np.frombuffer(self.head, dtype=np.uint8)

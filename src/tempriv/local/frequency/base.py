@@ -117,7 +117,7 @@ def estimated(
 # what devices and servers are given
 
 
-def values_of(values: Any, size: int, words: Keystream) -> Integers:
+def values_of(values: Any, size: int, keystream: Keystream) -> Integers:
     """True values, a row of words for each."""
     found = np.asarray(values)
     require(
@@ -127,11 +127,13 @@ def values_of(values: Any, size: int, words: Keystream) -> Integers:
         f"values: must be whole numbers from 0 to {size - 1}, one for each device",
         DataError,
     )
-    require(words.count == len(found), f"words for {words.count} devices: {len(found)} report")
+    require(
+        keystream.count == len(found), f"words for {keystream.count} devices: {len(found)} report"
+    )
     return found.astype(np.int64)
 
 
-def value_of(value: Any, size: int, words: Keystream) -> int:
+def value_of(value: Any, size: int, keystream: Keystream) -> int:
     """One true value, with one row of words."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     require(
@@ -139,7 +141,7 @@ def value_of(value: Any, size: int, words: Keystream) -> int:
         f"value: must be a whole number from 0 to {size - 1}",
         DataError,
     )
-    require(words.count == 1, f"words for {words.count} devices: one reports")
+    require(keystream.count == 1, f"words for {keystream.count} devices: one reports")
     return int(value)
 
 
@@ -154,22 +156,22 @@ def counts_of(counts: Any, size: int) -> Integers:
     return found.astype(np.int64)
 
 
-def shift_of(law: CategoryFlip, words: Keystream) -> int:
+def shift_of(law: CategoryFlip, keystream: Keystream) -> int:
     """``law.sample`` for one row, several times faster."""
-    word, floor = int(words.take()[0]), int(law.cuts.floors[0])
+    word, floor = int(keystream.read()[0]), int(law.cuts.floors[0])
     if word < floor:
         return 0
     if word <= floor + 1:  # the cut lies there: more digits decide
-        return int(law.sample(words)[0])
-    return 1 + uniform_of(UniformChoice(law.choices - 1), words.branch(1))
+        return int(law.sample(keystream)[0])
+    return 1 + uniform_of(UniformChoice(law.choices - 1), keystream.substream(1))
 
 
-def uniform_of(law: UniformChoice, words: Keystream) -> int:
+def uniform_of(law: UniformChoice, keystream: Keystream) -> int:
     """``law.sample`` for one row, several times faster."""
-    word = int(words.branch(0).take()[0])
+    word = int(keystream.substream(0).read()[0])
     if word < (1 << 64) // law.choices * law.choices:
         return word % law.choices
-    return int(law.sample(words)[0])
+    return int(law.sample(keystream)[0])
 
 
 def width(choices: int) -> int:

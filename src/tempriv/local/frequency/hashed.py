@@ -121,18 +121,18 @@ class OLH:
 
     # devices
 
-    def reports(self, values: Any, words: Keystream) -> Bytes:
+    def reports(self, values: Any, keystream: Keystream) -> Bytes:
         """A row of bytes for each device."""
-        values = shared.values_of(values, self.size, words)
-        hashes = self._hashes.sample(words.branch(BEFORE))
-        return self._said(values, hashes, self.law.sample(words))
+        values = shared.values_of(values, self.size, keystream)
+        hashes = self._hashes.sample(keystream.substream(BEFORE))
+        return self._said(values, hashes, self.law.sample(keystream))
 
-    def report(self, value: int, words: Keystream) -> bytes:
-        value = shared.value_of(value, self.size, words)
-        number = shared.uniform_of(self._hashes, words.branch(BEFORE))
+    def report(self, value: int, keystream: Keystream) -> bytes:
+        value = shared.value_of(value, self.size, keystream)
+        number = shared.uniform_of(self._hashes, keystream.substream(BEFORE))
         multiplier, offset = divmod(number, self.prime)
         cell = (multiplier * value + offset) % self.prime * self.cells // self.prime
-        said = (cell + shared.shift_of(self.law, words)) % self.cells
+        said = (cell + shared.shift_of(self.law, keystream)) % self.cells
         wide, narrow = self._widths
         return number.to_bytes(wide, "little") + said.to_bytes(narrow, "little")
 
@@ -294,16 +294,16 @@ class Hadamard:
 
     # devices
 
-    def reports(self, values: Any, words: Keystream) -> Bytes:
+    def reports(self, values: Any, keystream: Keystream) -> Bytes:
         """A row of bytes for each device."""
-        values = shared.values_of(values, self.size, words)
-        rows = self._rows.sample(words.branch(BEFORE))
-        return self._said(values, rows, self.law.sample(words))
+        values = shared.values_of(values, self.size, keystream)
+        rows = self._rows.sample(keystream.substream(BEFORE))
+        return self._said(values, rows, self.law.sample(keystream))
 
-    def report(self, value: int, words: Keystream) -> bytes:
-        value = shared.value_of(value, self.size, words)
-        row = shared.uniform_of(self._rows, words.branch(BEFORE))
-        minus = ((row + 1 & value).bit_count() & 1) ^ shared.shift_of(self.law, words)
+    def report(self, value: int, keystream: Keystream) -> bytes:
+        value = shared.value_of(value, self.size, keystream)
+        row = shared.uniform_of(self._rows, keystream.substream(BEFORE))
+        minus = ((row + 1 & value).bit_count() & 1) ^ shared.shift_of(self.law, keystream)
         return (2 * row + minus).to_bytes(self.report_bytes, "little")
 
     def _said(self, values: Integers, rows: Integers, flips: Integers) -> Bytes:

@@ -74,14 +74,14 @@ class GRR:
 
     # devices
 
-    def reports(self, values: Any, words: Keystream) -> Bytes:
+    def reports(self, values: Any, keystream: Keystream) -> Bytes:
         """A row of bytes for each device."""
-        values = shared.values_of(values, self.size, words)
-        return self._said(values, self.law.sample(words))
+        values = shared.values_of(values, self.size, keystream)
+        return self._said(values, self.law.sample(keystream))
 
-    def report(self, value: int, words: Keystream) -> bytes:
-        value = shared.value_of(value, self.size, words)
-        said = (value + shared.shift_of(self.law, words)) % self.size
+    def report(self, value: int, keystream: Keystream) -> bytes:
+        value = shared.value_of(value, self.size, keystream)
+        said = (value + shared.shift_of(self.law, keystream)) % self.size
         return said.to_bytes(self.report_bytes, "little")
 
     def _said(self, values: Integers, shifts: Integers) -> Bytes:
@@ -190,15 +190,15 @@ class OUE:
 
     # devices
 
-    def reports(self, values: Any, words: Keystream) -> Bytes:
+    def reports(self, values: Any, keystream: Keystream) -> Bytes:
         """A row of bytes for each device."""
-        return self._drawn(shared.values_of(values, self.size, words), words)
+        return self._drawn(shared.values_of(values, self.size, keystream), keystream)
 
-    def report(self, value: int, words: Keystream) -> bytes:
-        value = shared.value_of(value, self.size, words)
-        return self._drawn(np.array([value]), words).tobytes()
+    def report(self, value: int, keystream: Keystream) -> bytes:
+        value = shared.value_of(value, self.size, keystream)
+        return self._drawn(np.array([value]), keystream).tobytes()
 
-    def _drawn(self, values: Integers, words: Keystream) -> Bytes:
+    def _drawn(self, values: Integers, keystream: Keystream) -> Bytes:
         count = -(-self.size // PIECES)
         out = np.zeros((len(values), self.report_bytes), dtype=np.uint8)
         at_once = max(TOGETHER // min(count, LANES), 1)
@@ -207,14 +207,14 @@ class OUE:
             for start in range(0, count, LANES):
                 many = min(LANES, count - start)
                 # all words of a device at once: its key is set up once
-                taken = words.branch(start // LANES).take_branches(
+                taken = keystream.substream(start // LANES).read_substreams(
                     np.repeat(rows, many), np.tile(np.arange(many), len(rows)), many
                 )
-                self._fill(out, rows, PIECES * start, values, taken.reshape(-1, many), words)
+                self._fill(out, rows, PIECES * start, values, taken.reshape(-1, many), keystream)
         return out
 
     def _fill(
-        self, out: Bytes, rows: Any, first: int, values: Integers, taken: Any, words: Keystream
+        self, out: Bytes, rows: Any, first: int, values: Integers, taken: Any, keystream: Keystream
     ) -> None:
         """Bits from the first on of some rows."""
         ties = np.empty(PIECES * taken.size, dtype=np.int64)
@@ -225,13 +225,13 @@ class OUE:
             row, bit = divmod(tie, self.size)
             number, place = divmod(bit - first, PIECES)
             piece = int(taken[row, number]) >> 16 * place & 0xFFFF
-            part[row, bit >> 3] |= self._settled(piece, int(rows[row]), bit, words) << (bit & 7)
+            part[row, bit >> 3] |= self._settled(piece, int(rows[row]), bit, keystream) << (bit & 7)
 
-    def _settled(self, piece: int, row: int, bit: int, words: Keystream) -> bool:
+    def _settled(self, piece: int, row: int, bit: int, keystream: Keystream) -> bool:
         """Whether a number with these first 16 digits is below the cut, by further digits."""
-        further = words.branch(LANES).branch(bit // LANES).branch(bit % LANES)
-        first = piece << 48 | further.one(row, 0) >> 16
-        return is_below(first, lambda depth: further.one(row, depth + 1), self._cut)
+        further = keystream.substream(LANES).substream(bit // LANES).substream(bit % LANES)
+        first = piece << 48 | further.read_one(row, 0) >> 16
+        return is_below(first, lambda depth: further.read_one(row, depth + 1), self._cut)
 
     def outcomes(self, value: int) -> dict[bytes, float]:
         """Every report with its probability."""

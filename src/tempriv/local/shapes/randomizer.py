@@ -47,12 +47,12 @@ class LocalAnswers:
         question = self.question
         if self.scores is not None:
             chosen = np.empty(len(which), dtype=np.int64)
-            choices = words("choice").remembered()
+            choices = words("choice").cached()
             order = np.argsort(which, kind="stable")
             for rows in np.split(order, np.flatnonzero(np.diff(which[order])) + 1):
                 if len(rows):
                     law = ExponentialChoice(self.scores[which[rows[0]]], question.epsilon, 1.0)
-                    chosen[rows] = law.sample(choices.only(rows))
+                    chosen[rows] = law.sample(choices.rows(rows))
             return chosen.astype(">u2")[:, None].view(np.uint8)
         levels = np.zeros(len(which), dtype=np.int64)
         if question.kind == "bigram":
@@ -61,7 +61,7 @@ class LocalAnswers:
         cells = self.cells[which, levels]
         blank = np.flatnonzero(cells == NO_CELL)
         if len(blank):
-            cells[blank] = UniformChoice(question.cells).sample(words("blank").only(blank))
+            cells[blank] = UniformChoice(question.cells).sample(words("blank").rows(blank))
         sent: Bytes = question.frequency.reports(cells, words("report"))
         if question.kind != "bigram":
             return sent

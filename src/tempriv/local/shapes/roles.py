@@ -374,4 +374,4 @@ def answers_of(
 
 def _tokens(chain: SeriesKey, count: int) -> bytes:
     words = WordsOf([StepRange(chain, 0, count)])("token")
-    return np.stack([words.take(0), words.take(1)], axis=1).tobytes()
+    return np.stack([words.read(0), words.read(1)], axis=1).tobytes()

@@ -224,7 +224,7 @@ def _by_messages(
 ) -> tuple[ShapesProtocol, list[Round]]:
     key = None if seed is None else Key.from_seed(seed)
     chain = fresh_series_key() if key is None else key.again("campaign", "order")
-    order = np.argsort(Keystream([StepRange(chain, 0, people)], "order").take())
+    order = np.argsort(Keystream([StepRange(chain, 0, people)], "order").read())
     rounds: list[Round] = []
     asked = 0
     while not server.is_over:

@@ -420,5 +420,5 @@ def drawn(campaign: str, step: int, part: str, places: Integers, count: int) -> 
     if count == 0 or count == len(places):
         return places[:count]
     chain = Key.from_seed(int(campaign, 16)).again("public draw", f"{step} {part}")
-    words = Keystream([StepRange(chain, 0, int(places[-1]) + 1)], "places").take()[places]
+    words = Keystream([StepRange(chain, 0, int(places[-1]) + 1)], "places").read()[places]
     return np.sort(places[np.argpartition(words, count)[:count]])

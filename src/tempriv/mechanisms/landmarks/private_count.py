@@ -79,7 +79,7 @@ def bound(count: int, drawn: int, margin: int, length: int | None = None) -> int
 
 
 def private_count(
-    count: int, *, epsilon: float, miss: float, words: Keystream, length: int | None = None
+    count: int, *, epsilon: float, miss: float, keystream: Keystream, length: int | None = None
 ) -> int:
     """A bound K >= count, drawn from keyed words of one row.
 
@@ -87,6 +87,6 @@ def private_count(
         - (epsilon, delta(epsilon, margin(epsilon, miss))) for one landmark more or less;
         - K is never below the count, and never above ``length`` if that is given.
     """
-    drawn = law(epsilon).sample(words)
+    drawn = law(epsilon).sample(keystream)
     require(len(drawn) == 1, f"{len(drawn)} rows of words: a series has one count")
     return bound(count, int(drawn[0]), margin(epsilon, miss), length)

@@ -36,20 +36,20 @@ class EvenCells:
         floors = [real.bounds(MANY)[0] >> MANY - HALF for real in cuts.reals]
         self.floors = np.array([-1, *floors, 1 << HALF], dtype=np.int64)
 
-    def halves(self, words: Keystream) -> Halves:
+    def halves(self, keystream: Keystream) -> Halves:
         """For a kernel that asks row by row; if any number was unsure, draw them all instead."""
-        return Halves(words.take_half(0), self.floors)
+        return Halves(keystream.read_half(0), self.floors)
 
-    def sample(self, words: Keystream) -> Integers:
-        halves = self.halves(words)
-        cells = np.empty(words.count, dtype=np.int64)
-        unsure = np.empty(words.count, dtype=np.intp)
+    def sample(self, keystream: Keystream) -> Integers:
+        halves = self.halves(keystream)
+        cells = np.empty(keystream.count, dtype=np.int64)
+        unsure = np.empty(keystream.count, dtype=np.intp)
         unsure = unsure[: all_cells(halves.digits, self.floors, cells, unsure)]
         if len(unsure):
-            more = words.only(unsure).branch(0)
+            more = keystream.rows(unsure).substream(0)
             first = halves.digits[unsure].astype(np.uint64) << np.uint64(HALF)
-            digits = first | more.take() >> np.uint64(HALF)
-            cells[unsure] = self.cuts.cells(digits, more.branch(0).one)
+            digits = first | more.read() >> np.uint64(HALF)
+            cells[unsure] = self.cuts.cells(digits, more.substream(0).read_one)
         return cells
 
 
@@ -100,11 +100,11 @@ class LagDistribution:
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
         return self._law.outcomes(tail)
 
-    def halves(self, words: Keystream) -> Halves:
-        return _lag_cells(self.epsilon, self.window).halves(words)
+    def halves(self, keystream: Keystream) -> Halves:
+        return _lag_cells(self.epsilon, self.window).halves(keystream)
 
-    def sample(self, words: Keystream) -> Integers:
-        return _lag_cells(self.epsilon, self.window).sample(words)
+    def sample(self, keystream: Keystream) -> Integers:
+        return _lag_cells(self.epsilon, self.window).sample(keystream)
 
 
 @dataclass(frozen=True)
@@ -119,11 +119,11 @@ class FreeSlotDistribution:
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
         return UniformChoice(self.choices).outcomes(tail)
 
-    def halves(self, words: Keystream) -> Halves:
-        return _place_cells(self.choices).halves(words)
+    def halves(self, keystream: Keystream) -> Halves:
+        return _place_cells(self.choices).halves(keystream)
 
-    def sample(self, words: Keystream) -> Integers:
-        return _place_cells(self.choices).sample(words)
+    def sample(self, keystream: Keystream) -> Integers:
+        return _place_cells(self.choices).sample(keystream)
 
 
 class Stirling:
@@ -196,10 +196,10 @@ class FreeSlots:
     def _law(self, place: int, free: int) -> tuple[ExactReal, int, int]:
         return _first_free(self.window, self.free, self.window - place, free)
 
-    def sample(self, words: Keystream) -> Integers:
-        taken = np.zeros((words.count, self.window), dtype=np.int64)
-        left = np.full(words.count, self.free)
-        lanes = words.take_lanes(self.window)
+    def sample(self, keystream: Keystream) -> Integers:
+        taken = np.zeros((keystream.count, self.window), dtype=np.int64)
+        left = np.full(keystream.count, self.free)
+        lanes = keystream.read_streams(self.window)
         for place in range(self.window):
             drawn = lanes[:, place]
             for free in np.unique(left).tolist():
@@ -209,7 +209,7 @@ class FreeSlots:
                 own = np.flatnonzero(left == free)
                 taken[own, place] = drawn[own] >= np.uint64(low)
                 for row in own[(drawn[own] >= np.uint64(low)) & (drawn[own] <= np.uint64(high))]:
-                    more = functools.partial(words.branch(place).one, int(row))
+                    more = functools.partial(keystream.substream(place).read_one, int(row))
                     taken[row, place] = not is_below(int(drawn[row]), more, real)
             left -= 1 - taken[:, place]
         return taken
@@ -232,12 +232,12 @@ class WindowDistribution:
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
         return [(k, self.pmf(k)) for k in range(-self.reach, self.reach + 1)]
 
-    def sample(self, words: Keystream) -> Integers:
-        def draw(lanes: Keystream, rows: npt.NDArray[np.intp]) -> tuple[Integers, Any]:
-            value = self.law.sample(lanes)
+    def sample(self, keystream: Keystream) -> Integers:
+        def draw(substream: Keystream, rows: npt.NDArray[np.intp]) -> tuple[Integers, Any]:
+            value = self.law.sample(substream)
             return value, np.flatnonzero(np.abs(value) > self.reach)
 
-        return until_accepted(words, draw)
+        return until_accepted(keystream, draw)
 
 
 @dataclass(frozen=True)
@@ -250,5 +250,5 @@ class TieDistribution:
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
         raise NotImplementedError("the order of rows is listed for all of them together")
 
-    def sample(self, words: Keystream) -> Integers:
-        return (words.take() >> np.uint64(1)).astype(np.int64)
+    def sample(self, keystream: Keystream) -> Integers:
+        return (keystream.read() >> np.uint64(1)).astype(np.int64)
