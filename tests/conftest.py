@@ -1,5 +1,6 @@
 """Fixtures that several test files use."""
 
+import inspect
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -52,7 +53,10 @@ def the_commands_are_read_once() -> Iterator[None]:
     def get_command(asked: typer.Typer) -> Any:
         if asked is not app:
             return real(asked)
-        names = tuple(command.callback for command in app.registered_commands)
+        groups = [app, *(group.typer_instance for group in app.registered_groups)]
+        callbacks = [command.callback for group in groups for command in group.registered_commands]
+        # the options of a mechanism are in the signature of the commands that take one
+        names = tuple((each, str(inspect.signature(each))) for each in callbacks)
         if names not in read:
             read[names] = real(asked)
         return read[names]

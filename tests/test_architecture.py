@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -240,6 +241,16 @@ def test_only_the_command_line_prints(path):
     assert not written & {"print", "sys.stdout.write", "sys.stderr.write"}
 
 
+# a mechanism declares its options, and shows examples of them
+DECLARE_OPTIONS = {"option", "Option", "CommandLine"}
+
+
+def documented(path: Path) -> list[Any]:
+    """What has a docstring."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return [n for n in ast.walk(tree(path)) if isinstance(n, kinds) and ast.get_docstring(n)]
+
+
 OPTION = re.compile(r"(?<![\w(-])--[a-z]")
 # what renders options, and an option of the Java that Spark starts
 SPEAK_OF_OPTIONS = {"tempriv.errors", "tempriv.integrations.spark.session"}
@@ -249,8 +260,18 @@ SPEAK_OF_OPTIONS = {"tempriv.errors", "tempriv.integrations.spark.session"}
 def test_only_the_command_line_speaks_of_options(path):
     if package_of(name_of(path)) == "cli" or name_of(path) in SPEAK_OF_OPTIONS:
         return
-    texts = [node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant)]
-    assert not [text for text in texts if isinstance(text, str) and OPTION.search(text)]
+    declared = {
+        id(part)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and dotted(node.func) in DECLARE_OPTIONS
+        for part in ast.walk(node)
+    } | {id(node.body[0].value) for node in documented(path)}
+    texts = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Constant)]
+    assert not [
+        node.value
+        for node in texts
+        if id(node) not in declared and isinstance(node.value, str) and OPTION.search(node.value)
+    ]
 
 
 # files and words

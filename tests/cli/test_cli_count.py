@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -12,19 +11,16 @@ import pyarrow.parquet
 import pytest
 
 import tempriv as tp
-from tempriv import mechanisms
-from tempriv.cli import recipes
 from tempriv.cli._parsing import join_pairs
-from tempriv.cli.mechanisms import GUIDE, _example
-from tempriv.cli.recipes import RECIPES
+from tempriv.cli.mechanism_options import MechanismOptions
 from tempriv.data.aggregate import aggregate
 from tempriv.datasets import METERS
 from tempriv.errors import UsageError
 from tempriv.ledger.ledger import Ledger
 from tempriv.ledger.scope import Scope
+from tempriv.mechanisms import registry
+from tempriv.mechanisms.options import options_of
 from tempriv.mechanisms.value.laplace import Laplace
-from tempriv.mechanisms.value.planar_laplace import PlanarLaplace
-from tempriv.mechanisms.value.randomized_response import RandomizedResponse
 from tempriv.privacy.units import Contribution, Event, WholeSeries, Window
 from tempriv.releases.release import NOT_PROTECTED, NOT_PROTECTED_OF_COUNTS
 
@@ -147,10 +143,13 @@ def test_a_mechanism_for_less_than_was_bounded_is_refused(run):
         tp.release(counted, Laplace(epsilon=1.0, **counted.settings), values="count")
 
 
-@pytest.mark.parametrize("name", recipes.counting())
+COUNTING = [k.command.name for k in registry.classes() if k.command.count_example]
+
+
+@pytest.mark.parametrize("name", COUNTING)
 def test_every_mechanism_for_counts(run, name):
     """As the guide says it; the release can be verified."""
-    words = join_pairs(GUIDE[name][2].split())
+    words = join_pairs(registry.find(name).command.count_example.split())
     status, out, err = run(
         "count", "visits.csv", "out.parquet", *TWO_DAYS, "--mechanism", name, *words, "--no-ledger"
     )
@@ -341,23 +340,16 @@ def test_limits_that_cannot_be_meant(run, words, said):
 # the options of every mechanism
 
 
-def test_every_mechanism_has_a_recipe_and_a_guide():
-    assert {recipe.kind for recipe in RECIPES.values()} == {one.__name__ for one in mechanisms.ALL}
-    assert set(GUIDE) == set(RECIPES)
-    for name, recipe in RECIPES.items():
-        assert (GUIDE[name][2] is not None) == recipe.counts
-
-
-@pytest.mark.parametrize("name", GUIDE)
-def test_the_guide_makes_what_it_says(name):
-    example = _example(name, GUIDE[name][1])
-    assert type(example).__name__ == RECIPES[name].kind
+@pytest.mark.parametrize("name", registry.names())
+def test_the_example_makes_what_it_says(name):
+    example = MechanismOptions.of_text(name, registry.find(name).command.example).make()
+    assert type(example) is registry.find(name)
     assert example.guarantee.sentence
 
 
 def made(words):
     words = words if "--value" in words else f"{words} --value x"
-    return _example(words.split()[0], " ".join(words.split()[1:]))
+    return MechanismOptions.of_text(words.split()[0], " ".join(words.split()[1:])).make()
 
 
 def test_options_reach_the_fields():
@@ -396,23 +388,20 @@ def test_options_that_do_not_go_together(words, said):
     assert said in str(refusal.value), str(refusal.value)
 
 
-def test_every_option_is_a_field_or_known_by_another_name():
-    for recipe in RECIPES.values():
-        kinds = [getattr(mechanisms, recipe.kind)]
-        if recipe.over:  # what is said of single values goes to the mechanism for these
-            kinds += [Laplace, RandomizedResponse, PlanarLaplace]
-        names = {field.name for kind in kinds for field in fields(kind)}
-        for one in (*recipe.needs, *recipe.takes):
-            named = recipes.FIELDS.get(one, one) in names
-            assert named or one in ("meters", "late", "landmarks")
+@pytest.mark.parametrize("name", registry.names())
+def test_every_option_has_a_flag_a_sentence_and_its_own_name(name):
+    options = options_of(registry.find(name))
+    assert len({option.flag for option in options}) == len(options)
+    for option in options:
+        assert option.flag.startswith("--") and option.help.endswith((".", ")"))
 
 
 @pytest.mark.parametrize("name", ["running-count", "budget-distribution", "fourier"])
 def test_values_of_devices_go_through_too(run, name):
     """The same names for tempriv release."""
     words = join_pairs(
-        GUIDE[name][1]
-        .replace("--value kwh", "")
+        registry.find(name)
+        .command.example.replace("--value kwh", "")
         .replace("--value people", "")
         .replace("--length 168", "--length 672")
         .split()

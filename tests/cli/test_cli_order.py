@@ -9,9 +9,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tempriv.cli.mechanisms import GUIDE, _example
-from tempriv.cli.recipes import RECIPES
+from tempriv.cli.mechanism_options import MechanismOptions
 from tempriv.datasets import METERS
+from tempriv.mechanisms import registry
 from tempriv.mechanisms.reorder.noisy_order import NoisyOrder
 from tempriv.mechanisms.reorder.threshold import Threshold
 from tempriv.privacy.guarantees import NoGuarantee
@@ -29,7 +29,7 @@ LATE = ["--mechanism", "noisy-order", "--epsilon", "4", "--window", "10", "--lat
 
 
 def test_every_mechanism_that_moves_rows_is_here():
-    exact = {name for name, recipe in RECIPES.items() if "keeps their values" in recipe.moves}
+    exact = {kind.command.name for kind in registry.classes() if kind.command.hides == "order"}
     assert exact == set(WAYS)
 
 
@@ -109,7 +109,7 @@ def test_a_seed_must_still_be_asked_for_and_not_private_still_needs_a_reason(run
         ("threshold --epsilon 5 --window 20 --rho 1", "give one of"),
         (
             "threshold --epsilon 5 --window 20 --delta 1e-6",
-            "--delta: for --mechanism gaussian or running-count or fourier or noisy-order only",
+            "--delta: for --mechanism gaussian or fourier or running-count or noisy-order only",
         ),
         ("threshold --epsilon 5 --window 20 --resolution 1", "--resolution: not for"),
         ("threshold --epsilon 5 --window 20 --per-column", "--per-column: not for"),
@@ -153,22 +153,29 @@ def test_persons_are_refused_since_each_series_is_hidden_by_itself(run):
 def test_a_threshold_of_zero_is_a_threshold():
     """Zero was once taken for an option that is not there."""
     words = "--epsilon 1 --bounds -5 5 --threshold 0 --alerts 1 --unit series --length 9 --value x"
-    assert _example("sparse-vector", words).threshold == 0
+    assert MechanismOptions.of_text("sparse-vector", words).make().threshold == 0
 
 
 def test_options_reach_the_fields():
-    made = _example("threshold", "--epsilon 12 --window 20 --free-slots 15 --value x")
+    made = MechanismOptions.of_text(
+        "threshold", "--epsilon 12 --window 20 --free-slots 15 --value x"
+    ).make()
     assert made == Threshold(epsilon=12.0, window=20, threshold=15)
     words = "--epsilon 4 --window 10 --latency 200 --delta 1e-5 --order-noise laplace --value x"
     late = NoisyOrder(epsilon=4.0, window=10, latency=200, delta=1e-5, noise="laplace")
-    assert _example("noisy-order", words) == late
-    assert _example("block-shuffle", "--epsilon 1 --block 24 --offset 0 --value x").offset == 0
+    assert MechanismOptions.of_text("noisy-order", words).make() == late
+    assert (
+        MechanismOptions.of_text("block-shuffle", "--epsilon 1 --block 24 --offset 0 --value x")
+        .make()
+        .offset
+        == 0
+    )
 
 
 @pytest.mark.parametrize("name", WAYS)
 def test_the_guide_shows_the_true_promise_the_claim_and_what_all_rows_tell(run, name):
     status, out, _ = run("mechanisms", name)
-    made = _example(name, GUIDE[name][1])
+    made = MechanismOptions.of_text(name, registry.find(name).command.example).make()
     assert status == 0
     assert made.guarantee.sentence in out and made.published.sentence in out
     assert "What all rows together tell of two readings that trade places" in out
@@ -228,7 +235,10 @@ def test_a_stream_of_noisy_times_needs_a_latency(run, monkeypatch):
     assert status == 0 and sorted(values) == [*range(400)] != values
 
 
-def test_help_says_what_a_window_is_for(run):
-    out = " ".join(run("release", "--help")[1].replace("│", " ").split())
-    assert "of --unit window; or within which backward" in out
-    assert "--free-slots" in out and "--order-noise" in out
+def test_help_has_the_options_of_the_mechanism_that_is_named(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    plain = run("release", "--help")[1]
+    assert "--free-slots" not in plain and "--mechanism NAME --help" in plain
+    assert len(plain.splitlines()) <= 60
+    own = run("release", "--mechanism", "threshold", "--help")[1]
+    assert "--free-slots" in own and "--theta" not in own and "Options of threshold" in own

@@ -16,8 +16,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tempriv import mechanisms
 from tempriv.errors import StateError
+from tempriv.mechanisms import registry
 from tempriv.mechanisms.domains import OpaqueRows as MovedRows
 from tempriv.mechanisms.landmarks.domain import WithLandmarks
 from tempriv.mechanisms.perturb import limit_of
@@ -179,7 +179,7 @@ def changed_specs(mechanism: Any) -> Iterator[tuple[str, Any]]:
 
 def spec_survives_json(case: Case) -> None:
     mechanism = case.mechanism
-    again = mechanisms.decode(json.loads(json.dumps(serialization.encode(mechanism))))
+    again = registry.decode(json.loads(json.dumps(serialization.encode(mechanism))))
     assert again == mechanism and type(again) is type(mechanism)
     assert serialization.digest(again) == serialization.digest(mechanism)
     for field, other in changed_specs(mechanism):

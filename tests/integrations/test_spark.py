@@ -20,7 +20,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from tempriv import mechanisms, release
+from tempriv import release
 from tempriv.data.series import SeriesTable
 from tempriv.errors import BudgetError, DataError, KeyReuseError, TemprivError, UsageError
 from tempriv.integrations import spark as tempriv_spark
@@ -29,6 +29,7 @@ from tempriv.integrations.spark import session as spark_start
 from tempriv.integrations.spark import tasks
 from tempriv.integrations.spark.session import started
 from tempriv.ledger.ledger import Ledger
+from tempriv.mechanisms import registry
 from tempriv.mechanisms.reorder.shuffle import BlockShuffle
 from tempriv.mechanisms.reorder.threshold import Threshold
 from tempriv.mechanisms.retime.sampling_period import SamplingPeriod
@@ -63,7 +64,7 @@ def spark(events: Path) -> Iterator[Any]:
         yield session
 
 
-@pytest.mark.parametrize("kind", mechanisms.ALL, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", registry.classes(), ids=lambda kind: kind.__name__)
 def test_a_frame_gets_the_bits_of_a_table(spark, kind):
     case = FIRST[kind]
     series = 1 if isinstance(case.unit, Contribution) else SERIES

@@ -21,7 +21,6 @@ from tempriv.integrations.spark.stream_group import Group
 from tempriv.integrations.spark.stream_state import Setting
 from tempriv.mechanisms.counting.running_count import RunningCount
 from tempriv.mechanisms.domains import OpaqueRows
-from tempriv.mechanisms.landmarks.budget import most_landmarks
 from tempriv.mechanisms.landmarks.domain import without_landmarks
 from tempriv.mechanisms.reorder.threshold import Threshold
 from tempriv.mechanisms.retime.noisy_times import NoisyTimes
@@ -176,9 +175,9 @@ def test_readings_past_what_is_promised_are_counted(tmp_path):
 
 
 def test_landmarks_past_the_number_given_are_counted(tmp_path):
-    case = next(c for c in STREAMED if most_landmarks(c.mechanism))
+    case = next(c for c in STREAMED if c.mechanism.most_landmarks)
     scheme, row = case.mechanism, case.still[:-1]
-    most = most_landmarks(scheme)
+    most = scheme.most_landmarks
     setting = setting_of(tmp_path, scheme, case.columns)
     rows = [("a", t, *map(float, row), 1.0) for t in range(most + 2)]
     state, out, group = advance(setting, None, rows[:1])

@@ -15,7 +15,6 @@ from tempriv.data.series import Block
 from tempriv.errors import DataError, TemprivError, UsageError
 from tempriv.mechanisms.base import SeriesState
 from tempriv.mechanisms.landmarks.adaptive import AdaptiveLandmarks
-from tempriv.mechanisms.landmarks.budget import most_landmarks
 from tempriv.mechanisms.landmarks.count_bound import CountBoundLandmarks
 from tempriv.mechanisms.landmarks.domain import WithLandmarks
 from tempriv.mechanisms.landmarks.skip import SkipLandmarks
@@ -47,7 +46,7 @@ from tests.support.statistics import COMPILED
 CASES = landmark.CASES
 BY_NAME = {case.name: case for case in CASES}
 PROMISING = [c for c in CASES if c.promises and not c.mechanism.chosen_from_values]
-BOUNDED = [c for c in PROMISING if most_landmarks(c.mechanism) is not None]
+BOUNDED = [c for c in PROMISING if c.mechanism.most_landmarks is not None]
 SCHEMES = (UniformLandmarks, SkipLandmarks, SplitLandmarks, AdaptiveLandmarks)
 
 FINE = Laplace(epsilon=1.0, bounds=(0, 5))

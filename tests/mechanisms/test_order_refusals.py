@@ -138,7 +138,7 @@ FORGED = """
 import hashlib, json, sys
 import numpy as np
 from tempriv.errors import TemprivError
-from tempriv.mechanisms import *
+from tempriv import *
 from tempriv.mechanisms.stream import MAGIC, packed, resume
 from tempriv.sampling.keys import Key
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tempriv.data.series import Block, SeriesTable
-from tempriv.mechanisms import ALL
+from tempriv.mechanisms import registry
 from tempriv.mechanisms.adaptive.fast import Fast
 from tempriv.mechanisms.adaptive.pattern import PatternLDP, PatternSampling
 from tempriv.mechanisms.adaptive.pegasus import PeGaSus
@@ -525,4 +525,6 @@ def test_no_mechanism_is_left_out_here() -> None:
     reported = {type(one) for one in (*others, *PATTERNS, RETIMED, CURVE, TIMES)}
     reported |= {scheme for scheme, *_ in (*EVEN, *UNEVEN)}
     simple = {"Laplace", "Gaussian", "RandomizedResponse", "PlanarLaplace", "UniformBudget"}
-    assert {one.__name__ for one in set(ALL) - reported} == simple, "tell of the new one too"
+    assert {one.__name__ for one in set(registry.classes()) - reported} == simple, (
+        "tell of the new one too"
+    )

@@ -16,7 +16,6 @@ from tempriv.audit import exact
 from tempriv.errors import DataError, TemprivError, require
 from tempriv.mechanisms.base import Mechanism
 from tempriv.mechanisms.domains import Integers, OpaqueRows, power_of_two_below
-from tempriv.mechanisms.landmarks.budget import most_landmarks
 from tempriv.mechanisms.landmarks.domain import WithLandmarks
 from tempriv.mechanisms.perturb import limit_of
 from tempriv.mechanisms.reorder.distributions import FreeSlots, TieDistribution, WindowDistribution
@@ -127,7 +126,7 @@ def _marked_pairs(mechanism: Mechanism, alphabet: Sequence[Any], length: int) ->
     """What changes together, with landmarks that are first, last, in between, and none."""
     half = len(alphabet) // 2
     low, high = alphabet[0][:-1], alphabet[half - 1 if half == 2 else 1][:-1]
-    most = most_landmarks(mechanism)
+    most = mechanism.most_landmarks
     few = length // 2 if most is None else min(most, length // 2)
     pairs = []
     for marks in (

@@ -15,25 +15,68 @@ if TYPE_CHECKING:
     from tempriv.ledger.ledger import Budget, Ledger
     from tempriv.mechanisms.base import Mechanism
 
+# panels of the help of commands that release
+TABLE, PROTECTION, BUDGET, OUTPUT = "Table", "Protection", "Budget", "Output"
+
 LedgerOption = Annotated[
-    Path | None, typer.Option("--ledger", metavar="FILE", help="Ledger; yours by default.")
+    Path | None,
+    typer.Option(
+        "--ledger", metavar="FILE", help="Ledger; yours by default.", rich_help_panel=BUDGET
+    ),
 ]
-NoLedger = Annotated[bool, typer.Option("--no-ledger", help="Charge nothing; the release says so.")]
+NoLedger = Annotated[
+    bool,
+    typer.Option(
+        "--no-ledger", help="Charge nothing; the release says so.", rich_help_panel=BUDGET
+    ),
+]
 Dataset = Annotated[
     str | None,
-    typer.Option("--dataset", metavar="NAME", help="Dataset to charge; the input file by default."),
+    typer.Option(
+        "--dataset",
+        metavar="NAME",
+        help="Dataset to charge; the input file by default.",
+        rich_help_panel=BUDGET,
+    ),
 ]
 KeySeed = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Noise that anyone can make again, for experiments."),
+    typer.Option(
+        metavar="N",
+        help="Noise that anyone can make again, for experiments.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 NotPrivate = Annotated[
     bool,
     typer.Option(
-        "--not-private", help="You know that a seeded release, or one by forward, protects nothing."
+        "--not-private",
+        help="You know that a seeded release, or forward, protects nothing.",
+        rich_help_panel=OUTPUT,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print JSON for machines.", rich_help_panel=OUTPUT)
+]
+
+
+def _show_help(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        print(context.get_help())
+        raise typer.Exit
+
+
+# in the panel of output instead of one of its own
+Help = Annotated[
+    bool,
+    typer.Option(
+        "--help",
+        help="Show this message and exit.",
+        is_eager=True,
+        callback=_show_help,
+        rich_help_panel=OUTPUT,
+    ),
+]
 
 
 def open_ledger(path: Path | None, no_ledger: bool, make: bool = True) -> Ledger | None:

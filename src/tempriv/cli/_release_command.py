@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempriv.cli import _options
+from tempriv.cli._options import BUDGET, OUTPUT
 from tempriv.errors import DataError, TemprivError, require
 
 if TYPE_CHECKING:
@@ -25,15 +26,27 @@ Source = Annotated[Path, typer.Argument(metavar="INPUT", help="Table, .csv or .p
 Output = Annotated[Path, typer.Argument(metavar="OUTPUT", help="Where to, .csv or .parquet.")]
 TargetError = Annotated[
     float | None,
-    typer.Option(help="The expected error you can live with, instead of a budget."),
+    typer.Option(
+        metavar="X",
+        help="The expected error you can live with, instead of a budget.",
+        rich_help_panel=BUDGET,
+    ),
 ]
 Report = Annotated[
-    Path | None, typer.Option(metavar="FILE.html", help="Report that may be handed out.")
+    Path | None,
+    typer.Option(
+        metavar="FILE.html", help="Report that may be handed out.", rich_help_panel=OUTPUT
+    ),
 ]
 PrivateReport = Annotated[
-    Path | None, typer.Option(metavar="FILE.html", help="Report with before and after, for you.")
+    Path | None,
+    typer.Option(
+        metavar="FILE.html", help="Report with before and after, for you.", rich_help_panel=OUTPUT
+    ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace OUTPUT if it exists.")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace OUTPUT if it exists.", rich_help_panel=OUTPUT)
+]
 
 
 @dataclass(frozen=True, kw_only=True)

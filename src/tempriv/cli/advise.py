@@ -16,8 +16,8 @@ from tempriv.cli._output import table
 from tempriv.cli._parsing import pair
 from tempriv.cli.app import app
 from tempriv.cli.budget_plan import refuse_plot
-from tempriv.cli.recipes import FIELDS, RECIPES, option
 from tempriv.errors import require
+from tempriv.mechanisms.options import options_of
 
 if TYPE_CHECKING:
     from tempriv.utility.advisor import Advice, AdviceRequest, Recommendation
@@ -223,22 +223,21 @@ def _clear() -> None:
 
 def release_command(mechanism: Any, question: AdviceRequest) -> str:
     """The release that makes use of the advice, ready to be typed."""
-    name = next(one for one in RECIPES if RECIPES[one].kind == type(mechanism).__name__)
-    defaults = {one.name: one.default for one in fields(mechanism)}
+    name, defaults = mechanism.command.name, {one.name: one.default for one in fields(mechanism)}
     source = str(question.source or "INPUT.csv")
     words = ["tempriv", "release", source, "OUTPUT.csv", "--mechanism", name]
     words += ["--epsilon", f"{mechanism.epsilon:.15g}"]
-    for one in (*RECIPES[name].needs, *RECIPES[name].takes, "delta"):
-        field = FIELDS.get(one, one)
+    named = [(o.field, o.flag) for o in options_of(type(mechanism)) if o.field is not None]
+    for field, flag in [*named, ("delta", "--delta")]:
         given = getattr(mechanism, field, None)
         if given is not None and (given != defaults[field] or defaults[field] is MISSING):
-            words += [option(one), f"{given:.15g}" if isinstance(given, float) else str(given)]
+            words += [flag, f"{given:.15g}" if isinstance(given, float) else str(given)]
     for column in question.columns or ("COLUMN",):
         words += ["--value", column]
     usual = {"grid": "regular", "gaps": "refuse", "duplicates": "refuse"}
     for one, given in question.layout.items():
         if given is not None and given != usual.get(one):
-            words += [option(one), given]
+            words += ["--" + one.replace("_", "-"), given]
     if not hasattr(mechanism.guarantee, "loss"):
         words.append("--not-private")  # it guarantees nothing, and a release wants that said
     return shlex.join(words)

@@ -12,14 +12,17 @@ import typer
 
 from tempriv._version import VERSION
 from tempriv.cli._parsing import join_pairs, typed_option
+from tempriv.cli.mechanism_options import offer_options
 from tempriv.errors import TemprivError
 
-# each adds a command, or several of a group
-COMMANDS = (
-    *("advise", "after", "attack", "audit", "budget", "budget_plan", "count", "demo", "landmarks"),
-    *("leakage", "mechanisms", "release", "report", "reproduce", "serve", "shapes", "simulate"),
-    *("stream", "stream_admin", "verify"),
-)
+# the modules that define the commands; most are named like theirs
+COMMANDS = {
+    **{name: (name,) for name in ("advise", "after", "attack", "audit", "count", "demo")},
+    **{name: (name,) for name in ("landmarks", "leakage", "mechanisms", "release", "report")},
+    **{name: (name,) for name in ("reproduce", "serve", "shapes", "simulate", "verify")},
+    "budget": ("budget", "budget_plan"),
+    "stream": ("stream", "stream_admin"),
+}
 
 app = typer.Typer(
     name="tempriv",
@@ -58,12 +61,16 @@ def _interrupt(number: int, frame: Any) -> None:
 
 def main() -> None:
     """Run a command; every refusal is a sentence and a status, never a stack trace."""
-    for name in COMMANDS:
-        import_module(f"tempriv.cli.{name}")
+    # only what was asked for is loaded; for help on all commands, all of them
+    asked = sys.argv[1] if len(sys.argv) > 1 and sys.argv[1] in COMMANDS else None
+    for command in COMMANDS if asked is None else [asked]:
+        for name in COMMANDS[command]:
+            import_module(f"tempriv.cli.{name}")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     sys.argv[1:] = join_pairs(sys.argv[1:])
     try:
+        offer_options(sys.argv[1:])
         app()
     except TemprivError as refusal:
         _say(refusal.for_command_line(typed_option(sys.argv[1:])))

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempriv.cli import recipes
 from tempriv.cli._options import Json, KeySeed
 from tempriv.cli.app import app
 from tempriv.cli.audit import _progress as progress_of
 from tempriv.cli.budget_plan import refuse_plot
-from tempriv.cli.mechanism_options import MECHANISMS, MechanismOptions, with_mechanism_options
+from tempriv.cli.mechanism_options import MechanismOptions, with_mechanism_options
 from tempriv.errors import DataError, require
+from tempriv.mechanisms.options import options_of
 
 if TYPE_CHECKING:
     from tempriv.audit.attacks.distinguish import TwoCandidates
@@ -215,9 +215,7 @@ def _window(
 
 
 def _require_budget(choice: MechanismOptions) -> None:
-    name = choice.mechanism
-    require(name in MECHANISMS, f"--mechanism {name}: must be one of {', '.join(MECHANISMS)}")
-    by_rho = recipes.RECIPES[name].noise != "laplace"
+    by_rho = choice.kind.command.noise != "laplace"
     require(
         choice.epsilon is not None or choice.rho is not None,
         "give the budget: --epsilon" + " or --rho" * by_rho,
@@ -229,12 +227,7 @@ def _hardest(choice: MechanismOptions, value: list[str] | None) -> tuple[Any, Pa
     from tempriv.privacy.guarantees import NoGuarantee
 
     require(value is None, "--value: goes with INPUT, or with --one and --other")
-    columns = max(len(choice.bounds or ()), len(choice.categories or ()), 1)
-    choice.value = ["value"] * (2 if choice.origin is not None else columns)
-    if recipes.RECIPES[choice.mechanism].over:
-        choice.landmarks = "landmark"
-    if "pace" in recipes.RECIPES[choice.mechanism].takes:
-        choice.pace, choice.late = "step", None if choice.shift is None else "late"
+    choice.name_columns()
     mechanism = choice.make()
     require(
         not isinstance(mechanism.guarantee, NoGuarantee),
@@ -272,10 +265,10 @@ def _changed(
     from tempriv.audit.attacks.pairs import SECRETS, altered, readings_needed
 
     require(change in SECRETS, f"--change {change}: must be one of {', '.join(SECRETS)}")
-    takes = recipes.RECIPES[choice.mechanism].takes
+    takes = {option.name for option in options_of(choice.kind)}
     require(change != "pace" or "pace" in takes, "--change pace: for --mechanism sampling-period")
     require(
-        choice.categories is None,
+        "categories" not in choice.given(),
         "--change: for numbers; of categories give two inputs, by --one and --other",
     )
     mechanism, rows = _read(choice, value, source, change)
@@ -302,18 +295,18 @@ def _read(
         for name, given in (
             ("--value", value),
             ("--time", choice.time),
-            ("--pace", choice.pace),
+            ("--pace", choice.own.get("pace")),
             ("--series", choice.series),
-            ("--late", choice.late),
+            ("--late", choice.own.get("late")),
         ):
             require(given is None, f"{name}: goes with INPUT")
         value, choice.time, choice.series = ["energy_kWh"], "time", "home"
     require(bool(value), "INPUT needs --value, the column to attack")
     choice.value = value or []
     columns = choice.columns
-    made = change == "pace" and choice.pace is None
+    made = change == "pace" and choice.own.get("pace") is None
     if made:
-        choice.pace, choice.late = "step", None if choice.shift is None else "late"
+        choice.name_columns(values=False)
     mechanism: Any = choice.make()
     path = METERS if source is None else source
     require(path.exists(), f"{path}: no such file", DataError)
@@ -427,8 +420,8 @@ def _draw(figure: Any, plot: Path, private: bool, as_json: bool) -> None:
 
 
 attack.command("candidates", help=CANDIDATES, epilog=CANDIDATES_EXAMPLE)(
-    with_mechanism_options(_candidates, ("value",))
+    with_mechanism_options("attack", "candidates", without=("value",))(_candidates)
 )
 attack.command("window", help=WINDOW, epilog=WINDOW_EXAMPLE)(
-    with_mechanism_options(_window, ("value",))
+    with_mechanism_options("attack", "window", without=("value",))(_window)
 )

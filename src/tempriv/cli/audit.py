@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import json
 import sys
@@ -12,10 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from tempriv.cli import recipes
 from tempriv.cli._options import Json, KeySeed
 from tempriv.cli.app import app
-from tempriv.cli.mechanism_options import MECHANISMS, MechanismOptions, with_mechanism_options
+from tempriv.cli.mechanism_options import MechanismOptions, with_mechanism_options
 from tempriv.errors import require
 
 HELP = (
@@ -53,20 +51,13 @@ def _audit(
     from tempriv.audit import statistical as by_runs
     from tempriv.sampling.keys import Key
 
-    name = choice.mechanism
-    require(name in MECHANISMS, f"{name}: must be one of {', '.join(MECHANISMS)}")
-    by_rho = recipes.RECIPES[name].noise != "laplace"
+    by_rho = choice.kind.command.noise != "laplace"
     require(
         choice.epsilon is not None or choice.rho is not None,
         "give the budget to audit: --epsilon" + " or --rho" * by_rho,
     )
     require(steps is None or steps >= 1, f"--steps {steps}: must be >= 1")
-    columns = max(len(choice.bounds or ()), len(choice.categories or ()), 1)
-    choice.value = ["value"] * (2 if choice.origin is not None else columns)
-    if recipes.RECIPES[name].over:
-        choice.landmarks = "landmark"
-    if "pace" in recipes.RECIPES[name].takes:
-        choice.pace, choice.late = "step", None if choice.shift is None else "late"
+    choice.name_columns()
     mechanism = choice.make(max_series_per_person)
     found: dict[str, Any] = {}
     small = None if statistical else cases.small_case(mechanism, steps)
@@ -181,21 +172,8 @@ def _progress(total: int | None) -> Iterator[Callable[[int], None]]:
         yield lambda runs: bar.advance(task, runs)
 
 
-def _by_name(command: Callable[..., None]) -> Callable[..., None]:
-    """The mechanism as an argument instead of an option."""
-    parameters = inspect.signature(command).parameters
-    shown = typer.Argument(metavar="NAME", help=f"One of {', '.join(MECHANISMS)}.")
-    name = parameters["mechanism"].replace(annotation=Annotated[str, shown])
-    others = [one for one in parameters.values() if one.name != "mechanism"]
-
-    def audit(**given: Any) -> None:
-        command(**given)
-
-    audit.__signature__ = inspect.Signature([name, *others])  # type: ignore[attr-defined]
-    audit.__annotations__ = {one.name: one.annotation for one in (name, *others)}
-    return audit
-
-
 # there is no table, so nothing is asked about one
 NOT_ASKED = ("value", "time", "series", "pace", "late", "landmarks")
-app.command(help=HELP)(_by_name(with_mechanism_options(_audit, NOT_ASKED)))
+app.command(name="audit", help=HELP)(
+    with_mechanism_options("audit", without=NOT_ASKED, argument=True)(_audit)
+)

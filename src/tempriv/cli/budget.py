@@ -12,11 +12,12 @@ from tempriv.cli import _options
 from tempriv.cli._options import Json, LedgerOption
 from tempriv.cli._output import table
 from tempriv.cli.app import budget
-from tempriv.cli.units import make_contribution, make_unit
+from tempriv.cli.mechanism_options import make_unit
 from tempriv.errors import UsageError, require
 
 if TYPE_CHECKING:
     from tempriv.ledger.ledger import Ledger
+    from tempriv.privacy.units import Unit
 
 CREATE = """
 [bold]Example[/bold]: at most epsilon 3 for any day of a meter
@@ -80,7 +81,9 @@ def create(
         int | None,
         typer.Option(help="Readings, for --unit series; or steps, for all of a person's events."),
     ] = None,
-    meters: Annotated[float | None, typer.Option(help="For --unit near.")] = None,
+    meters: Annotated[
+        float | None, typer.Option("--meters", "--metres", help="For --unit near.")
+    ] = None,
     tau: Annotated[
         float | None, typer.Option(help="For --unit pace and times: within what times are hidden.")
     ] = None,
@@ -104,7 +107,7 @@ def create(
     """Set a limit for a dataset; the ledger is made if there is none."""
     from tempriv.ledger.database import default_path
     from tempriv.ledger.ledger import Ledger
-    from tempriv.privacy.units import Unit, WithinDistance
+    from tempriv.privacy.units import WithinDistance
     from tempriv.privacy.units.order import BlockSwap, SlotOrigin, Swap
     from tempriv.privacy.units.time import Pace, Timestamps
 
@@ -125,7 +128,7 @@ def create(
     require(meters is None or unit == "near", "--meters goes with --unit near")
     if unit == "person":
         require(max_series_per_person is None, "--max-series-per-person: not for --unit person")
-        covered = make_contribution(window, length, per_step or 1, total, signed)
+        covered = _make_contribution(window, length, per_step or 1, total, signed)
     elif unit == "near":
         require(meters is not None, "--unit near needs --meters")
         covered = WithinDistance(meters or 0)
@@ -232,3 +235,18 @@ def log(
 
 def _number(value: float | None) -> str:
     return "—" if value is None else f"{value:.4g}"
+
+
+def _make_contribution(
+    window: int | None, length: int | None, per_step: float, total: float | None, signed: bool
+) -> Unit:
+    """What one person adds to counts: in all, in any so many steps in a row, or in any one."""
+    from tempriv.privacy.units import Contribution, Event, WholeSeries, Window
+
+    require(window is None or length is None, "--window and --length: give one of them, or none")
+    each: Event | Window | WholeSeries = Event()
+    if window is not None:
+        each = Window(window)
+    elif length is not None:
+        each = WholeSeries(length)
+    return Contribution(each, per_step, total, signed)

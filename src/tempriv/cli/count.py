@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Annotated, Any, cast
 
 import typer
 
-from tempriv.cli import recipes
 from tempriv.cli._options import Dataset, Json, KeySeed, LedgerOption, NoLedger, NotPrivate
 from tempriv.cli._parsing import names, pair
 from tempriv.cli._release_command import (
@@ -20,17 +18,12 @@ from tempriv.cli._release_command import (
     TargetError,
 )
 from tempriv.cli.app import app
-from tempriv.cli.mechanism_options import MechanismOptions, with_mechanism_options
+from tempriv.cli.mechanism_options import MechanismOptions, require_counts, with_mechanism_options
 from tempriv.errors import require
 
-# what counts are asked about instead, or have from how they were counted
+# what counts are asked about otherwise, or have from how they were counted
 ASKED_OTHERWISE = (
-    *("value", "time", "series", "bounds", "categories", "resolution", "unit", "length"),
-    *("per_column", "origin", "meters", "epsilon_instant"),
-    # what is moved in time, or drawn as a curve, is not counted
-    *("free_slots", "block", "offset", "latency", "order_noise", "tau", "period", "pace", "late"),
-    *("shift", "interpolation", "clamp", "span", "waves", "landmarks", "landmarks_from_values"),
-    *("count", "count_epsilon", "miss", "kappa", "increase", "decrease", "least"),
+    *("value", "time", "series", "unit", "length", "bounds", "resolution", "per_column"),
 )
 
 HELP = (
@@ -145,7 +138,7 @@ def count(
         "--from and --to must be declared: the first and last event of the data would give away "
         "when somebody was there",
     )
-    recipes.require_counts(choice.mechanism, unit)
+    require_counts(choice.mechanism, unit)
     hand_out = ReleaseCommand(
         source=source,
         output=output,
@@ -207,5 +200,5 @@ def _part(unit: str, window: int | None) -> Any:
     return Window(window or 0) if unit == "window" else Event() if unit == "event" else None
 
 
-command = functools.partial(with_mechanism_options, without=ASKED_OTHERWISE)(count)
+command = with_mechanism_options("count", without=ASKED_OTHERWISE)(count)
 app.command("count", help=HELP, epilog=EXAMPLE)(command)

@@ -183,26 +183,28 @@ def _hiding(drawing: Any, seed: int | None) -> Any:
 
 def admit_looking(choice: MechanismOptions, source: Path) -> None:
     """Where it is written that released values decided on the landmarks, the guarantee is gone."""
-    if choice.landmarks is None:
+    column = choice.own.get("landmarks")
+    if column is None:
         return
     from tempriv.landmarks.provenance import provenance_of
 
-    note = provenance_of(source).get(choice.landmarks)
+    note = provenance_of(source).get(column)
     if note is not None and set(note.looked_at) & set(choice.value):
-        choice.landmarks_from_values = True
+        choice.own["landmarks_from_values"] = True
 
 
 def remind_of_looking(choice: MechanismOptions, source: Path | None = None) -> None:
     """Where nothing is written down about the landmarks, the guarantee rests on their owner."""
-    if choice.landmarks is None or choice.mechanism == "count-bound-landmarks":
+    column = choice.own.get("landmarks")
+    if column is None or choice.mechanism == "count-bound-landmarks":
         return
     from tempriv.landmarks.provenance import provenance_of
 
     known = {} if source is None else provenance_of(source)
-    if choice.landmarks not in known and not choice.landmarks_from_values:
+    if column not in known and not choice.own.get("landmarks_from_values"):
         values = " and ".join(choice.value)
         print(
-            f"tempriv: how {choice.landmarks} was chosen is written nowhere; the guarantee holds "
+            f"tempriv: how {column} was chosen is written nowhere; the guarantee holds "
             f"if it was not by looking at {values}",
             file=sys.stderr,
         )

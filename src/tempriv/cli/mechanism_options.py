@@ -1,336 +1,194 @@
-"""How values are protected: the options that several commands share, and what they make."""
+"""The options that commands with a mechanism share, and those of the mechanism that was named.
+
+The options of a mechanism are its own (``tempriv.mechanisms.options``). Help and parsing know the
+common ones and, once ``--mechanism NAME`` stands on the command line, exactly those of that one.
+"""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from tempriv.cli import recipes
-from tempriv.cli._parsing import for_columns, names, pair
-from tempriv.cli.recipes import RECIPES, Recipe
-from tempriv.cli.units import make_unit
+from tempriv.cli._options import BUDGET, PROTECTION, TABLE
+from tempriv.cli._parsing import join_pairs
 from tempriv.errors import require
+from tempriv.mechanisms import registry
+from tempriv.mechanisms.options import Option, options_of, parsed
 
 if TYPE_CHECKING:
     from tempriv.data.aggregate import CountTable
     from tempriv.mechanisms.base import Mechanism
     from tempriv.privacy.units import Unit
 
-MECHANISMS = tuple(RECIPES)
-ASKED_APART = ("bounds", "categories", "origin", "meters", "clamp", "pace", "late", "landmarks")
+UNITS = {
+    "event": "--unit event",
+    "window": "--unit window --window W",
+    "series": "--unit series --length N",
+}
+COUNTED = {"series": "person"}  # what whole series are called where people are counted
 
 
 @dataclass(kw_only=True)
 class MechanismOptions:
-    """How values are protected, and which columns they are in: the options of several commands."""
+    """How values are protected, and which columns they are in.
 
+    ``own`` has the options of the mechanism by name, those that were given.
+    """
+
+    value: Annotated[
+        list[str],
+        typer.Option(
+            metavar="COLUMN", help="Value column; may be repeated.", rich_help_panel=TABLE
+        ),
+    ]
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Time column, or two as date+hour.", rich_help_panel=TABLE
+        ),
+    ] = None
+    series: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Column with the series id.", rich_help_panel=TABLE),
+    ] = None
     mechanism: Annotated[
         str,
         typer.Option(
             metavar="NAME",
-            help="How values are protected: laplace, gaussian, ... (tempriv mechanisms lists all).",
+            help="See tempriv mechanisms; --mechanism NAME --help has its options.",
+            rich_help_panel=PROTECTION,
         ),
     ]
-    value: Annotated[
-        list[str], typer.Option(metavar="COLUMN", help="Value column; may be repeated.")
-    ]
-    time: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Time column, or two as date+hour.")
-    ] = None
-    series: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column with the series id.")
-    ] = None
-    epsilon: Annotated[
-        float | None, typer.Option(help="Privacy budget: smaller protects more. 1 is a good start.")
-    ] = None
-    delta: Annotated[
-        float | None,
-        typer.Option(
-            help="For Gaussian noise with --epsilon (gaussian, running-count, fourier), and for "
-            "noisy-order with --latency: a tiny chance, such as 1e-6."
-        ),
-    ] = None
-    rho: Annotated[
-        float | None, typer.Option(help="For Gaussian noise: the budget as rho (zCDP).")
-    ] = None
-    epsilon_instant: Annotated[
-        float | None,
-        typer.Option(
-            help="For memoized-response: what a single report may tell of a change; --epsilon is "
-            "for all reports of an answer that stays."
-        ),
-    ] = None
-    bounds: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LOW HIGH",
-            help="Smallest and largest possible value, from what you know of the device, not from "
-            "the data. Once for all value columns, or once for each.",
-        ),
-    ] = None
-    categories: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="A,B,C",
-            help="For randomized-response and memoized-response: all categories, or a JSON list "
-            "of them. Once for all value columns, or once for each.",
-        ),
-    ] = None
-    origin: Annotated[
-        str | None,
-        typer.Option(metavar="LAT LON", help="For planar-laplace: a public place in the area."),
-    ] = None
-    meters: Annotated[
-        float | None,
-        typer.Option(
-            "--meters",
-            "--metres",
-            help="For planar-laplace: places this close to each other are hard to tell apart (by "
-            "a factor e^epsilon).",
-        ),
-    ] = None
-    threshold: Annotated[
-        float | None, typer.Option(help="For sparse-vector: alert at this value and above.")
-    ] = None
-    alerts: Annotated[
-        int | None,
-        typer.Option(help="For sparse-vector: so many alerts at most, then nothing more."),
-    ] = None
-    horizon: Annotated[
-        int | None,
-        typer.Option(help="For running-count and fourier: the most steps that a series has."),
-    ] = None
-    method: Annotated[
-        str | None,
-        typer.Option(
-            metavar="square-root|tree|increments",
-            help="For running-count: how sums are put together; the best one by default.",
-        ),
-    ] = None
-    samples: Annotated[
-        int | None, typer.Option(help="For fast: how many readings are looked at.")
-    ] = None
-    wander: Annotated[
-        float | None,
-        typer.Option(help="For fast: by how much the value moves in a step, a guess."),
-    ] = None
-    smoothing: Annotated[
-        str | None,
-        typer.Option(
-            metavar="mean|median|james-stein",
-            help="For pegasus: what is made of the noisy readings of a group; mean by default.",
-        ),
-    ] = None
-    theta: Annotated[
-        float | None,
-        typer.Option(
-            help="For pegasus: how far readings of a group may be from their mean, added up; more "
-            "makes longer groups."
-        ),
-    ] = None
-    grouping_share: Annotated[
-        float | None,
-        typer.Option(help="For pegasus: the part of epsilon for finding groups; 0.2 by default."),
-    ] = None
-    longest_group: Annotated[
-        int | None, typer.Option(help="For pegasus: the most readings of a group; 256 by default.")
-    ] = None
-    tolerance: Annotated[
-        float | None,
-        typer.Option(
-            help="For pattern-ldp: how far off a line readings may be, in standard deviations."
-        ),
-    ] = None
-    spread: Annotated[
-        float | None,
-        typer.Option(
-            help="For pattern-ldp: a standard deviation; a sixth of the bounds if not given."
-        ),
-    ] = None
-    coefficients: Annotated[
-        int | None,
-        typer.Option(help="For fourier: how many cosine waves are kept; fewer are smoother."),
-    ] = None
-    free_slots: Annotated[
-        int | None,
-        typer.Option(
-            help="For threshold: how many free slots a reading has to choose from (dual-threshold: "
-            "a slot, readings); the least delay within --epsilon by default."
-        ),
-    ] = None
-    block: Annotated[
-        int | None,
-        typer.Option(help="For block-shuffle: time steps in a block, shuffled with each other."),
-    ] = None
-    offset: Annotated[
-        int | None,
-        typer.Option(help="For block-shuffle: the step, from 0, at which blocks begin."),
-    ] = None
-    latency: Annotated[
-        int | None,
-        typer.Option(
-            help="For noisy-order as a stream: rows come out so many steps late; costs a --delta."
-        ),
-    ] = None
-    tau: Annotated[
-        float | None,
-        typer.Option(
-            help="For sampling-period and noisy-times: times this close to each other are hard to "
-            "tell apart (by a factor e^epsilon); in the unit of the column of times."
-        ),
-    ] = None
-    period: Annotated[
-        float | None,
-        typer.Option(
-            help="For sampling-period: the public time from one reading to the next; 1 by default."
-        ),
-    ] = None
-    pace: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="For sampling-period: the column with the secret time since the reading before.",
-        ),
-    ] = None
-    late: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="For sampling-period with --shift: the column that says how late a reading was.",
-        ),
-    ] = None
-    shift: Annotated[
-        float | None,
-        typer.Option(help="For sampling-period: hide also how late readings were, within this."),
-    ] = None
-    interpolation: Annotated[
-        str | None,
-        typer.Option(
-            metavar="cosine|hermitian|printed",
-            help="For sampling-period: the curve through a window; cosine (default) is nearest.",
-        ),
-    ] = None
-    clamp: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LOW HIGH",
-            help="For sampling-period: public bounds of the noisy period, or none; safe ones by "
-            "default.",
-        ),
-    ] = None
-    span: Annotated[
-        int | None,
-        typer.Option(help="For noisy-curve: how many readings come out of one curve."),
-    ] = None
-    waves: Annotated[
-        int | None,
-        typer.Option(help="For noisy-curve: how many waves a curve has; fewer are smoother."),
-    ] = None
-    landmarks: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="For landmark mechanisms: the column that is 1 at the moments that matter and 0 "
-            "elsewhere; it is not released. tempriv landmarks makes one.",
-        ),
-    ] = None
-    landmarks_from_values: Annotated[
-        bool,
-        typer.Option(
-            "--landmarks-from-values",
-            help="For landmark mechanisms: the moments were chosen by looking at the values. Only "
-            "count-bound-landmarks guarantees anything then.",
-        ),
-    ] = False
-    count: Annotated[
-        int | None,
-        typer.Option(
-            help="For landmark mechanisms: the most landmarks of a series. A stream needs it; "
-            "otherwise they are counted."
-        ),
-    ] = None
-    count_epsilon: Annotated[
-        float | None,
-        typer.Option(
-            help="For count-bound-landmarks, instead of --count: a budget for drawing a bound, "
-            "which hides how many landmarks there are."
-        ),
-    ] = None
-    miss: Annotated[
-        float | None,
-        typer.Option(
-            help="With --count-epsilon: the chance that the bound shows the number itself; 1e-6 "
-            "by default."
-        ),
-    ] = None
-    kappa: Annotated[
-        float | None,
-        typer.Option(
-            help="For adaptive-landmarks: a release further from the last than so many times its "
-            "noise counts as a change; 1 by default."
-        ),
-    ] = None
-    increase: Annotated[
-        float | None,
-        typer.Option(
-            help="For adaptive-landmarks: after a change sampling becomes likelier by this part of "
-            "what lacks to certainty; 0.5 by default."
-        ),
-    ] = None
-    decrease: Annotated[
-        float | None,
-        typer.Option(
-            help="For adaptive-landmarks: without a change sampling becomes less likely by this "
-            "part; 0.2 by default."
-        ),
-    ] = None
-    least: Annotated[
-        float | None,
-        typer.Option(
-            help="For adaptive-landmarks: the least chance of sampling a reading; 0.1 by default."
-        ),
-    ] = None
-    order_noise: Annotated[
-        str | None,
-        typer.Option(
-            metavar="staircase|laplace",
-            help="For noisy-order: the noise on times; staircase (default) moves readings least.",
-        ),
-    ] = None
     unit: Annotated[
         str | None,
         typer.Option(
-            metavar="event|window|series",
-            help="What is protected: any one reading (as a rule the default), any --window "
-            "readings in a row, or whole series of up to --length readings.",
+            metavar="KIND",
+            help="What is protected: event (usually the default), window, series.",
+            rich_help_panel=PROTECTION,
         ),
     ] = None
     window: Annotated[
         int | None,
         typer.Option(
-            help="Time steps: of --unit window; or within which backward, forward, threshold, "
-            "dual-threshold and noisy-order hide when a reading was; or of which sampling-period "
-            "hides the pace, and noisy-times the times; or that pattern-ldp gives a budget."
+            metavar="N",
+            help="Time steps of --unit window, or of the mechanism.",
+            rich_help_panel=PROTECTION,
         ),
     ] = None
-    length: Annotated[int | None, typer.Option(help="Readings at most, for --unit series.")] = None
-    per_column: Annotated[
-        bool,
+    length: Annotated[
+        int | None,
         typer.Option(
-            "--per-column",
-            help="Give every value column the whole budget; the total adds up. By default the "
-            "columns share it.",
+            metavar="N",
+            help="Readings of a series at most, for --unit series.",
+            rich_help_panel=PROTECTION,
         ),
-    ] = False
-    resolution: Annotated[
-        float | None,
-        typer.Option(help="Public grid of released values, a power of two; fine by default."),
     ] = None
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="Privacy budget: smaller protects more. 1 is a good start.",
+            rich_help_panel=BUDGET,
+        ),
+    ] = None
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="A tiny chance such as 1e-6, for Gaussian noise with --epsilon.",
+            rich_help_panel=BUDGET,
+        ),
+    ] = None
+    rho: Annotated[
+        float | None,
+        typer.Option(
+            metavar="X",
+            help="The budget of Gaussian noise as rho (zCDP).",
+            rich_help_panel=BUDGET,
+        ),
+    ] = None
+    own: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> type[Mechanism]:
+        """The class of the mechanism."""
+        known = registry.names()
+        require(
+            self.mechanism in known,
+            f"--mechanism {self.mechanism}: must be one of {', '.join(known)}",
+        )
+        return registry.find(self.mechanism)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that go through the mechanism: values, then those its options name."""
+        named = [self.own.get(option.name) for option in options_of(self.kind) if option.column]
+        return (*self.value, *(name for name in named if name is not None))
+
+    @classmethod
+    def of_text(cls, mechanism: str, text: str) -> MechanismOptions:
+        """The options that a line of them says, such as the example of a mechanism.
+
+        Parameters:
+            mechanism: its name.
+            text: options as typed, such as ``--epsilon 1 --bounds 0 5 --value kwh``.
+        """
+        own = {option.flag: option for option in options_of(registry.find(mechanism))}
+        made = cls(mechanism=mechanism, value=[])
+        hints = get_type_hints(cls)
+        words = join_pairs(text.split())
+        known = {*own, *("--" + name for name in hints)}
+        _refuse_other_options(words, mechanism, known)
+        while words:
+            flag, _, typed = words.pop(0).partition("=")
+            name = flag.removeprefix("--").replace("-", "_")
+            if flag in own and own[flag].type is bool:
+                made.own[name] = True
+                continue
+            typed = typed or words.pop(0)
+            if name == "value":
+                made.value.append(typed)
+            elif name in hints:
+                setattr(
+                    made,
+                    name,
+                    typed
+                    if name in ("unit", "time", "series")
+                    else int(typed)
+                    if name in ("window", "length")
+                    else float(typed),
+                )
+            elif own[flag].repeated:
+                made.own.setdefault(name, []).append(typed)
+            else:
+                made.own[name] = own[flag].type(typed)
+        return made
+
+    def name_columns(self, values: bool = True) -> None:
+        """Name columns where there is no table: as many values as the options are for.
+
+        Parameters:
+            values: whether to name value columns too, besides those that options name.
+        """
+        given = self.given()
+        if values:
+            columns = max(len(given.get("bounds", ())), len(given.get("categories", ())), 1)
+            self.value = ["value"] * (2 if "origin" in given else columns)
+        for option in options_of(self.kind):
+            if option.column and (option.goes_with is None or option.goes_with in given):
+                self.own[option.name] = option.name
+
+    def given(self) -> dict[str, Any]:
+        """The options of the mechanism that were given, also those it shares with others."""
+        common = {"window": self.window, "length": self.length}
+        names = {option.name for option in options_of(self.kind)}
+        shared = {name: value for name, value in common.items() if name in names}
+        return {name: value for name, value in {**shared, **self.own}.items() if _is_given(value)}
 
     def make(
         self,
@@ -340,29 +198,47 @@ class MechanismOptions:
     ) -> Mechanism:
         """The mechanism at the budget that was given, or that the target error takes.
 
-        For counts of people their unit, bounds and grid are what they were counted with.
+        Parameters:
+            max_series: the most series of one person, if a person is to be protected.
+            target_error: the expected error to find a budget for.
+            counted: counts of people; their unit, bounds and grid are those they were counted
+                with.
         """
-        given = {name: getattr(self, name) for name in recipes.OPTIONS}
-        if counted is not None:
-            given["bounds"] = counted.bounds  # which are there already
-        recipe = recipes.require_fits(self.mechanism, given)
+        kind, columns = self.kind, len(self.value)
+        typed = self.given()
         if counted is None:
-            recipes.require_unit(self.mechanism, self.unit)
+            _require_unit(kind, self.unit)
+        for option in options_of(kind):
+            known = option.name in typed or (counted is not None and option.name == "bounds")
+            require(
+                known or not option.required, f"--mechanism {self.mechanism} needs {option.flag}"
+            )
         require(
-            max_series is None or bool(recipe.units),
+            max_series is None or bool(kind.command.units),
             f"--max-series-per-person: not for --mechanism {self.mechanism}, which works on each "
             "series by itself",
         )
-        settings = self._settings(recipe, counted)
-        unit = self._unit(recipe, max_series) if counted is None else counted.unit
-        make = recipes.maker(recipe, settings, unit, self.rho is not None, self.delta)
+        options = {option.name: option for option in options_of(kind)}
         require(
-            target_error is None or "count" not in recipe.takes or self.count is not None,
+            self.window is None or "window" in options or not kind.command.on_times,
+            f"--window: not for --mechanism {self.mechanism}",
+        )
+        settings = kind.settings_from(
+            {name: parsed(options[name], value, columns) for name, value in typed.items()}, columns
+        )
+        if counted is None:
+            unit = self._unit(kind, max_series, typed)
+        else:
+            unit = counted.unit
+            settings |= {"bounds": counted.bounds, "grid": counted.grid}
+            if "horizon" in options:
+                settings.setdefault("horizon", counted.steps)
+        make = self._maker(kind, settings, unit)
+        require(
+            target_error is None or "count" not in options or "count" in typed,
             "--target-error: needs --count, the most landmarks of a series: errors grow with them",
         )
-        budget = recipes.require_budget(
-            self.mechanism, recipe, self.epsilon, self.rho, self.delta, target_error
-        )
+        budget = self._budget(kind, target_error)
         if budget is not None:
             return make(budget)
         from tempriv.mechanisms.calibrate import budget_for_error
@@ -370,116 +246,306 @@ class MechanismOptions:
         assert target_error is not None
         return make(budget_for_error(make, target_error))
 
-    def _settings(self, recipe: Recipe, counted: CountTable | None) -> dict[str, Any]:
-        """The options that were given, as the fields of the mechanism want them."""
-        columns = len(self.value)
-        known = {
-            name: getattr(self, name)
-            for name in (*recipe.needs, *recipe.takes)
-            if name not in ASKED_APART and recipes.is_given(getattr(self, name))
-        }
-        if "pace" in recipe.takes:
-            known |= self._paced()
-        if counted is not None:
-            known |= {"bounds": counted.bounds, "grid": counted.grid}
-            if "horizon" in recipe.takes:
-                known.setdefault("horizon", counted.steps)
-            return known
-        if self.bounds:
-            pairs = [pair("--bounds", text) for text in self.bounds]
-            known["bounds"] = tuple(for_columns("--bounds", pairs, columns))
-        if self.categories:
-            lists = [names(text) for text in self.categories]
-            known["categories"] = tuple(for_columns("--categories", lists, columns))
-        if self.origin is not None:
-            require(
-                columns == 2,
-                f"--mechanism {self.mechanism} takes two value columns: --value LATITUDE --value "
-                "LONGITUDE",
-            )
-            known["origin"] = pair("--origin", self.origin)
-        return known
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """All columns that go through the mechanism: values, then secret times or landmarks."""
-        others = (self.late, self.pace, self.landmarks)
-        return (*self.value, *(name for name in others if name is not None))
-
-    def _paced(self) -> dict[str, Any]:
-        """What is said of the pace by columns, and of the clamp by two numbers."""
-        require(
-            self.pace is not None or self.late is None,
-            "--late: goes with --pace, the column with the time since the reading before",
-        )
-        require(
-            (self.late is None) == (self.shift is None),
-            "--shift and --late go together: within what to hide how late readings were, and the "
-            "column that says it",
-        )
-        known: dict[str, Any] = {"columns": max(len(self.value), 1)}
-        if self.pace is None:
-            known["pace"] = "public"
-        if self.clamp is not None:
-            given = self.clamp.strip()
-            known["clamp"] = (
-                {"none": None, "safe": "safe"}[given]
-                if given in ("none", "safe")
-                else pair("--clamp", given)
-            )
-        return known
-
-    def _unit(self, recipe: Recipe, max_series: int | None) -> Unit | None:
+    def _unit(
+        self, kind: type[Mechanism], max_series: int | None, typed: dict[str, Any]
+    ) -> Unit | None:
         """What is protected; None leaves it to the mechanism."""
-        if self.meters is not None:
-            from tempriv.privacy.units import WithinDistance
-
+        own = kind.unit_from(typed)
+        if own is not None:
             require(max_series is None, "a person's places are protected one by one")
-            return WithinDistance(self.meters)
+            return own
         if self.unit is None and max_series is None:
             # refuses what goes with another unit
-            own = recipe.moves or "window" in recipe.needs
-            length = None if "length" in recipe.takes else self.length
-            make_unit("event", None if own else self.window, length)
-            return None
+            window = None if "window" in typed else self.window
+            make_unit("event", window, None if "length" in typed else self.length)
+            return None if _has_own_unit(kind) else make_unit("event", None, None)
         return make_unit(self.unit or "event", self.window, self.length, max_series)
+
+    def _maker(
+        self, kind: type[Mechanism], settings: dict[str, Any], unit: Unit | None
+    ) -> Callable[[float], Mechanism]:
+        """A function from a budget (epsilon, or rho) to the mechanism."""
+        from tempriv.privacy.guarantees import rho_for
+
+        command, delta = kind.command, self.delta
+        if command.takes_delta and delta is not None:
+            require(
+                "latency" in settings, f"--delta {delta:g}: goes with --latency, which needs one"
+            )
+            settings = {**settings, "delta": delta}
+        by_rho = command.noise == "gaussian" or (
+            command.noise == "either" and (self.rho is not None or delta is not None)
+        )
+
+        def make(budget: float) -> Mechanism:
+            if not by_rho:
+                return kind.build({command.budget: budget}, settings, unit)
+            rho = budget if delta is None else rho_for(budget, delta)
+            return kind.build({"rho": rho}, settings, unit)
+
+        return make
+
+    def _budget(self, kind: type[Mechanism], target_error: float | None) -> float | None:
+        """The budget that was given; None if it is to be found for an error."""
+        name, command = self.mechanism, kind.command
+        gaussian = command.noise != "laplace"
+        given = [x for x in (self.epsilon, self.rho, target_error) if x is not None]
+        require(
+            len(given) == 1,
+            "give one of --epsilon, --target-error" + (" or --rho" if gaussian else ""),
+        )
+        require(
+            self.rho is None or gaussian,
+            f"--rho: for --mechanism {_names(lambda each: each.noise != 'laplace')} only",
+        )
+        # delta also pays for what a stream of noisy times cannot wait for
+        takers = _names(lambda each: each.noise != "laplace" or each.takes_delta)
+        require(
+            self.delta is None or gaussian or command.takes_delta,
+            f"--delta: for --mechanism {takers} only",
+        )
+        require(
+            target_error is None or not command.on_times,
+            f"--target-error: not for --mechanism {name}, which {command.on_times}; give --epsilon",
+        )
+        require(
+            self.rho is None or self.delta is None, "--delta goes with --epsilon, not with --rho"
+        )
+        require(
+            command.noise != "gaussian" or self.epsilon is None or self.delta is not None,
+            f"--mechanism {name} with --epsilon needs --delta, such as 1e-6; or give the budget as "
+            "--rho",
+        )
+        return None if target_error is not None else given[0]
+
+
+def _is_given(value: Any) -> bool:
+    """Whether an option was given; zero is a value like others."""
+    return value is not None and value is not False and value != []
+
+
+def _names(wanted: Callable[[Any], bool]) -> str:
+    """The mechanisms whose command line is such, for a message."""
+    return " or ".join(kind.command.name for kind in registry.classes() if wanted(kind.command))
+
+
+def _has_own_unit(kind: type[Mechanism]) -> bool:
+    """Whether the mechanism knows what it protects without being told."""
+    own = [each for each in fields(kind) if each.name == "unit"]  # type: ignore[arg-type]
+    return not own or own[0].default_factory is not MISSING
+
+
+def _require_unit(kind: type[Mechanism], unit: str | None) -> None:
+    """Refuse a unit that is not for this mechanism; if none is named, it has to have its own."""
+    name, allowed = kind.command.name, kind.command.units
+    require(
+        unit is None or bool(allowed),
+        f"--unit {unit}: not for --mechanism {name}, whose own options say what is protected",
+    )
+    unit = "event" if unit is None and not _has_own_unit(kind) else unit
+    require(unit is None or unit in UNITS, f"--unit {unit}: must be event, window or series")
+    require(
+        unit is None or unit in allowed,
+        f"--mechanism {name} needs {' or '.join(UNITS[each] for each in allowed)}",
+    )
+
+
+def make_unit(
+    unit: str, window: int | None, length: int | None, max_series: int | None = None
+) -> Unit:
+    """What is protected, as options say it.
+
+    Parameters:
+        unit: event, window or series.
+        window: time steps of a window.
+        length: readings of a series at most.
+        max_series: the most series of one person, if a person is to be protected.
+    """
+    from tempriv.privacy.units import Event, Person, WholeSeries, Window
+
+    require(
+        unit in ("event", "window", "series"), f"--unit {unit}: must be event, window or series"
+    )
+    for name, given, wanted in (("--window", window, "window"), ("--length", length, "series")):
+        require(given is None or unit == wanted, f"{name} {given}: goes with --unit {wanted} only")
+        require(
+            given is not None or unit != wanted,
+            f"--unit {unit} needs {name}: how many readings in a row it covers",
+        )
+    each: Any = Event()
+    if unit == "window":
+        each = Window(window or 0)
+    elif unit == "series":
+        each = WholeSeries(length or 0)
+    return each if max_series is None else Person(max_series, each)
+
+
+def require_counts(name: str, unit: str) -> None:
+    """Refuse mechanisms that counts of people cannot go through, or not for this unit."""
+    counting = [each.command.name for each in registry.classes() if each.command.count_example]
+    require(name in registry.names(), f"--mechanism {name}: must be one of {', '.join(counting)}")
+    command = registry.find(name).command
+    require(name in counting, f"--mechanism {name}: not for counts; take {', '.join(counting)}")
+    allowed = [COUNTED.get(each, each) for each in command.units]
+    require(unit in allowed, f"--mechanism {name} needs --unit {' or --unit '.join(allowed)}")
+
+
+# commands that have these options
+
+_COMMANDS: list[_Command] = []
+
+
+@dataclass
+class _Command:
+    """A command with a mechanism, whose options depend on which one was named."""
+
+    words: tuple[str, ...]
+    function: Callable[..., None]
+    own: list[inspect.Parameter]
+    without: tuple[str, ...]
+    argument: bool  # whether the mechanism is an argument and not an option
+
+    def common(self) -> list[inspect.Parameter]:
+        hints = get_type_hints(MechanismOptions, include_extras=True)
+        if self.argument:
+            note = typer.Argument(metavar="NAME", help="The mechanism; see tempriv mechanisms.")
+            hints["mechanism"] = Annotated[str, note]
+        return [
+            inspect.Parameter(
+                each.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if each.default is MISSING else each.default,
+                annotation=hints[each.name],
+            )
+            for each in fields(MechanismOptions)
+            if each.name not in ("own", *self.without)
+        ]
+
+    def offer(self, kind: type[Mechanism] | None) -> list[Option]:
+        """Let the command take the options of a mechanism, or the common ones alone."""
+        common = self.common()
+        known = {parameter.name for parameter in [*self.own, *common]} | set(self.without)
+        options = [] if kind is None else [o for o in options_of(kind) if o.name not in known]
+        extra = [_parameter(option, kind.command.name) for option in options if kind is not None]
+        required = [p for p in self.own if p.default is inspect.Parameter.empty]
+        optional = [p for p in self.own if p.default is not inspect.Parameter.empty]
+        parameters = [*required, *common, *extra, *optional]
+        self.function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        self.function.__annotations__ = {p.name: p.annotation for p in parameters}
+        return options
+
+    def flags(self) -> set[str]:
+        """All options that it has now."""
+        found = {"--help"}
+        for parameter in inspect.signature(self.function).parameters.values():
+            found.add("--" + parameter.name.replace("_", "-"))
+            for note in getattr(parameter.annotation, "__metadata__", ()):
+                found.update(getattr(note, "param_decls", None) or ())
+        return found
+
+
+def _parameter(option: Option, mechanism: str) -> inspect.Parameter:
+    unit = f" In {option.unit}." if option.unit else ""
+    note = typer.Option(
+        *(option.flag, *option.aliases),
+        metavar=option.metavar,
+        help=option.help + unit,
+        rich_help_panel=f"Options of {mechanism}",
+    )
+    kind: Any = option.type
+    if option.repeated:
+        kind = list[str] | None
+    elif kind is not bool:
+        kind = kind | None
+    default = False if option.type is bool else None
+    annotation: Any = Annotated[kind, note]
+    return inspect.Parameter(
+        option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
 
 
 def with_mechanism_options(
-    function: Callable[..., None], without: tuple[str, ...] = ()
-) -> Callable[..., None]:
-    """Give a command the options of ``MechanismOptions``; its own first parameter receives them.
+    *words: str, without: tuple[str, ...] = (), argument: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of mechanisms; its own first parameter receives them.
 
-    A command that has no table of values leaves some out.
+    Parameters:
+        words: the command as typed, such as ``release``.
+        without: options that the command does not have.
+        argument: whether the mechanism is an argument and not an option.
     """
-    hints = get_type_hints(MechanismOptions, include_extras=True)
-    own_hints = get_type_hints(function, include_extras=True)
-    _, *own = inspect.signature(function).parameters.values()
-    shared = [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
-        )
-        for field in fields(MechanismOptions)
-        if field.name not in without
-    ]
-    own = [
-        one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=own_hints[one.name])
-        for one in own
-    ]
 
-    @functools.wraps(function)
-    def command(**given: Any) -> None:
-        chosen = {one.name: given.pop(one.name) for one in shared}
-        choice = MechanismOptions(**{"value": [], **chosen})
-        function(choice, **given)
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(function, include_extras=True)
+        _, *own = inspect.signature(function).parameters.values()
+        named = [
+            each.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[each.name])
+            for each in own
+        ]
+        names = {each.name for each in named}
+        shared = {each.name for each in fields(MechanismOptions)} - names
 
-    del command.__wrapped__
-    required = [p for p in own if p.default is inspect.Parameter.empty]
-    optional = [p for p in own if p.default is not inspect.Parameter.empty]
-    parameters = [*required, *shared, *optional]
-    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in parameters}
-    return command
+        @functools.wraps(function)
+        def command(**given: Any) -> None:
+            common = {name: given.pop(name) for name in list(given) if name in shared}
+            own = {name: given.pop(name) for name in list(given) if name not in names}
+            function(MechanismOptions(**{"value": [], **common, "own": own}), **given)
+
+        del command.__wrapped__
+        made = _Command(words, command, named, without, argument)
+        made.offer(None)
+        _COMMANDS.append(made)
+        return command
+
+    return decorate
+
+
+def offer_options(arguments: Sequence[str]) -> None:
+    """Prepare the command that is about to run for the mechanism that its arguments name.
+
+    Parameters:
+        arguments: the words after ``tempriv``.
+    """
+    for command in _COMMANDS:
+        if tuple(arguments[: len(command.words)]) != command.words:
+            continue
+        name = _named(arguments[len(command.words) :], command)
+        if name is None or name not in registry.names():
+            command.offer(None)
+            continue
+        command.offer(registry.find(name))
+        _refuse_other_options(arguments, name, command.flags())
+
+
+def _named(arguments: Sequence[str], command: _Command) -> str | None:
+    """The mechanism among the arguments: after --mechanism, or the first word by itself."""
+    for i, word in enumerate(arguments):
+        if word == "--mechanism" and i + 1 < len(arguments):
+            return arguments[i + 1]
+        if word.startswith("--mechanism="):
+            return word.partition("=")[2]
+    words = [word for word in arguments if word in registry.names()] if command.argument else []
+    return words[0] if words else None
+
+
+def _refuse_other_options(arguments: Sequence[str], name: str, known: set[str]) -> None:
+    """Say which option is that of another mechanism, instead of that there is none."""
+    typed = [word.partition("=")[0] for word in arguments if word.startswith("--")]
+    strange = [flag for flag in typed if flag not in known]
+    if not strange:
+        return
+    of_times: set[str] = set()
+    of_values: set[str] = set()
+    for kind in registry.classes():
+        flags = {flag for option in options_of(kind) for flag in (option.flag, *option.aliases)}
+        (of_times if kind.command.on_times else of_values).update(flags)
+    command = registry.find(name).command
+    for flag in strange:
+        if flag not in of_times | of_values:
+            continue
+        why = ""
+        if command.on_times and flag not in of_times:
+            why = f", which {command.on_times}"
+            if flag == "--threshold" and "--free-slots" in known:
+                why = ": it is a value to alert at; how many slots to choose from is --free-slots"
+        require(False, f"{flag}: not for --mechanism {name}{why}")

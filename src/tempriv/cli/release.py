@@ -9,7 +9,18 @@ from typing import Annotated, Any, cast
 import typer
 
 from tempriv.cli import _options
-from tempriv.cli._options import Dataset, Json, KeySeed, LedgerOption, NoLedger, NotPrivate
+from tempriv.cli._options import (
+    OUTPUT,
+    PROTECTION,
+    TABLE,
+    Dataset,
+    Help,
+    Json,
+    KeySeed,
+    LedgerOption,
+    NoLedger,
+    NotPrivate,
+)
 from tempriv.cli._release_command import (
     Force,
     Output,
@@ -33,47 +44,74 @@ EXAMPLE = """
 """
 
 
-@app.command(epilog=EXAMPLE)
-@with_mechanism_options
+@app.command(epilog=EXAMPLE, add_help_option=False)
+@with_mechanism_options("release")
 def release(
     choice: MechanismOptions,
     source: Source,
     output: Output,
     target_error: TargetError = None,
     person: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Who a series belongs to.")
+        str | None,
+        typer.Option(metavar="COLUMN", help="Who a series belongs to.", rich_help_panel=TABLE),
     ] = None,
     max_series_per_person: Annotated[
-        int | None, typer.Option(metavar="N", help="The most series that one person has.")
+        int | None,
+        typer.Option(
+            metavar="N", help="The most series that one person has.", rich_help_panel=TABLE
+        ),
     ] = None,
     grid: Annotated[
         str,
         typer.Option(
-            metavar="regular|index|calendar FILE",
-            help="Time grid: one step throughout, readings in order whatever their times, "
-            "or the times listed in a file.",
+            metavar="KIND",
+            help="Times: regular (default), index, or calendar FILE.",
+            show_default=False,
+            rich_help_panel=TABLE,
         ),
     ] = "regular",
     calendar: Annotated[Path | None, typer.Option(hidden=True)] = None,
     step: Annotated[
         str | None,
-        typer.Option(help="Step of a regular grid, such as 15min, 1h, 1d; found by default."),
+        typer.Option(
+            metavar="TIME",
+            help="Step of a regular grid, such as 15min.",
+            rich_help_panel=TABLE,
+        ),
     ] = None,
     gaps: Annotated[
-        str, typer.Option(metavar="refuse|null", help="Missing steps: refuse, or fill with empty.")
+        str,
+        typer.Option(
+            metavar="KIND",
+            help="Missing steps: refuse (default), or null, left empty.",
+            show_default=False,
+            rich_help_panel=TABLE,
+        ),
     ] = "refuse",
     duplicates: Annotated[
         str,
         typer.Option(
-            metavar="refuse|first", help="Two readings at one time: refuse, or keep the first."
+            metavar="KIND",
+            help="Two at one time: refuse (default), or keep the first.",
+            show_default=False,
+            rich_help_panel=TABLE,
         ),
     ] = "refuse",
     clip: Annotated[
-        bool, typer.Option("--clip", help="Move values outside the bounds to the nearest bound.")
+        bool,
+        typer.Option(
+            "--clip",
+            help="Move values outside the bounds to the nearest bound.",
+            rich_help_panel=TABLE,
+        ),
     ] = False,
     pseudonyms: Annotated[
         bool,
-        typer.Option("--pseudonyms", help="Replace series ids by names that cannot be linked."),
+        typer.Option(
+            "--pseudonyms",
+            help="Replace series ids by names that cannot be linked.",
+            rich_help_panel=PROTECTION,
+        ),
     ] = False,
     dataset: Dataset = None,
     ledger: LedgerOption = None,
@@ -84,36 +122,48 @@ def release(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Say in the reports what all readings together tell of one, if they follow each "
-            "other like this chain (see tempriv leakage).",
+            help="Report what correlated readings tell (see tempriv leakage).",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     across: Annotated[
         float | None,
         typer.Option(
-            metavar="METRES",
-            help="With --chain, for places: how far two places of the chain can be apart.",
+            metavar="METERS",
+            help="With --chain: how far apart two places of it can be.",
+            rich_help_panel=OUTPUT,
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what it would cost; reads the header alone.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Only say what it would cost; reads the header alone.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = False,
     engine: Annotated[
         str,
         typer.Option(
-            metavar="embedded|spark",
-            help="What reads and sorts the table: this process, or Spark, for tables that outgrow "
-            "the machine (INPUT may be a directory of Parquet files then).",
+            metavar="NAME",
+            help="embedded (default), or spark for the largest tables.",
+            show_default=False,
+            rich_help_panel=TABLE,
         ),
     ] = "embedded",
     master: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Where Spark runs; by default on this machine, local[*]."),
+        typer.Option(
+            metavar="URL",
+            help="Where Spark runs; on this machine by default.",
+            rich_help_panel=TABLE,
+        ),
     ] = None,
     force: Force = False,
     key_seed: KeySeed = None,
     not_private: NotPrivate = False,
     as_json: Json = False,
+    show_help: Help = False,
 ) -> None:
     """Hand out a private copy of a table of series, with its guarantee beside it."""
     from tempriv.data.series import SeriesTable, require_columns

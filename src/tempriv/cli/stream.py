@@ -62,7 +62,7 @@ app.add_typer(stream, name="stream")
 
 
 @stream.command(epilog=EXAMPLE)
-@with_mechanism_options
+@with_mechanism_options("stream")
 def run(
     choice: MechanismOptions,
     form: Annotated[

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from tempriv import mechanisms
 from tempriv.correlation.growth import shown
 from tempriv.data.series import ONLY_SERIES
 from tempriv.errors import DataError, TemprivError, require
+from tempriv.mechanisms import registry
 from tempriv.mechanisms.landmarks.budget import WHOLE
 from tempriv.mechanisms.landmarks.count_bound import CountBoundLandmarks
 from tempriv.mechanisms.landmarks.domain import WithLandmarks
@@ -143,7 +143,7 @@ def of_release(path: Path, across: float | None = None, public: bool = False) ->
     Else, with landmarks, by the file of its owner.
     """
     about = read_about(path)
-    mechanism: Any = mechanisms.decode(about["mechanism"])
+    mechanism: Any = registry.decode(about["mechanism"])
     require_budgets(mechanism, across)
     each = of_each_reading(mechanism, across)
     owned = None

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tempriv import mechanisms
 from tempriv.correlation.chain import Chain, equal_width, states_of
 from tempriv.correlation.growth import shown
 from tempriv.correlation.landmarks import LandmarkLoss, landmark_loss
@@ -32,6 +31,7 @@ from tempriv.leakage.budgets import (
     of_each_reading,
     of_release,
 )
+from tempriv.mechanisms import registry
 from tempriv.releases.blocks import whole_series
 from tempriv.releases.owner_file import LANDMARK, SPENT
 from tempriv.releases.release import read_about
@@ -287,7 +287,7 @@ class Correlation:
 
     def of(self, output: Path, private: bool) -> Leakage | None:
         """What is lost by a release; on public pages by what everyone may know, or nothing."""
-        mechanism = mechanisms.decode(read_about(output)["mechanism"])
+        mechanism = registry.decode(read_about(output)["mechanism"])
         if not private and not self.suits_public_pages(mechanism):
             return None
         return leak(self.chain, of_release(output, self.across, public=not private))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -29,32 +30,78 @@ TOO_FINE = "grid: too fine for bounds this far from zero; choose a coarser grid"
 EARTH_RADIUS = 6_371_008.8  # meters, the mean radius
 
 
-class Domain(Protocol):
-    """The way of a reading onto the grid and of an output off it."""
+ValueKind = Literal["numbers", "categories", "places", "rows", "alerts"]
+
+
+class Domain(ABC):
+    """What readings are: their way onto the public grid, and the way of outputs off it."""
+
+    if TYPE_CHECKING:  # fields of some domains, where a property would stand in their way
+
+        @property
+        def kind(self) -> ValueKind:
+            """What released values are."""
+
+        @property
+        def columns(self) -> int | None:
+            """How many columns it is set up for; None takes any number of them."""
+
+        @property
+        def bounds(self) -> Bounds | None:
+            """What values a column may have, for numbers."""
+
+        @property
+        def categories(self) -> Categories | None:
+            """What values a column may have, for categories."""
+
+        @property
+        def latency(self) -> int:
+            """How many steps after its own the output of a step comes."""
+
+    else:
+        kind = "numbers"
+        bounds = categories = None
+        latency = 0
 
     @property
-    def columns(self) -> int | None:
-        """How many columns it is set up for; None takes any number of them."""
+    def released(self) -> Domain:
+        """The domain of what comes out."""
+        return self
 
-    @property
-    def bounds(self) -> Bounds | None:
-        """What values a column may have, for numbers."""
+    @abstractmethod
+    def to_grid(self, values: Floats) -> Integers:
+        """Readings as whole numbers within the declared bounds.
 
-    @property
-    def categories(self) -> Categories | None:
-        """What values a column may have, for categories."""
+        Parameters:
+            values: a row for each reading; what stands where one is missing is never looked at.
+        """
 
-    @property
-    def latency(self) -> int:
-        """How many steps after its own the output of a step comes."""
-
-    def to_grid(self, values: Floats) -> Integers: ...
-
+    @abstractmethod
     def from_grid(self, outputs: Integers) -> Floats:
-        """Sees nothing private."""
+        """Released values of whole numbers; sees nothing private.
+
+        Parameters:
+            outputs: what a mechanism made of readings.
+        """
 
     def missing_after(self, missing: Flags) -> Flags:
-        """Which outputs are missing, given which readings are."""
+        """Which outputs are missing.
+
+        Parameters:
+            missing: which readings are.
+        """
+        return missing
+
+    def grid_problem(self, columns: Sequence[Floats]) -> tuple[str, bool, str] | None:
+        """Whether released values are such as can come out, for ``tempriv verify``.
+
+        Parameters:
+            columns: released values, without those that are missing.
+
+        Returns:
+            What was checked, whether it holds and what was found; None if there is no grid.
+        """
+        return None
 
 
 def positive(name: str, value: Any) -> None:
@@ -140,19 +187,16 @@ def power_of_two(grid: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class Numbers(Domain):
     """Bounded numbers, one or more columns, each on a grid of its own.
 
     Counts (``exact``) must lie on the grid as they come: rounding would change every cell of a row
     and so add to what one person changes.
     """
 
-    bounds: Bounds
+    bounds: Bounds = field()
     grids: tuple[float, ...]
     exact: bool = False
-
-    categories = None
-    latency = 0
 
     def __post_init__(self) -> None:
         require(
@@ -199,19 +243,13 @@ class Numbers:
     def from_grid(self, outputs: Integers) -> Floats:
         return np.asarray(outputs * np.array(self.grids))
 
-    def missing_after(self, missing: Flags) -> Flags:
-        return missing
-
 
 @dataclass(frozen=True)
-class Derived:
+class Derived(Domain):
     """Something made of numbers, such as alerts or running sums, on a grid of its own."""
 
     numbers: Numbers
     grids: tuple[float, ...]
-
-    categories = None
-    latency = 0
 
     @property
     def columns(self) -> int:
@@ -228,18 +266,14 @@ class Derived:
     def from_grid(self, outputs: Integers) -> Floats:
         return np.asarray(outputs * np.array(self.grids))
 
-    def missing_after(self, missing: Flags) -> Flags:
-        return missing
-
 
 @dataclass(frozen=True)
-class Categorical:
+class Categorical(Domain):
     """Categories by number, one or more columns; what is none of them counts as the last."""
 
-    categories: Categories
+    categories: Categories = field()
 
-    bounds = None
-    latency = 0
+    kind = "categories"
 
     @property
     def columns(self) -> int:
@@ -255,9 +289,6 @@ class Categorical:
 
     def from_grid(self, outputs: Integers) -> Floats:
         return outputs.astype(np.float64)
-
-    def missing_after(self, missing: Flags) -> Flags:
-        return missing
 
 
 def numbers_of(names: Any, categories: Categories) -> Any:
@@ -289,7 +320,7 @@ def names_of(block: Block, categories: Categories) -> npt.NDArray[np.object_]:
 
 
 @dataclass(frozen=True)
-class OpaqueRows:
+class OpaqueRows(Domain):
     """Whole rows, of any number of columns of any kind, that are moved in time and never changed.
 
     A row that came in ``reach`` steps ago can still come out; the slot of a step comes out with
@@ -299,9 +330,8 @@ class OpaqueRows:
     reach: int
     latency: int = 0
 
+    kind = "rows"
     columns = None
-    bounds = None
-    categories = None
 
     def to_grid(self, values: Floats) -> Integers:
         """Nothing: which row goes where does not depend on what is in it."""
@@ -315,7 +345,7 @@ class OpaqueRows:
 
 
 @dataclass(frozen=True)
-class Locations:
+class Locations(Domain):
     """Latitude and longitude in degrees, on a lattice of meters about a public origin.
 
     The projection is equirectangular: meters are true at the origin's latitude, and within 1 % of
@@ -325,10 +355,9 @@ class Locations:
     origin: tuple[float, float]
     grid: float
 
-    categories = None
+    kind = "places"
     bounds = ((-90.0, 90.0), (-180.0, 180.0))
     columns = 2
-    latency = 0
 
     @property
     def _meters_per_degree(self) -> Floats:

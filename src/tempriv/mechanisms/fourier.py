@@ -19,7 +19,7 @@ import numpy as np
 
 from tempriv.data.series import Bounds
 from tempriv.errors import require
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.counting.sensitivity import Changes, Law, changes_of, variance_of
 from tempriv.mechanisms.domains import (
     FINENESS,
@@ -31,8 +31,8 @@ from tempriv.mechanisms.domains import (
     one_budget,
     power_of_two_below,
 )
+from tempriv.mechanisms.options import BOUNDS, RESOLUTION, option, shared
 from tempriv.mechanisms.perturb import limit_of
-from tempriv.mechanisms.stream import start
 from tempriv.mechanisms.value._shared import LEAST_SHARE, model_of, number_grids
 from tempriv.privacy.guarantees import Concentrated, Guarantee, Loss, Published, Pure
 from tempriv.privacy.units import Contribution, Event, Person, Unit
@@ -138,7 +138,7 @@ def spectrum(length: int, count: int, bits: int) -> Spectrum:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FourierPerturbation:
+class FourierPerturbation(Mechanism):
     """Releases a finite series from its first cosine coefficients, with noise on each.
 
     Guarantees:
@@ -157,21 +157,47 @@ class FourierPerturbation:
     (106.1, 1188)
     """
 
-    bounds: Bounds
-    coefficients: int
+    bounds: Bounds = shared(BOUNDS)
+    coefficients: int = option(
+        "--coefficients",
+        "How many cosine waves are kept; fewer are smoother.",
+        type=int,
+    )
     epsilon: float | None = None
     rho: float | None = None
-    horizon: int | None = None
+    horizon: int | None = option(
+        "--horizon",
+        "The most steps that a series has.",
+        default=None,
+        type=int,
+    )
     bits: int | None = None
     unit: Unit = field(default_factory=Event)
-    grid: Any = None
+    grid: Any = shared(RESOLUTION, default=None)
+
+    command = CommandLine(
+        name="fourier",
+        hides="values",
+        purpose="whole series by their slow waves, smooth and with little noise",
+        example="--epsilon 1 --bounds 0 5 --coefficients 15 --value kwh --unit series --length 168",
+        count_example="--epsilon 1 --coefficients 15 --max-per-step 1 --max-per-person 10",
+        noise="either",
+        rank=15,
+    )
+    texts = ReportTexts(
+        done="they were put together from a few slow waves of the original series, "
+        "with random noise on each wave",
+        band="± expected error by noise",
+        errors="Expected errors by noise, in the unit of the column",
+        besides="The waves are smooth: what comes and goes quickly, such as a peak of one "
+        "step, is not in them, and what it adds to the error is not in these numbers. Errors of "
+        "neighboring values go together: averages over them are hardly better than one.",
+        measured="Error: of released value minus reading, the root of the mean square.",
+    )
 
     causal: ClassVar[bool] = False
     bounded_memory: ClassVar[bool] = False
-    accepts_null: ClassVar[bool] = True
-    has_status: ClassVar[bool] = False
     takes_whole: ClassVar[bool] = True
-    memory_size: ClassVar[int] = 0
     per_column: ClassVar[bool] = False
     error_name: ClassVar[str] = (
         "root mean squared error by noise; what the dropped waves held comes on top"
@@ -357,8 +383,6 @@ class FourierPerturbation:
             noisy = exact + np.array([at(drawn, int(row) + number) for row in first])
             made += np.ldexp(noisy.astype(np.float64), -self._bits)[:, None] * wave(number, length)
         return made
-
-    start = start
 
 
 def _whole(name: str, value: Any, most: int) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 
 from tempriv.data.series import Bounds
 from tempriv.errors import require
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.domains import Derived, Integers, Numbers, bounds_of, positive
-from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.options import BOUNDS, RESOLUTION, option, shared
 from tempriv.mechanisms.value._shared import LEAST_SHARE, change_of, model_of, number_grids
 from tempriv.privacy.guarantees import Guarantee, Published, Pure
 from tempriv.privacy.units import Contribution, Unit, WholeSeries
@@ -24,7 +24,7 @@ WRONG = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class SparseVector:
+class SparseVector(Mechanism):
     """Tells at every step whether the value is at or above a threshold, up to ``most`` alerts.
 
     Guarantees:
@@ -42,20 +42,37 @@ class SparseVector:
     """
 
     epsilon: float
-    bounds: Bounds
-    threshold: float
-    most: int
+    bounds: Bounds = shared(BOUNDS)
+    threshold: float = option(
+        "--threshold",
+        "Alert at this value and above.",
+    )
+    most: int = option(
+        "--alerts",
+        "So many alerts at most, then nothing more.",
+        type=int,
+    )
     unit: Unit = field(default_factory=lambda: WholeSeries(10**9))
     threshold_share: float | None = None
-    grid: Any = None
+    grid: Any = shared(RESOLUTION, default=None)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
+    command = CommandLine(
+        name="sparse-vector",
+        hides="counts",
+        purpose="alerts when numbers reach a threshold; alerts cost, waiting does not",
+        example="--epsilon 1 --bounds 0 500 --threshold 100 --alerts 5 --value people "
+        "--unit series --length 1440",
+        count_example="--epsilon 1 --threshold 100 --alerts 5 --max-per-step 1 --max-per-person 10",
+        units=("series",),
+        rank=5,
+    )
+    texts = ReportTexts(
+        done="each says only whether a reading was at or above a threshold, and random "
+        "noise was added to both before they were compared",
+    )
+
     has_status: ClassVar[bool] = True
-    takes_whole: ClassVar[bool] = False
     memory_size: ClassVar[int] = 3
-    horizon: ClassVar[None] = None
     per_column: ClassVar[bool] = False
     error_name: ClassVar[str] = "distance from the threshold beyond which 1 answer in 20 is wrong"
 
@@ -183,8 +200,6 @@ class SparseVector:
             state.status,
         )
         return alerts[:, None]
-
-    start = start
 
 
 def _beyond(distance: float, a: float, b: float) -> float:

@@ -370,7 +370,7 @@ def remembered(mechanism: Mechanism, text: Any, step: int) -> Integers:
     require(
         not isinstance(mechanism.domain, (OpaqueRows, WithLandmarks))
         or step == 0
-        or mechanism.could_remember(memory[0], step),  # type: ignore[attr-defined]
+        or mechanism.could_remember(memory[0], step),
         "the stream state is damaged: it remembers what cannot be",
         StateError,
     )

@@ -12,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet
 
-from tempriv import mechanisms
 from tempriv.data.arrow import kind_name
 from tempriv.data.files import checksum
 from tempriv.data.series import EMPTY, RELEASED, REPEATED, STATUSES
 from tempriv.errors import TemprivError
 from tempriv.ledger.ledger import Ledger
+from tempriv.mechanisms import registry
 from tempriv.mechanisms.domains import Derived, Integers, Locations, Numbers, OpaqueRows
 from tempriv.mechanisms.landmarks.domain import without_landmarks
 from tempriv.mechanisms.perturb import errors_of
@@ -49,7 +49,7 @@ def verify(path: Path, ledger: Ledger | None = None) -> list[Check]:
     about = read_about(path)
     checks = [checksum_check(path, about)]
     try:
-        mechanism = mechanisms.decode(about["mechanism"])
+        mechanism = registry.decode(about["mechanism"])
         stated = guarantees.decode(about["guarantee"])
         published = guarantees.decode(about["published"])
     except TemprivError as problem:
@@ -261,7 +261,7 @@ def empty_rows(mechanism: Any) -> tuple[int | None, int | None]:
     They are those of readings from before the series, as if it had begun long ago. None where that
     is not certain: a reading that is dropped, or overwritten, leaves an empty row anywhere.
 
-    >>> empty_rows(mechanisms.Threshold(epsilon=5.0, window=10, threshold=7))
+    >>> empty_rows(Threshold(epsilon=5.0, window=10, threshold=7))
     (9, 3)
     """
     if isinstance(mechanism, (BlockShuffle, NoisyOrder)):

@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from tempriv import mechanisms
 from tempriv.data.clock import describe_step
+from tempriv.mechanisms import registry
 from tempriv.mechanisms.sparse_vector import SparseVector
 from tempriv.privacy.serialization import KIND
 from tempriv.releases.release import value_spec
@@ -359,7 +359,7 @@ def _place(about: About, column: int) -> tuple[list[str], str]:
 
 def _alerts(about: About) -> str:
     """What the bits mean, when they end, and how often they are right."""
-    alarm, name = mechanisms.decode(about["mechanism"]), about["columns"]["values"][0]
+    alarm, name = registry.decode(about["mechanism"]), about["columns"]["values"][0]
     assert isinstance(alarm, SparseVector)
     (low, high), (distance,), limit = alarm.bounds[0], alarm.errors, alarm.threshold
     places = {

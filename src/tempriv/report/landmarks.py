@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tempriv import mechanisms
+from tempriv.mechanisms import registry
 from tempriv.privacy.guarantees import Guarantee
 from tempriv.privacy.serialization import KIND
 from tempriv.privacy.units import Window
@@ -117,7 +117,7 @@ def beyond(about: About, guarantee: Guarantee) -> list[str]:
         "Readings that go together: where one reading lets you guess its neighbors, their "
         "released values together tell more about it than its own does."
     )
-    made = mechanisms.decode(about["mechanism"])
+    made = registry.decode(about["mechanism"])
     lost = getattr(made, "count_loss", None)
     if lost is not None:
         said.append(

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from tempriv import mechanisms
 from tempriv.data.clock import describe_tick
 from tempriv.data.series import EMPTY, STATUSES
+from tempriv.mechanisms import registry
 from tempriv.mechanisms.domains import Floats, Integers
 from tempriv.mechanisms.reorder.noisy_order import key_law, masses
 from tempriv.privacy.guarantees import Approximate, Guarantee, NoGuarantee
@@ -70,7 +70,7 @@ BY_VALUE = (
 
 def _made(about: About) -> Any:
     """The mechanism."""
-    return mechanisms.decode(about["mechanism"])
+    return registry.decode(about["mechanism"])
 
 
 def said_of(about: About) -> str:

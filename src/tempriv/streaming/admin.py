@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tempriv import mechanisms
 from tempriv.data.files import sync_directory
 from tempriv.errors import LedgerError, StateError, UsageError, require
+from tempriv.mechanisms import registry
 from tempriv.mechanisms.base import Mechanism
 from tempriv.mechanisms.landmarks.domain import WithLandmarks
 from tempriv.mechanisms.perturb import guarantee_of_run
@@ -158,7 +158,7 @@ def _moment(path: Path, queries: Sequence[str]) -> tuple[Any, ...]:
 
 
 def _mechanism(about: dict[str, Any]) -> Mechanism:
-    return mechanisms.decode(about["mechanism"])
+    return registry.decode(about["mechanism"])
 
 
 def _promise(mechanism: Mechanism, seed: int | None) -> Guarantee | NoGuarantee:

@@ -15,7 +15,6 @@ from tempriv.data.series import Block, within
 from tempriv.errors import DataError, StateError, UsageError, require
 from tempriv.mechanisms.base import Mechanism
 from tempriv.mechanisms.domains import Integers, OpaqueRows
-from tempriv.mechanisms.landmarks.budget import most_landmarks
 from tempriv.mechanisms.perturb import limit_of, perturb_block
 from tempriv.mechanisms.reorder.carry import Pool
 from tempriv.mechanisms.stream import MOST_STEPS
@@ -85,7 +84,7 @@ class StreamPipeline:
         kept = len(self.lines.values) * moves + len(self.lines.shown) * (form.latency > 0)
         self.places = SeriesStates(mechanism, reach, kept)
         self._most = limit_of(mechanism) or NO_LIMIT
-        landmarks = most_landmarks(mechanism)
+        landmarks = mechanism.most_landmarks
         self._most_landmarks = NO_LIMIT if landmarks is None else landmarks
         self._counted = hides_times(mechanism)
         if self.store is not None and self.aside is None:

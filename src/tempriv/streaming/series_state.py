@@ -13,7 +13,6 @@ from tempriv.data.series import within
 from tempriv.errors import StateError, require
 from tempriv.mechanisms.base import Mechanism
 from tempriv.mechanisms.domains import OpaqueRows
-from tempriv.mechanisms.landmarks.budget import landmarks_so_far
 from tempriv.mechanisms.landmarks.domain import WithLandmarks
 from tempriv.mechanisms.stream import MOST_STEPS
 from tempriv.streaming._kernels import NEVER
@@ -225,4 +224,4 @@ class SeriesStates:
         for number in np.flatnonzero(steps).tolist():
             memory, step = self.memory[number], int(steps[number])
             require(bool(could.could_remember(memory, step)), DAMAGED, StateError)
-            self.landmarks[number] = landmarks_so_far(self.mechanism, self.memory[number][None])
+            self.landmarks[number] = self.mechanism.landmarks_so_far(self.memory[number][None])

@@ -23,7 +23,7 @@ from tempriv.audit.attacks.value import Success, most_success
 from tempriv.audit.statistical import AT_ONCE, CONFIDENCE, Progress, Runner
 from tempriv.data.series import Block
 from tempriv.errors import DataError, require
-from tempriv.mechanisms import ALL
+from tempriv.mechanisms import registry
 from tempriv.mechanisms.base import Mechanism
 from tempriv.mechanisms.domains import Locations, OpaqueRows, numbers_of
 from tempriv.mechanisms.perturb import perturb_block
@@ -181,7 +181,7 @@ def two_candidates(
     )
     trial = _trial(mechanism, one, other, row, key or Key.generate(), progress)
     observer = trial.informed
-    if observer is None or type(mechanism) not in ALL:
+    if observer is None or type(mechanism) not in registry.classes():
         # of a mechanism that somebody made of another, what it draws may not be all that it does
         teaching = min(runs // 2, MOST_TEACHING)
         observer = trial.taught(teaching)

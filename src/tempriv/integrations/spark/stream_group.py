@@ -33,7 +33,6 @@ from tempriv.integrations.spark.stream_state import (
     Setting,
 )
 from tempriv.mechanisms.domains import Floats, Integers
-from tempriv.mechanisms.landmarks.budget import landmarks_so_far, most_landmarks
 from tempriv.mechanisms.landmarks.domain import without_landmarks
 from tempriv.mechanisms.perturb import limit_of, on_grid, perturb_block
 from tempriv.privacy import serialization
@@ -56,7 +55,7 @@ class Group:
         self._digest = serialization.digest(self.setting.mechanism)
         self._mark = self._key.again("spark stream", "history").cipher_key("history")
         self._most = limit_of(self.setting.mechanism)
-        self._most_landmarks = most_landmarks(self.setting.mechanism)
+        self._most_landmarks = self.setting.mechanism.most_landmarks
 
     def advance(self, state: bytes | None, readings: Any) -> tuple[bytes | None, Any]:
         """The next state and the rows that come out, for the readings of one batch.
@@ -165,7 +164,7 @@ class Group:
 
     def _landmarks(self, standing: GroupCheckpoint) -> Integers:
         mechanism, memory = self.setting.mechanism, standing.memory
-        counts = [landmarks_so_far(mechanism, memory[i : i + 1]) for i in range(len(memory))]
+        counts = [mechanism.landmarks_so_far(memory[i : i + 1]) for i in range(len(memory))]
         return np.array(counts, dtype=np.int64)
 
     def _numbers(self, rows: Any) -> Floats:

@@ -12,12 +12,12 @@ from typing import Any, cast
 
 import pyarrow as pa
 
-from tempriv import mechanisms
 from tempriv.data.arrow import from_text
 from tempriv.data.clock import Clock
 from tempriv.data.series import Integers, SeriesTable
 from tempriv.errors import DataError, TemprivError, require
 from tempriv.integrations.spark.accumulate import FirstTimes, Report
+from tempriv.mechanisms import registry
 from tempriv.releases.owner_file import LANDMARK, SPENT
 from tempriv.releases.run import ReleaseRun
 from tempriv.sampling.keys import Key, SeriesKey
@@ -69,7 +69,7 @@ class Work:
         from pyspark import TaskContext
 
         keys = LentKeys(self.secrets.value, self.release_id)
-        passage = ReleaseRun(self.series, mechanisms.decode(self.mechanism), cast(Key, keys))
+        passage = ReleaseRun(self.series, registry.decode(self.mechanism), cast(Key, keys))
         reading, times = passage.reading, FirstTimes()
         passage.times = cast(Any, times)
         reading.clock, reading.calendar = self.clock, self.calendar

@@ -18,9 +18,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from tempriv import mechanisms
 from tempriv.errors import DataError, extra_packages, require
 from tempriv.local.frequency.longitudinal import other_of, response_of
+from tempriv.mechanisms import registry
 from tempriv.releases.release import Release
 
 Integers = npt.NDArray[np.int64]
@@ -146,7 +146,7 @@ def estimate_release(
         if row[value] is not None:
             at = place[tuple(row[name] for name in columns["time"])]
             counts[at, names.index(str(row[value]))] += row[f"{value}_count"]
-    mechanism = mechanisms.decode(release.about["mechanism"])
+    mechanism = registry.decode(release.about["mechanism"])
     found = estimate_counts(
         counts, mechanism, confidence=confidence, interval=interval, whose=whose
     )

@@ -11,9 +11,9 @@ import numpy as np
 
 from tempriv.data.series import Bounds
 from tempriv.errors import require
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.domains import Integers, Numbers, bounds_of, positive
-from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.options import BOUNDS, RESOLUTION, option, shared
 from tempriv.mechanisms.value._shared import change_of, model_of, number_grids
 from tempriv.mechanisms.w_event._kernels import ERRORS, sample_and_filter
 from tempriv.privacy.guarantees import Guarantee, Published, Pure
@@ -25,7 +25,7 @@ LARGEST_SCALE = 1 << 34  # in grid steps, so that estimates are exact to a step
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fast:
+class Fast(Mechanism):
     """Releases a whole series from ``samples`` noisy readings of it.
 
     A Kalman filter joins the samples; in between, and when they are used up, its estimate stands
@@ -47,22 +47,45 @@ class Fast:
     """
 
     epsilon: float
-    bounds: Bounds
-    samples: int
-    wander: float
+    bounds: Bounds = shared(BOUNDS)
+    samples: int = option(
+        "--samples",
+        "How many readings are looked at.",
+        type=int,
+    )
+    wander: float = option(
+        "--wander",
+        "By how much the value moves in a step, a guess.",
+    )
     unit: Unit
     gains: tuple[float, float, float] = (0.9, 0.1, 0.0)
     set_point: float = 0.1
     stretch: float = 5.0
-    grid: Any = None
+    grid: Any = shared(RESOLUTION, default=None)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
+    command = CommandLine(
+        name="fast",
+        hides="values",
+        purpose="whole series from a few samples, taken where it moves and filtered",
+        example="--epsilon 1 --bounds 0 500 --samples 60 --wander 2 --value people --unit "
+        "series --length 720",
+        count_example="--epsilon 1 --samples 20 --wander 2 --max-per-step 1 --max-per-person 10",
+        units=("series",),
+        rank=11,
+    )
+    texts = ReportTexts(
+        done="they were estimated from a few readings, to which random noise was added",
+        band="± expected error of a sample",
+        errors="Expected errors of a sample before it is joined with those before it, in "
+        "the unit of the column",
+        single="one sample",
+        besides="Between samples the estimate stands still, and misses what changes "
+        "meanwhile. Errors of neighboring values go together: averages over them are hardly "
+        "better than one.",
+    )
+
     has_status: ClassVar[bool] = True
-    takes_whole: ClassVar[bool] = False
     memory_size: ClassVar[int] = 6 + ERRORS
-    horizon: ClassVar[None] = None
     per_column: ClassVar[bool] = False
     error_name: ClassVar[str] = (
         "mean absolute error of a sample before the filter; between samples the series may move"
@@ -155,8 +178,6 @@ class Fast:
             state.status,
         )
         return outputs[:, None]
-
-    start = start
 
 
 def _gains(given: Any) -> tuple[float, float, float]:

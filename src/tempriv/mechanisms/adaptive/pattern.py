@@ -25,9 +25,9 @@ from tempriv.mechanisms.adaptive._pattern_kernels import (
     sample_the_line,
     send_breaks,
 )
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.domains import Derived, Integers, Numbers, bounds_of, grids_of, positive
-from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.options import BOUNDS, RESOLUTION, option, shared
 from tempriv.mechanisms.value._shared import change_of, model_of, number_grids
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published, Pure
 from tempriv.privacy.units import Contribution, Event, Unit, Window
@@ -80,7 +80,7 @@ def _reach(given: Any) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PatternLDP:
+class PatternLDP(Mechanism):
     """Sends the points where the trend breaks, with noise by their importance. Guarantees nothing.
 
     Readings that a line from the last point sent reaches within ``tolerance`` are not sent; that
@@ -99,20 +99,44 @@ class PatternLDP:
     """
 
     epsilon: float
-    bounds: Bounds
-    window: int
-    tolerance: float = 0.5
+    bounds: Bounds = shared(BOUNDS)
+    window: int = option(
+        "--window",
+        "Time steps that epsilon is for.",
+        type=int,
+        unit="time steps",
+    )
+    tolerance: float = option(
+        "--tolerance",
+        "How far off a line readings may be, in standard deviations.",
+        default=0.5,
+    )
     gains: tuple[float, float, float] = (0.8, 0.1, 0.1)
     reach: tuple[float, float] = (10.0, 1.0)
-    spread: float | None = None
-    grid: Any = None
+    spread: float | None = option(
+        "--spread",
+        "A standard deviation; a sixth of the bounds if not given.",
+        default=None,
+    )
+    grid: Any = shared(RESOLUTION, default=None)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
+    command = CommandLine(
+        name="pattern-ldp",
+        hides="values",
+        purpose="a stream by the points that break its trend; guarantees nothing (a baseline)",
+        example="--epsilon 1 --bounds 0 500 --window 24 --value people",
+        units=(),
+        rank=14,
+    )
+    texts = ReportTexts(
+        done="those that break the trend were sent, with noise that depends on them",
+        band="± expected error of a point, at most",
+        errors="Expected errors of points that were sent, at most, in the unit of the column",
+        single="one point",
+        besides="Between points the last one stands; lines from one point to the next are nearer.",
+    )
+
     has_status: ClassVar[bool] = True
-    takes_whole: ClassVar[bool] = False
-    horizon: ClassVar[None] = None
     per_column: ClassVar[bool] = False
     error_name: ClassVar[str] = (
         "mean absolute error of a value sent, at most; how much it is depends on the readings"
@@ -217,11 +241,9 @@ class PatternLDP:
                 source.settle(at, scale)
         return outputs[:, None]
 
-    start = start
-
 
 @dataclass(frozen=True, kw_only=True)
-class PatternSampling:
+class PatternSampling(Mechanism):
     """Follows a trend by noisy samples, sooner after each other where they leave it.
 
     A line of level and trend, a Kalman filter, joins the samples. Where it is at a sample stands
@@ -245,17 +267,33 @@ class PatternSampling:
     """
 
     epsilon: float
-    bounds: Bounds
+    bounds: Bounds = shared(BOUNDS)
     unit: Unit = field(default_factory=Event)
     gains: tuple[float, float, float] = (0.2, 0.7, 0.1)
-    grid: Any = None
+    grid: Any = shared(RESOLUTION, default=None)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
+    command = CommandLine(
+        name="pattern-sampling",
+        hides="values",
+        purpose="a stream that follows trends by noisy samples, more of them where it "
+        "leaves its trend",
+        example="--epsilon 1 --bounds 0 500 --value people --unit window --window 24",
+        count_example="--epsilon 1 --max-per-step 1 --unit window --window 24",
+        units=("event", "window"),
+        rank=13,
+    )
+    texts = ReportTexts(
+        done="a line was drawn through some readings, to which random noise was added",
+        band="± expected error of a sample",
+        errors="Expected errors of a sample with all of a window’s budget, before it is "
+        "joined with those before it, in the unit of the column",
+        single="one sample",
+        besides="Between samples the last one stands, and misses what changes meanwhile; "
+        "lines from one sample to the next are nearer. Errors of neighboring values go together: "
+        "averages over them are hardly better than one.",
+    )
+
     has_status: ClassVar[bool] = True
-    takes_whole: ClassVar[bool] = False
-    horizon: ClassVar[None] = None
     per_column: ClassVar[bool] = False
     error_name: ClassVar[str] = (
         "mean absolute error of a sample with all of a window's budget, before the line joins it "
@@ -352,5 +390,3 @@ class PatternSampling:
             if at < len(readings):
                 source.settle(at, scale)
         return outputs[:, None]
-
-    start = start

@@ -25,7 +25,7 @@ from tempriv.mechanisms.adaptive._pegasus_kernels import (
     MEDIAN,
     group_and_smooth,
 )
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.domains import (
     FINENESS,
     LARGEST,
@@ -35,7 +35,7 @@ from tempriv.mechanisms.domains import (
     bounds_of,
     positive,
 )
-from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.options import BOUNDS, RESOLUTION, option, shared
 from tempriv.mechanisms.value._shared import change_of, model_of, number_grids
 from tempriv.privacy.guarantees import Guarantee, Published, Pure
 from tempriv.privacy.units import Contribution, Event, Unit, Window
@@ -64,7 +64,7 @@ class _Column:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PeGaSus:
+class PeGaSus(Mechanism):
     """Adds noise to every reading and smooths it over groups of readings that differ little.
 
     A group goes on while the distances of its readings from their mean add up to less than about
@@ -87,20 +87,53 @@ class PeGaSus:
     """
 
     epsilon: float
-    bounds: Bounds
+    bounds: Bounds = shared(BOUNDS)
     unit: Unit = field(default_factory=Event)
-    smoothing: str = "mean"
-    share: float = 0.2
-    theta: float | None = None
-    longest: int = 256
-    grid: Any = None
+    smoothing: str = option(
+        "--smoothing",
+        "What is made of the noisy readings of a group; mean by default.",
+        default="mean",
+        type=str,
+        metavar="mean|median|james-stein",
+    )
+    share: float = option(
+        "--grouping-share",
+        "The part of epsilon for finding groups; 0.2 by default.",
+        default=0.2,
+    )
+    theta: float | None = option(
+        "--theta",
+        "How far readings of a group may be from their mean, added up; more makes longer groups.",
+        default=None,
+    )
+    longest: int = option(
+        "--longest-group",
+        "The most readings of a group; 256 by default.",
+        default=256,
+        type=int,
+    )
+    grid: Any = shared(RESOLUTION, default=None)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
-    has_status: ClassVar[bool] = False
-    takes_whole: ClassVar[bool] = False
-    horizon: ClassVar[None] = None
+    command = CommandLine(
+        name="pegasus",
+        hides="values",
+        purpose="every reading with noise, smoothed while little changes",
+        example="--epsilon 1 --bounds 0 5 --value kwh",
+        count_example="--epsilon 1 --theta 150 --max-per-step 1 --unit event",
+        units=("event", "window"),
+        rank=12,
+    )
+    texts = ReportTexts(
+        done="random noise was added to each of them, and they were smoothed over "
+        "stretches in which little changed",
+        band="± expected error of a value by itself",
+        errors="Expected errors of values that are not smoothed, in the unit of the column",
+        single="one by itself",
+        besides="Where little changes, a value is made of a group of them and is off by "
+        "less; where a group goes on over a change, it is late. Errors of neighboring values go "
+        "together.",
+    )
+
     per_column: ClassVar[bool] = False
     error_name: ClassVar[str] = (
         "mean absolute error of a value by itself; less in a calm group, by the root of its size"
@@ -307,5 +340,3 @@ class PeGaSus:
                 outputs[j],
             )
         return outputs[0][:, None] if len(outputs) == 1 else np.stack(outputs, axis=1)
-
-    start = start

@@ -12,7 +12,7 @@ import numpy as np
 
 from tempriv.data.series import Bounds
 from tempriv.errors import DataError, require
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.counting.matrix_factorization import (
     MOST_BITS,
     MOST_STEPS,
@@ -30,8 +30,8 @@ from tempriv.mechanisms.domains import (
     one_budget,
     power_of_two_below,
 )
+from tempriv.mechanisms.options import BOUNDS, RESOLUTION, option, shared
 from tempriv.mechanisms.perturb import limit_of
-from tempriv.mechanisms.stream import start
 from tempriv.mechanisms.value._shared import LEAST_SHARE, model_of, number_grids
 from tempriv.privacy.guarantees import Concentrated, Guarantee, Loss, Published, Pure
 from tempriv.privacy.units import Contribution, Event, Person, Unit
@@ -46,7 +46,7 @@ NARROWEST = 2.0**-20  # the same for streams without an end, whose sums grow fur
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunningCount:
+class RunningCount(Mechanism):
     """Adds up increments and releases the noisy sum so far at every step.
 
     Guarantees:
@@ -67,21 +67,48 @@ class RunningCount:
     (2.83, 3.61)
     """
 
-    bounds: Bounds
+    bounds: Bounds = shared(BOUNDS)
     epsilon: float | None = None
     rho: float | None = None
-    horizon: int | None = None
-    method: str | None = None
+    horizon: int | None = option(
+        "--horizon",
+        "The most steps that a series has.",
+        default=None,
+        type=int,
+    )
+    method: str | None = option(
+        "--method",
+        "How sums are put together; the best one by default.",
+        default=None,
+        type=str,
+        metavar="square-root|tree|increments",
+    )
     branching: int | None = None
     bits: int | None = None
     unit: Unit = field(default_factory=Event)
-    grid: Any = None
+    grid: Any = shared(RESOLUTION, default=None)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
-    has_status: ClassVar[bool] = False
-    takes_whole: ClassVar[bool] = False
+    command = CommandLine(
+        name="running-count",
+        hides="counts",
+        purpose="the sum of all numbers so far, at every step",
+        example="--epsilon 1 --delta 1e-6 --bounds 0 5 --horizon 8760 --value kwh",
+        count_example="--epsilon 1 --delta 1e-6 --max-per-step 1 --max-per-person 10",
+        noise="either",
+        rank=6,
+    )
+    texts = ReportTexts(
+        done="each is the sum of all readings of its series so far, with random noise",
+        band="± expected error of a sum",
+        errors="Expected errors of sums, in the unit of the column",
+        single="one sum",
+        besides="Each value is the sum of all readings of its series so far. Where sums "
+        "fall although readings cannot be negative, that is the noise and no mistake. What came "
+        "between two steps is the difference of their sums, which has an error of its own.",
+        measured="Error: of released sum minus true sum, the root of the mean square.",
+        outside=False,
+    )
+
     per_column: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -248,8 +275,6 @@ class RunningCount:
             sums.append(plan.sums(increments, noise, f"column {column}", state, first))
             first += plan.memory_size
         return np.stack(sums, axis=1)
-
-    start = start
 
 
 PUBLISHED = {

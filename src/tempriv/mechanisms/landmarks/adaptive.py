@@ -6,23 +6,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tempriv.errors import require
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.domains import Integers, positive
 from tempriv.mechanisms.landmarks.base import (
+    COUNT_OPTION,
+    DONE,
+    FROM_VALUES_OPTION,
     SOURCE,
-    complete,
-    could_remember,
-    counts_first,
-    epsilon_of,
-    form_of,
-    guarantee_of,
+    LandmarkMechanism,
     has_others,
-    is_causal,
     landmarks_of,
     marks_of,
-    require_room,
-    slots_of,
-    unit_of,
 )
 from tempriv.mechanisms.landmarks.budget import (
     WHOLE,
@@ -31,12 +25,12 @@ from tempriv.mechanisms.landmarks.budget import (
     require_drawable,
     sample_or_repeat,
 )
-from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.options import option, shared
 from tempriv.privacy.guarantees import Published
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaptiveLandmarks:
+class AdaptiveLandmarks(LandmarkMechanism):
     """Samples a reading where releases have been changing, else repeats the last one.
 
     Every reading has epsilon / (K + 1) reserved. A landmark that is not sampled hands its part on,
@@ -58,19 +52,56 @@ class AdaptiveLandmarks:
     """
 
     over: Over
-    count: int | None = None
-    kappa: float = 1.0
-    increase: float = 0.5
-    decrease: float = 0.2
-    least: float = 0.1
-    chosen_from_values: bool = False
+    count: int | None = shared(COUNT_OPTION, default=None)
+    kappa: float = option(
+        "--kappa",
+        "A release further from the last than so many times its noise counts as a "
+        "change; 1 by default.",
+        default=1.0,
+    )
+    increase: float = option(
+        "--increase",
+        "After a change sampling becomes likelier by this part of what lacks to "
+        "certainty; 0.5 by default.",
+        default=0.5,
+    )
+    decrease: float = option(
+        "--decrease",
+        "Without a change sampling becomes less likely by this part; 0.2 by default.",
+        default=0.2,
+    )
+    least: float = option(
+        "--least",
+        "The least chance of sampling a reading; 0.1 by default.",
+        default=0.1,
+    )
+    chosen_from_values: bool = shared(FROM_VALUES_OPTION, default=False)
 
-    accepts_null: ClassVar[bool] = True
+    command = CommandLine(
+        name="adaptive-landmarks",
+        hides="moments",
+        purpose="moments that matter and any one other, released only where things change",
+        example="--epsilon 1 --bounds 0 5 --landmarks at_home --count 20 --value kwh",
+        units=(),
+        rank=26,
+    )
+    texts = ReportTexts(
+        band="± expected error of the first value",
+        besides="Later values have no more noise than the first. A repeated one is as far off as "
+        "the one that it repeats, and misses what has changed since. Averages over repeated values "
+        "are no better than one of them.",
+    )
+
+    stated_for = ("the first value", "for the first value of a series")
+    tells_landmarks = (
+        "about how many landmarks a series has, and a little of when they were: noise becomes "
+        "less as they are passed over"
+    )
+
     has_status: ClassVar[bool] = True
-    horizon: ClassVar[None] = None
 
     def __post_init__(self) -> None:
-        complete(self)
+        self._check()
         positive("kappa", self.kappa)
         for name in ("increase", "decrease", "least"):
             value = getattr(self, name)
@@ -82,16 +113,10 @@ class AdaptiveLandmarks:
             )
         require_drawable(self.over, WHOLE // ((self.count or 0) + 1))
 
-    domain = property(form_of)
-    require_room = require_room
-    could_remember = could_remember
-    epsilon = property(epsilon_of)
-    memory_size = property(slots_of)
-    unit = property(unit_of)
-    guarantee = property(guarantee_of)
-    takes_whole = property(counts_first)
-    causal = property(is_causal)
-    bounded_memory = property(is_causal)
+    @property
+    def done(self) -> str:
+        _, some, _ = DONE[self.value_kind]
+        return f"{some}, and the others repeat the last of these"
 
     @property
     def published(self) -> Published:
@@ -118,7 +143,5 @@ class AdaptiveLandmarks:
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
         marks = marks_of(state, readings)
         counts, later = landmarks_of(state, marks, self.count)
-        others = has_others(state, counts, self)
+        others = has_others(state, counts, self.count)
         return sample_or_repeat(self, readings, marks, counts, later, others, noise, state)
-
-    start = start

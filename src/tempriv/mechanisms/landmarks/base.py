@@ -1,18 +1,33 @@
-"""What all landmark schemes have: a form with marks, a unit, and a count of landmarks."""
+"""What all landmark schemes have: a domain with marks, a unit, and a count of landmarks."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tempriv.data.series import Block
 from tempriv.errors import DataError, require
-from tempriv.mechanisms.base import SeriesState
+from tempriv.mechanisms.base import NOT_PROTECTED, Mechanism, SeriesState
 from tempriv.mechanisms.domains import LARGEST, Integers
 from tempriv.mechanisms.landmarks._kernels import CAME, CERTAIN, SLOTS
-from tempriv.mechanisms.landmarks.budget import WHOLE, most_landmarks, require_over
+from tempriv.mechanisms.landmarks.budget import WHOLE, Over, require_over
 from tempriv.mechanisms.landmarks.domain import WithLandmarks
+from tempriv.mechanisms.options import (
+    BOUNDS,
+    CATEGORIES,
+    METERS,
+    ORIGIN,
+    PER_COLUMN,
+    RESOLUTION,
+    Option,
+    options_of,
+)
+from tempriv.mechanisms.value.laplace import Laplace
+from tempriv.mechanisms.value.planar_laplace import PlanarLaplace
+from tempriv.mechanisms.value.randomized_response import RandomizedResponse
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee
 from tempriv.privacy.units import Unit, WithinDistance
 from tempriv.privacy.units.landmarks import Landmarks
@@ -24,9 +39,236 @@ FROM_VALUES = (
     "that differ in values may have unlike landmarks; bound their number instead "
     "(CountBoundLandmarks)"
 )
+COUNT_OPTION = Option(
+    flag="--count",
+    help="The most landmarks of a series. A stream needs it; otherwise they are counted.",
+    type=int,
+)
+FROM_VALUES_OPTION = Option(
+    flag="--landmarks-from-values",
+    help="The moments were chosen by looking at the values. Only count-bound-landmarks guarantees "
+    "anything then.",
+    type=bool,
+)
+LANDMARKS_OPTION = Option(
+    flag="--landmarks",
+    help="The column that is 1 at the moments that matter and 0 elsewhere; it is not released. "
+    "tempriv landmarks makes one.",
+    type=str,
+    metavar="COLUMN",
+    required=True,
+    column=True,
+)
+# what is done to each value, to some of them, and how more of it is done
+DONE = {
+    "numbers": (
+        "random noise was added to each of them",
+        "random noise was added to some of them",
+        "with more of it",
+    ),
+    "categories": (
+        "each of them was kept or exchanged at random",
+        "some of them were kept or exchanged at random",
+        "and more often exchanged",
+    ),
+    "places": (
+        "each of them was moved at random",
+        "some of them were moved at random",
+        "and farther",
+    ),
+}
+NAMED = "landmarks (the moments that the owner named)"
 
 
-def whole_number(name: str, value: Any, least: int) -> None:
+class LandmarkMechanism(Mechanism):
+    """Shares epsilon over the landmarks of a series and any one other reading.
+
+    Noise is that of ``over``, a mechanism for single values, for a part of its epsilon.
+    """
+
+    extra_options = (
+        LANDMARKS_OPTION,
+        *(BOUNDS, CATEGORIES, ORIGIN, METERS, RESOLUTION, PER_COLUMN),
+    )
+    stated_for: ClassVar[tuple[str, str]] = ("one value", "for all values")
+    """Which values a stated error is about: in the head of a table, and in a sentence."""
+    equal_noise: ClassVar[bool] = False
+    """Whether all readings of a series have the same noise."""
+    tells_landmarks: ClassVar[str] = ""
+    """What a release shows of the landmarks, as a thing that is not protected."""
+
+    if TYPE_CHECKING:
+        over: Over
+        count: int | None
+        chosen_from_values: bool
+    else:
+        count = None  # without a bound, where the scheme needs none
+
+    def _check(self) -> None:
+        require_over(self.over)
+        require(
+            isinstance(self.chosen_from_values, (bool, int)) and self.chosen_from_values in (0, 1),
+            f"chosen_from_values={self.chosen_from_values}: must be True or False",
+        )
+        object.__setattr__(self, "chosen_from_values", bool(self.chosen_from_values))
+        require_whole("count", self.count, 0)
+
+    @property
+    def domain(self) -> WithLandmarks:
+        return WithLandmarks(self.over.domain)
+
+    @property
+    def epsilon(self) -> float:
+        """All of it, for the landmarks and any one other reading together."""
+        return self.over.epsilon
+
+    @property
+    def memory_size(self) -> int:
+        return self.over.domain.columns + SLOTS
+
+    @property
+    def meters(self) -> float | None:
+        """Within which places are protected."""
+        unit = self.over.unit
+        return unit.meters if isinstance(unit, WithinDistance) else None
+
+    @property
+    def unit(self) -> Unit:
+        return Landmarks(meters=self.meters)
+
+    @property
+    def guarantee(self) -> Guarantee | NoGuarantee:
+        if self.chosen_from_values:
+            return NoGuarantee(FROM_VALUES)
+        return Guarantee(self.over.guarantee.loss, self.unit)
+
+    @property
+    def takes_whole(self) -> bool:
+        """Without a bound on the number of landmarks all of a series must be there to count."""
+        return self.count is None
+
+    @property
+    def causal(self) -> bool:
+        return not self.takes_whole
+
+    @property
+    def bounded_memory(self) -> bool:
+        return not self.takes_whole
+
+    @property
+    def most_landmarks(self) -> int | None:
+        """How many landmarks of a series there is room for; None where there is no limit."""
+        return self.count
+
+    def landmarks_so_far(self, memory: Integers) -> int:
+        """How many landmarks a series had.
+
+        Parameters:
+            memory: what is remembered of it, as one row.
+        """
+        return int(memory[0, self.over.domain.columns + CAME])
+
+    @property
+    def averaging_factor(self) -> float | None:
+        return self.over.averaging_factor if self.equal_noise and not self.grows else None
+
+    @property
+    def grows(self) -> bool:
+        """Whether stated errors are those of a series without landmarks, as none may count them."""
+        return self.takes_whole
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether landmarks change how far values are off."""
+        return not self.equal_noise or self.grows
+
+    @property
+    def done(self) -> str:
+        each, _, _ = DONE[self.value_kind]
+        return f"{each}, all in the same way"
+
+    def not_protected(self, about: Mapping[str, Any]) -> list[str]:
+        return [self.tells_landmarks, *NOT_PROTECTED]
+
+    def require_room(self, block: Block, memory: Integers) -> None:
+        """Refuse more landmarks than there are parts for, before anything of a block is used.
+
+        Parameters:
+            block: readings, with their marks as the last column.
+            memory: what is remembered of each of its series.
+        """
+        marks = (block.values[:, -1] != 0) & ~block.missing[:, :-1].all(axis=1)
+        state = SeriesState(block.counts, block.starts, block.missing, memory)
+        if self.most_landmarks is not None:
+            landmarks_of(state, marks.astype(np.int64), self.count)
+
+    def could_remember(self, memory: Integers, step: int) -> bool:
+        """Whether a series can be remembered so; a tampered state must not loosen the guarantee.
+
+        Parameters:
+            memory: what a state says is remembered of a series.
+            step: how many readings of it there were.
+        """
+        columns, most = self.over.domain.columns, self.most_landmarks
+        begun, came, landmarks, others, reserved, rate = memory[columns:].tolist()
+        return (
+            begun in (0, 1)
+            and 0 <= came <= (step if most is None else min(step, most))
+            and min(landmarks, others, reserved) >= 0
+            and landmarks + others <= WHOLE
+            and reserved <= WHOLE
+            and 0 <= rate <= CERTAIN
+            and bool((np.abs(memory[:columns]) < LARGEST).all())
+        )
+
+    @classmethod
+    def build(
+        cls, budget: Mapping[str, float], settings: Mapping[str, Any], unit: Unit | None
+    ) -> Mechanism:
+        """Over the mechanism for single values whose options were given."""
+        kinds: dict[str, Any] = {
+            "bounds": Laplace,
+            "categories": RandomizedResponse,
+            "origin": PlanarLaplace,
+        }
+        named = [name for name in kinds if name in settings]
+        require(
+            len(named) == 1,
+            "give one of [[bounds]], for numbers, [[categories]], or [[origin]] with [[meters]], "
+            "for places",
+        )
+        over = kinds[named[0]]
+        require(
+            (over is PlanarLaplace) == (unit is not None),
+            "[[origin]] and [[meters]] go together, for places",
+        )
+        known = {field.name for field in fields(over)}
+        for name, option in (("grid", "[[grid|resolution]]"), ("per_column", "[[per_column]]")):
+            require(name not in settings or name in known, f"{option}: not with [[{named[0]}]]")
+        single = {name: settings[name] for name in known if name in settings}
+        single |= {} if unit is None else {"unit": unit}
+        own = {name: value for name, value in settings.items() if name not in known}
+        return cls(over=over(**budget, **single), **own)  # type: ignore[call-arg]
+
+    @classmethod
+    def settings_from(cls, given: Mapping[str, Any], columns: int) -> dict[str, Any]:
+        own = super().settings_from(given, columns)
+        over = {
+            option.field: given[option.name]
+            for kind in (Laplace, RandomizedResponse, PlanarLaplace)
+            for option in options_of(kind)
+            if option.field is not None and option.name in given
+        }
+        PlanarLaplace.require_two_columns(given, columns)
+        return {**over, **own}
+
+    @classmethod
+    def unit_from(cls, given: Mapping[str, Any]) -> Unit | None:
+        return PlanarLaplace.unit_from(given)
+
+
+def require_whole(name: str, value: Any, least: int) -> None:
+    """Refuse what is no whole number, or too small."""
     require(
         value is None
         or (isinstance(value, int) and not isinstance(value, bool) and least <= value < WHOLE),
@@ -34,59 +276,10 @@ def whole_number(name: str, value: Any, least: int) -> None:
     )
 
 
-def complete(scheme: Any) -> None:
-    require_over(scheme.over)
-    require(
-        isinstance(scheme.chosen_from_values, (bool, int)) and scheme.chosen_from_values in (0, 1),
-        f"chosen_from_values={scheme.chosen_from_values}: must be True or False",
-    )
-    object.__setattr__(scheme, "chosen_from_values", bool(scheme.chosen_from_values))
-    if hasattr(scheme, "count"):
-        whole_number("count", scheme.count, 0)
-
-
-def form_of(scheme: Any) -> WithLandmarks:
-    return WithLandmarks(scheme.over.domain)
-
-
-def epsilon_of(scheme: Any) -> float:
-    epsilon: float = scheme.over.epsilon
-    return epsilon
-
-
-def slots_of(scheme: Any) -> int:
-    return int(scheme.over.domain.columns) + SLOTS
-
-
-def meters_of(scheme: Any) -> float | None:
-    unit = scheme.over.unit
-    return unit.meters if isinstance(unit, WithinDistance) else None
-
-
-def unit_of(scheme: Any) -> Unit:
-    return Landmarks(meters=meters_of(scheme))
-
-
-def guarantee_of(scheme: Any) -> Guarantee | NoGuarantee:
-    if scheme.chosen_from_values:
-        return NoGuarantee(FROM_VALUES)
-    return Guarantee(scheme.over.guarantee.loss, scheme.unit)
-
-
-def counts_first(scheme: Any) -> bool:
-    """Without a bound on the number of landmarks all of a series must be there to count them."""
-    return scheme.count is None
-
-
-def is_causal(scheme: Any) -> bool:
-    return not scheme.takes_whole
-
-
 def landmarks_of(
     state: SeriesState, marks: Integers, count: int | None
 ) -> tuple[Integers, Integers]:
     """How many landmarks each series has, or may have; and how many come after each row."""
-    which = state.which
     sums = np.concatenate([[0], np.cumsum(marks)])
     ends = np.cumsum(state.counts)
     here = sums[ends] - sums[ends - state.counts]
@@ -98,31 +291,7 @@ def landmarks_of(
         DataError,
     )
     so_far = sums[1:] - np.repeat(sums[ends - state.counts], state.counts)
-    return counts, np.asarray((counts - before)[which] - so_far)
-
-
-def require_room(scheme: Any, block: Block, memory: Integers) -> None:
-    """Refuse more landmarks than there are parts for, before anything of a block is used."""
-    marks = (block.values[:, -1] != 0) & ~block.missing[:, :-1].all(axis=1)
-    state = SeriesState(block.counts, block.starts, block.missing, memory)
-    if most_landmarks(scheme) is not None:
-        landmarks_of(state, marks.astype(np.int64), scheme.count)
-
-
-def could_remember(scheme: Any, memory: Integers, step: int) -> bool:
-    """Whether a series can be remembered so; a tampered state must not loosen the guarantee."""
-    columns = scheme.over.domain.columns
-    begun, came, landmarks, others, reserved, rate = memory[columns:].tolist()
-    most = most_landmarks(scheme)
-    return (
-        begun in (0, 1)
-        and 0 <= came <= (step if most is None else min(step, most))
-        and min(landmarks, others, reserved) >= 0
-        and landmarks + others <= WHOLE
-        and reserved <= WHOLE
-        and 0 <= rate <= CERTAIN
-        and bool((np.abs(memory[:columns]) < LARGEST).all())
-    )
+    return counts, np.asarray((counts - before)[state.which] - so_far)
 
 
 def marks_of(state: SeriesState, readings: Integers) -> Integers:
@@ -131,8 +300,8 @@ def marks_of(state: SeriesState, readings: Integers) -> Integers:
     return np.asarray(readings[:, -1] * there)
 
 
-def has_others(state: SeriesState, counts: Integers, scheme: Any) -> Integers:
+def has_others(state: SeriesState, counts: Integers, count: int | None) -> Integers:
     """1 for series that have other readings than landmarks, 0 for those that have none."""
-    if scheme.count is not None:
+    if count is not None:
         return np.ones(len(counts), dtype=np.int64)
     return np.asarray((counts < state.counts) | (counts == 0), dtype=np.int64)

@@ -16,7 +16,6 @@ from tempriv.errors import DataError, require
 from tempriv.mechanisms.base import NoiseSource, SeriesState
 from tempriv.mechanisms.domains import Floats, Integers, Numbers
 from tempriv.mechanisms.landmarks._kernels import (
-    CAME,
     CERTAIN,
     CHOICES,
     NUMBERS,
@@ -26,14 +25,12 @@ from tempriv.mechanisms.landmarks._kernels import (
     count_spending,
     repeat_last,
 )
-from tempriv.mechanisms.landmarks.domain import WithLandmarks
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.mechanisms.value.planar_laplace import PlanarLaplace
 from tempriv.mechanisms.value.randomized_response import RandomizedResponse
 from tempriv.mechanisms.w_event.base import LARGEST_SCALE, SideBySide
 from tempriv.privacy.guarantees import Pure
 from tempriv.privacy.units import Event, WithinDistance
-from tempriv.privacy.units.landmarks import Readings
 from tempriv.sampling import distributions
 from tempriv.sampling._kernels import Scalable, suited
 from tempriv.sampling.distributions import Varying
@@ -50,23 +47,6 @@ a law of its own: few laws, and less than a 30th of a part is lost."""
 AHEAD = 16  # rows drawn at first for a part that may hold for a long time, or not
 
 NO_WORDS = Scalable(*(np.zeros(0, dtype=kind) for kind in (np.uint64, np.uint64, np.int64)))
-
-
-def most_landmarks(mechanism: Any) -> int | None:
-    """How many landmarks of a series there is room for; None where there is no limit."""
-    if not isinstance(mechanism.domain, WithLandmarks):
-        return None
-    # any so many readings are protected there, whichever are called landmarks
-    free = isinstance(mechanism.unit, Readings)
-    count: int | None = getattr(mechanism, "count", None)
-    return None if free else count
-
-
-def landmarks_so_far(mechanism: Any, memory: Integers) -> int:
-    """Of a series that is remembered so."""
-    if not isinstance(mechanism.domain, WithLandmarks):
-        return 0
-    return int(memory[0, mechanism.over.domain.columns + CAME])
 
 
 def require_over(over: Any) -> None:

@@ -3,32 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from tempriv.errors import require
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, NoiseSource, SeriesState
 from tempriv.mechanisms.domains import Integers, positive
 from tempriv.mechanisms.landmarks import private_count
 from tempriv.mechanisms.landmarks.base import (
+    COUNT_OPTION,
+    FROM_VALUES_OPTION,
     SOURCE,
-    complete,
-    could_remember,
-    counts_first,
-    epsilon_of,
-    form_of,
-    guarantee_of,
-    is_causal,
+    LandmarkMechanism,
     landmarks_of,
     marks_of,
-    meters_of,
-    require_room,
-    slots_of,
-    unit_of,
 )
 from tempriv.mechanisms.landmarks.budget import WHOLE, Over, errors_at, require_drawable, spend
-from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.options import option, shared
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.privacy.units import Unit
 from tempriv.privacy.units.landmarks import Readings
@@ -38,7 +29,7 @@ MISS = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountBoundLandmarks:
+class CountBoundLandmarks(LandmarkMechanism):
     """Gives every reading the same part of epsilon, by a bound on the number of landmarks.
 
     The bound is public (``count``); or it is drawn for each series: its number of landmarks and
@@ -59,17 +50,32 @@ class CountBoundLandmarks:
     """
 
     over: Over
-    count: int | None = None
-    count_epsilon: float | None = None
-    miss: float = MISS
-    chosen_from_values: bool = False
+    count: int | None = shared(COUNT_OPTION, default=None)
+    count_epsilon: float | None = option(
+        "--count-epsilon",
+        "A budget for drawing a bound, which hides how many landmarks there are.",
+        default=None,
+    )
+    miss: float = option(
+        "--miss",
+        "With --count-epsilon: the chance that the bound shows the number itself; 1e-6 by default.",
+        default=MISS,
+    )
+    chosen_from_values: bool = shared(FROM_VALUES_OPTION, default=False)
 
-    accepts_null: ClassVar[bool] = True
-    has_status: ClassVar[bool] = False
-    horizon: ClassVar[None] = None
+    command = CommandLine(
+        name="count-bound-landmarks",
+        hides="moments",
+        purpose="any so many readings together, so that it does not matter how they were chosen",
+        example="--epsilon 1 --bounds 0 5 --landmarks at_home --count 20 --value kwh",
+        units=(),
+        rank=25,
+    )
+
+    equal_noise = True
 
     def __post_init__(self) -> None:
-        complete(self)
+        self._check()
         require(
             (self.count is None) != (self.count_epsilon is None),
             "count and count_epsilon: give one of them, a public bound on the number of landmarks "
@@ -91,15 +97,6 @@ class CountBoundLandmarks:
             f"miss={self.miss:g}: goes with count_epsilon; a public bound misses nothing",
         )
         require_drawable(self.over, WHOLE // (self._least_bound + 1))
-
-    domain = property(form_of)
-    require_room = require_room
-    could_remember = could_remember
-    epsilon = property(epsilon_of)
-    memory_size = property(slots_of)
-    takes_whole = property(counts_first)
-    causal = property(is_causal)
-    bounded_memory = property(is_causal)
 
     @property
     def margin(self) -> int:
@@ -125,14 +122,28 @@ class CountBoundLandmarks:
     @property
     def unit(self) -> Unit:
         if self.count is None:
-            return unit_of(self)
-        return Readings(self.count + 1, meters_of(self))
+            return super().unit
+        return Readings(self.count + 1, self.meters)
 
     @property
     def guarantee(self) -> Guarantee | NoGuarantee:
         if self.count is None:
-            return guarantee_of(self)
+            return super().guarantee
         return Guarantee(self.over.guarantee.loss, self.unit)
+
+    @property
+    def most_landmarks(self) -> int | None:
+        """Any so many readings are protected, whichever are called landmarks."""
+        return None
+
+    @property
+    def tells_landmarks(self) -> str:  # type: ignore[override]
+        if self.count_epsilon is None:
+            return "the bound on how many landmarks a series has"
+        return (
+            "how many landmarks a series has, but for one more or less: epsilon = "
+            f"{self.count_epsilon:g}, delta at most {self.miss:g}, which no ledger counts"
+        )
 
     @property
     def published(self) -> Published:
@@ -175,5 +186,3 @@ class CountBoundLandmarks:
         drawn[state.counts > 0] = noise(law, "count", firsts)
         raised = counts + np.maximum(0, drawn + self.margin)
         return np.asarray(np.minimum(raised, np.maximum(state.counts, 1)))
-
-    start = start

@@ -8,18 +8,32 @@ import numpy as np
 
 from tempriv.data.series import Block, Bounds, Categories, Flags
 from tempriv.errors import DataError, require
-from tempriv.mechanisms.domains import Categorical, Domain, Floats, Integers, Locations, Numbers
+from tempriv.mechanisms.domains import (
+    Categorical,
+    Domain,
+    Floats,
+    Integers,
+    Locations,
+    Numbers,
+    ValueKind,
+)
 
 MARKS = ("0", "1")
 
 
 @dataclass(frozen=True)
-class WithLandmarks:
+class WithLandmarks(Domain):
     """Columns of readings, and one with 1 at landmarks and 0 elsewhere."""
 
     readings: Numbers | Categorical | Locations
 
-    latency = 0
+    @property
+    def kind(self) -> ValueKind:
+        return self.readings.kind
+
+    @property
+    def released(self) -> Domain:
+        return self.readings
 
     @property
     def columns(self) -> int:

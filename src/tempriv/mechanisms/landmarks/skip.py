@@ -5,27 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.domains import Integers
 from tempriv.mechanisms.landmarks.base import (
+    DONE,
+    FROM_VALUES_OPTION,
+    NAMED,
     SOURCE,
-    complete,
-    could_remember,
-    epsilon_of,
-    form_of,
-    guarantee_of,
+    LandmarkMechanism,
     marks_of,
-    require_room,
-    slots_of,
-    unit_of,
 )
 from tempriv.mechanisms.landmarks.budget import WHOLE, Over, errors_at, require_drawable, spend
-from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.options import shared
 from tempriv.privacy.guarantees import Published
 
 
 @dataclass(frozen=True, kw_only=True)
-class SkipLandmarks:
+class SkipLandmarks(LandmarkMechanism):
     """Gives every other reading all of epsilon, and repeats the last release at landmarks.
 
     Guarantees:
@@ -40,26 +36,36 @@ class SkipLandmarks:
     """
 
     over: Over
-    chosen_from_values: bool = False
+    chosen_from_values: bool = shared(FROM_VALUES_OPTION, default=False)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
+    command = CommandLine(
+        name="skip-landmarks",
+        hides="moments",
+        purpose="moments that matter are not released at all, and everyone sees which they are",
+        example="--epsilon 1 --bounds 0 5 --landmarks at_home --value kwh",
+        units=(),
+        rank=27,
+    )
+    texts = ReportTexts(
+        band="± expected error of a fresh value",
+        besides="At landmarks the last fresh value stands again: it is as far off as that one, "
+        "and misses what has changed since.",
+    )
+
+    takes_whole = False
+    stated_for = ("one fresh value", "for fresh values")
+    tells_landmarks = "which moments are landmarks: they repeat the release before them"
+
     has_status: ClassVar[bool] = True
-    takes_whole: ClassVar[bool] = False
-    horizon: ClassVar[None] = None
 
     def __post_init__(self) -> None:
-        complete(self)
+        self._check()
         require_drawable(self.over, WHOLE)
 
-    domain = property(form_of)
-    require_room = require_room
-    could_remember = could_remember
-    epsilon = property(epsilon_of)
-    memory_size = property(slots_of)
-    unit = property(unit_of)
-    guarantee = property(guarantee_of)
+    @property
+    def done(self) -> str:
+        each, _, _ = DONE[self.value_kind]
+        return f"{each}, except at {NAMED}, where the last released value stands again"
 
     @property
     def published(self) -> Published:
@@ -83,5 +89,3 @@ class SkipLandmarks:
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
         marks = marks_of(state, readings)
         return spend(self.over, readings, WHOLE * (1 - marks), marks, noise, state)
-
-    start = start

@@ -4,36 +4,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from tempriv.errors import require
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.domains import Integers
 from tempriv.mechanisms.landmarks.base import (
+    COUNT_OPTION,
+    DONE,
+    FROM_VALUES_OPTION,
+    NAMED,
     SOURCE,
-    complete,
-    could_remember,
-    counts_first,
-    epsilon_of,
-    form_of,
-    guarantee_of,
-    is_causal,
+    LandmarkMechanism,
     landmarks_of,
     marks_of,
-    require_room,
-    slots_of,
-    unit_of,
-    whole_number,
+    require_whole,
 )
 from tempriv.mechanisms.landmarks.budget import WHOLE, Over, errors_at, require_drawable, spend
-from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.options import option, shared
 from tempriv.privacy.guarantees import Published
 
 
 @dataclass(frozen=True, kw_only=True)
-class SplitLandmarks:
+class SplitLandmarks(LandmarkMechanism):
     """Gives landmarks a small part of epsilon each, and every other reading a larger one.
 
     With K landmarks and R other readings the parts are epsilon / (K + sqrt R), and sqrt R times
@@ -54,33 +48,42 @@ class SplitLandmarks:
     """
 
     over: Over
-    count: int | None = None
-    length: int | None = None
-    chosen_from_values: bool = False
+    count: int | None = shared(COUNT_OPTION, default=None)
+    length: int | None = option(
+        "--length",
+        "Readings at most, for --unit series.",
+        default=None,
+        type=int,
+    )
+    chosen_from_values: bool = shared(FROM_VALUES_OPTION, default=False)
 
-    accepts_null: ClassVar[bool] = True
-    has_status: ClassVar[bool] = False
-    horizon: ClassVar[None] = None
+    command = CommandLine(
+        name="split-landmarks",
+        hides="moments",
+        purpose="moments that matter and any one other, with more noise on those that matter",
+        example="--epsilon 1 --bounds 0 5 --landmarks at_home --count 20 --length 100 --value kwh",
+        units=(),
+        rank=24,
+    )
+    texts = ReportTexts(
+        band="± expected error on average",
+        besides="At landmarks errors are larger, elsewhere smaller.",
+    )
+
+    stated_for = ("one value, on average", "on average over landmarks and others")
+    tells_landmarks = (
+        "which moments are landmarks, as far as their greater noise shows it; and about how many "
+        "there are"
+    )
 
     def __post_init__(self) -> None:
-        complete(self)
-        whole_number("length", self.length, 1)
+        self._check()
+        require_whole("length", self.length, 1)
         require(
             (self.count is None) == (self.length is None),
             "count and length: give both, for a stream, or neither, and they are counted",
         )
         require_drawable(self.over, min(self._stated))
-
-    domain = property(form_of)
-    require_room = require_room
-    could_remember = could_remember
-    epsilon = property(epsilon_of)
-    memory_size = property(slots_of)
-    unit = property(unit_of)
-    guarantee = property(guarantee_of)
-    takes_whole = property(counts_first)
-    causal = property(is_causal)
-    bounded_memory = property(is_causal)
 
     @staticmethod
     def parts(landmarks: int, others: int) -> tuple[int, int]:
@@ -97,6 +100,11 @@ class SplitLandmarks:
         if self.count is None or self.length is None:
             return WHOLE, WHOLE
         return self.parts(self.count, max(self.length - self.count, 1))
+
+    @property
+    def done(self) -> str:
+        each, _, more = DONE[self.value_kind]
+        return f"{each}, {more} at {NAMED} than elsewhere"
 
     @property
     def published(self) -> Published:
@@ -137,5 +145,3 @@ class SplitLandmarks:
         ).reshape(-1, 2)
         units = np.where(marks == 1, parts[state.which, 0], parts[state.which, 1])
         return spend(self.over, readings, units, marks, noise, state)
-
-    start = start

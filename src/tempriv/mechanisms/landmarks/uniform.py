@@ -10,33 +10,25 @@ never comes out. Which moments are landmarks must not depend on the values that 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, NoiseSource, SeriesState
 from tempriv.mechanisms.domains import Integers
 from tempriv.mechanisms.landmarks.base import (
+    COUNT_OPTION,
+    FROM_VALUES_OPTION,
     SOURCE,
-    complete,
-    could_remember,
-    counts_first,
-    epsilon_of,
-    form_of,
-    guarantee_of,
+    LandmarkMechanism,
     has_others,
-    is_causal,
     landmarks_of,
     marks_of,
-    require_room,
-    slots_of,
-    unit_of,
 )
 from tempriv.mechanisms.landmarks.budget import WHOLE, Over, errors_at, require_drawable, spend
-from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.options import shared
 from tempriv.privacy.guarantees import Published
 
 
 @dataclass(frozen=True, kw_only=True)
-class UniformLandmarks:
+class UniformLandmarks(LandmarkMechanism):
     """Gives every reading the same part of epsilon: one of as many as there are landmarks and one.
 
     Guarantees:
@@ -53,27 +45,29 @@ class UniformLandmarks:
     """
 
     over: Over
-    count: int | None = None
-    chosen_from_values: bool = False
+    count: int | None = shared(COUNT_OPTION, default=None)
+    chosen_from_values: bool = shared(FROM_VALUES_OPTION, default=False)
 
-    accepts_null: ClassVar[bool] = True
-    has_status: ClassVar[bool] = False
-    horizon: ClassVar[None] = None
+    command = CommandLine(
+        name="uniform-landmarks",
+        hides="moments",
+        purpose="moments that matter and any one other, with equal noise on all readings",
+        example="--epsilon 1 --bounds 0 5 --landmarks at_home --count 20 --value kwh",
+        units=(),
+        rank=23,
+    )
+
+    equal_noise = True
 
     def __post_init__(self) -> None:
-        complete(self)
+        self._check()
         require_drawable(self.over, WHOLE // ((self.count or 0) + 1))
 
-    domain = property(form_of)
-    require_room = require_room
-    could_remember = could_remember
-    epsilon = property(epsilon_of)
-    memory_size = property(slots_of)
-    unit = property(unit_of)
-    guarantee = property(guarantee_of)
-    takes_whole = property(counts_first)
-    causal = property(is_causal)
-    bounded_memory = property(is_causal)
+    @property
+    def tells_landmarks(self) -> str:  # type: ignore[override]
+        if self.count is not None:
+            return "the bound on how many landmarks a series has"
+        return "about how many landmarks a series has: the size of its noise shows it"
 
     @property
     def published(self) -> Published:
@@ -100,7 +94,5 @@ class UniformLandmarks:
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
         marks = marks_of(state, readings)
         counts, _ = landmarks_of(state, marks, self.count)
-        parts = WHOLE // (counts + has_others(state, counts, self))
+        parts = WHOLE // (counts + has_others(state, counts, self.count))
         return spend(self.over, readings, parts[state.which], marks, noise, state)
-
-    start = start

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tempriv.data.series import Flags
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, SeriesState
 from tempriv.mechanisms.domains import Floats, Integers, OpaqueRows, positive
+from tempriv.mechanisms.options import WINDOW, shared
 from tempriv.mechanisms.reorder import analysis, loss
 from tempriv.mechanisms.reorder._kernels import backward, forward
 from tempriv.mechanisms.reorder.distributions import FreeSlotDistribution, LagDistribution
-from tempriv.mechanisms.stream import start
 from tempriv.privacy.guarantees import Approximate, Guarantee, NoGuarantee, Published, Pure
 from tempriv.privacy.units.order import SlotOrigin, Swap
 from tempriv.sampling._kernels import parts, suited
@@ -89,7 +89,7 @@ def delay_of_first(mechanism: Any) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Backward:
+class Backward(Mechanism):
     """At every step releases one of the last ``window`` readings, mostly the newest.
 
     Guarantees:
@@ -109,14 +109,19 @@ class Backward:
     """
 
     epsilon: float
-    window: int
+    window: int = shared(WINDOW)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
+    command = CommandLine(
+        name="backward",
+        hides="order",
+        purpose="exact rows, at each step one of the last few; some twice, some never (a baseline)",
+        example="--epsilon 5 --window 20 --value pulse",
+        units=(),
+        on_times="moves readings in time and keeps their values as they are",
+        rank=28,
+    )
+
     has_status: ClassVar[bool] = True
-    takes_whole: ClassVar[bool] = False
-    horizon: ClassVar[None] = None
     error_name: ClassVar[str] = DELAY
 
     unit = property(unit_of)
@@ -170,11 +175,9 @@ class Backward:
     def could_remember(self, memory: Integers, step: int) -> bool:
         return bool(np.isin(memory, (0, 1)).all())
 
-    start = start
-
 
 @dataclass(frozen=True, kw_only=True)
-class Forward:
+class Forward(Mechanism):
     """Sends every reading to one of the next ``window`` slots, mostly its own; the last one stays.
 
     Guarantees:
@@ -190,14 +193,19 @@ class Forward:
     """
 
     epsilon: float
-    window: int
+    window: int = shared(WINDOW)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
+    command = CommandLine(
+        name="forward",
+        hides="order",
+        purpose="exact rows, each sent to one of the next steps; guarantees nothing (a baseline)",
+        example="--epsilon 5 --window 20 --value pulse",
+        units=(),
+        on_times="moves readings in time and keeps their values as they are",
+        rank=29,
+    )
+
     has_status: ClassVar[bool] = True
-    takes_whole: ClassVar[bool] = False
-    horizon: ClassVar[None] = None
     error_name: ClassVar[str] = DELAY
 
     domain = property(form_of)
@@ -249,8 +257,6 @@ class Forward:
 
     def could_remember(self, memory: Integers, step: int) -> bool:
         return bool(((memory == 0) | is_pending(memory - 1, self.window, step)).all())
-
-    start = start
 
 
 def is_pending(lags: Integers, window: int, step: int) -> Flags:

@@ -11,15 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tempriv.errors import UsageError, require
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, SeriesState
 from tempriv.mechanisms.domains import Floats, Integers, OpaqueRows, positive
+from tempriv.mechanisms.options import WINDOW, option, shared
 from tempriv.mechanisms.reorder import analysis, loss
 from tempriv.mechanisms.reorder._kernels import by_key
 from tempriv.mechanisms.reorder.distributions import TieDistribution, WindowDistribution
 from tempriv.mechanisms.reorder.shuffle import (
     whole,
 )
-from tempriv.mechanisms.stream import start
 from tempriv.privacy.guarantees import Approximate, Guarantee, Published, Pure
 from tempriv.privacy.units.order import Swap
 from tempriv.sampling import distributions
@@ -92,7 +92,7 @@ def least_latency(epsilon: float, window: int, delta: float, kind: str = "stairc
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyOrder:
+class NoisyOrder(Mechanism):
     """Puts the rows of a series into the order of their times with noise on them.
 
     Noise is drawn so that two times less than ``window`` steps apart are told apart by e^epsilon/2
@@ -118,15 +118,35 @@ class NoisyOrder:
     """
 
     epsilon: float
-    window: int
-    latency: int | None = None
+    window: int = shared(WINDOW)
+    latency: int | None = option(
+        "--latency",
+        "Rows come out so many steps late; costs a --delta.",
+        default=None,
+        type=int,
+    )
     delta: float | None = None
-    noise: str = "staircase"
+    noise: str = option(
+        "--order-noise",
+        "The noise on times; staircase (default) moves readings least.",
+        default="staircase",
+        type=str,
+        metavar="staircase|laplace",
+    )
+
+    command = CommandLine(
+        name="noisy-order",
+        hides="order",
+        purpose="exact rows in the order of noisy times; hides any exchange within a window",
+        example="--epsilon 4 --window 10 --value pulse",
+        units=(),
+        on_times="moves readings in time and keeps their values as they are",
+        takes_delta=True,
+        rank=19,
+    )
 
     causal: ClassVar[bool] = False
-    accepts_null: ClassVar[bool] = True
     has_status: ClassVar[bool] = True
-    horizon: ClassVar[None] = None
     error_name: ClassVar[str] = "mean magnitude in time steps of the noise on a reading's time"
 
     def __post_init__(self) -> None:
@@ -268,8 +288,6 @@ class NoisyOrder:
         steps = memory[1 + 2 * (self.latency + 1) :][:waiting]
         held = (steps >= max(0, step - 2 * self.latency)) & (steps < step)
         return bool(held.all()) and len(np.unique(steps)) == waiting
-
-    start = start
 
 
 def _alike(columns: list[Integers], order: Integers) -> bool:

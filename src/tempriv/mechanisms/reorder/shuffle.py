@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tempriv.errors import require
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, SeriesState
 from tempriv.mechanisms.domains import Integers, OpaqueRows, positive
+from tempriv.mechanisms.options import option
 from tempriv.mechanisms.reorder import loss
 from tempriv.mechanisms.reorder._kernels import shuffle
-from tempriv.mechanisms.stream import start
 from tempriv.privacy.guarantees import Approximate, Guarantee, Published, Pure
 from tempriv.privacy.units.order import BlockSwap
 from tempriv.sampling import distributions
@@ -31,7 +31,7 @@ def whole(name: str, value: Any, least: int, most: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockShuffle:
+class BlockShuffle(Mechanism):
     """Shuffles the readings of each block of ``block`` steps, mildly or wholly as epsilon says.
 
     A permutation is as likely as e^(epsilon cycles), the law of Ewens. Exchanging two readings
@@ -51,15 +51,30 @@ class BlockShuffle:
     """
 
     epsilon: float
-    block: int
-    offset: int = 0
+    block: int = option(
+        "--block",
+        "Time steps in a block, shuffled with each other.",
+        type=int,
+    )
+    offset: int = option(
+        "--offset",
+        "The step, from 0, at which blocks begin.",
+        default=0,
+        type=int,
+    )
+
+    command = CommandLine(
+        name="block-shuffle",
+        hides="order",
+        purpose="exact rows, shuffled within hours or days; hides any exchange inside a block",
+        example="--epsilon 1 --block 24 --value pulse",
+        units=(),
+        on_times="moves readings in time and keeps their values as they are",
+        rank=18,
+    )
 
     causal: ClassVar[bool] = False
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
     has_status: ClassVar[bool] = True
-    takes_whole: ClassVar[bool] = False
-    horizon: ClassVar[None] = None
     error_name: ClassVar[str] = "mean distance in time steps between a reading and its slot"
 
     def __post_init__(self) -> None:
@@ -143,5 +158,3 @@ class BlockShuffle:
 
     def could_remember(self, memory: Integers, step: int) -> bool:
         return bool(((memory >= 0) & (memory < self.block)).all())
-
-    start = start

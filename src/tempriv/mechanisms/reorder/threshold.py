@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tempriv.errors import require
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, SeriesState
 from tempriv.mechanisms.domains import Floats, Integers, positive
+from tempriv.mechanisms.options import WINDOW, option, shared
 from tempriv.mechanisms.reorder import analysis
 from tempriv.mechanisms.reorder import loss as order_losses
 from tempriv.mechanisms.reorder._kernels import dual, threshold
@@ -26,7 +27,6 @@ from tempriv.mechanisms.reorder.backward_forward import (
     unmet_claim,
 )
 from tempriv.mechanisms.reorder.distributions import FreeSlotDistribution, FreeSlots
-from tempriv.mechanisms.stream import start
 from tempriv.privacy.guarantees import Approximate, Guarantee, Published, Pure
 from tempriv.sampling._kernels import parts, suited
 from tempriv.sampling.distributions import Bernoulli
@@ -123,7 +123,7 @@ def kept(mechanism: Any, noise: NoiseSource) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Threshold:
+class Threshold(Mechanism):
     """Every reading comes out exactly once, in one of the next ``window`` slots.
 
     A slot that would pass empty takes the reading of its own time; otherwise a reading goes to one
@@ -145,15 +145,27 @@ class Threshold:
     """
 
     epsilon: float
-    window: int
-    threshold: int | None = None
+    window: int = shared(WINDOW)
+    threshold: int | None = option(
+        "--free-slots",
+        "How many free slots a reading has to choose from (dual-threshold: a "
+        "slot, readings); the least delay within --epsilon by default.",
+        default=None,
+        type=int,
+    )
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
+    command = CommandLine(
+        name="threshold",
+        hides="order",
+        purpose="exact rows of any kind, each once, in a later slot; hides when, of one "
+        "row by itself",
+        example="--epsilon 5 --window 20 --value pulse",
+        units=(),
+        on_times="moves readings in time and keeps their values as they are",
+        rank=16,
+    )
+
     has_status: ClassVar[bool] = True
-    takes_whole: ClassVar[bool] = False
-    horizon: ClassVar[None] = None
     error_name: ClassVar[str] = DELAY
 
     free = property(free_of)
@@ -214,8 +226,6 @@ class Threshold:
         rest = (memory < 0) | is_pending(memory, self.window, step)
         return bool(rest.all()) and are_all_but_one(free, self.free)
 
-    start = start
-
 
 def are_all_but_one(numbers: Integers, count: int) -> bool:
     """Whether they are places in a list of so many, each once, but for one."""
@@ -224,7 +234,7 @@ def are_all_but_one(numbers: Integers, count: int) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualThreshold:
+class DualThreshold(Mechanism):
     """Threshold with readings and slots exchanged: every slot draws from a pool of readings.
 
     The pool holds ``threshold`` readings. One that has grown ``window`` - 1 steps old comes out
@@ -241,15 +251,26 @@ class DualThreshold:
     """
 
     epsilon: float
-    window: int
-    threshold: int | None = None
+    window: int = shared(WINDOW)
+    threshold: int | None = option(
+        "--free-slots",
+        "How many free slots a reading has to choose from (dual-threshold: a "
+        "slot, readings); the least delay within --epsilon by default.",
+        default=None,
+        type=int,
+    )
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
+    command = CommandLine(
+        name="dual-threshold",
+        hides="order",
+        purpose="the same with other delays, less of them in long windows at small budgets",
+        example="--epsilon 5 --window 20 --value pulse",
+        units=(),
+        on_times="moves readings in time and keeps their values as they are",
+        rank=17,
+    )
+
     has_status: ClassVar[bool] = True
-    takes_whole: ClassVar[bool] = False
-    horizon: ClassVar[None] = None
     error_name: ClassVar[str] = DELAY
 
     free = property(free_of)
@@ -310,5 +331,3 @@ class DualThreshold:
 
     def could_remember(self, memory: Integers, step: int) -> bool:
         return are_all_but_one(memory[memory != 0] - 1, self.free)
-
-    start = start

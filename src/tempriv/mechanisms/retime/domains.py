@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from tempriv.data.series import Bounds, Flags
-from tempriv.mechanisms.domains import LARGEST, Floats, Integers, Numbers
+from tempriv.data.series import Bounds
+from tempriv.mechanisms.domains import LARGEST, Domain, Floats, Integers, Numbers
 from tempriv.mechanisms.retime._kernels import all_within
 
 HUGE = 1e300  # beyond this sums of numbers may be none
@@ -25,7 +25,7 @@ def as_numbers(bits: Integers) -> Floats:
 
 
 @dataclass(frozen=True)
-class Timed:
+class Timed(Domain):
     """Columns of numbers, taken as they are, and after them columns of times on a public grid.
 
     Times come out ``finer`` times as fine as they are taken, where they are means of so many.
@@ -36,9 +36,6 @@ class Timed:
     grid: float
     finer: int = 1
     latency: int = 0
-
-    bounds = None
-    categories = None
 
     @property
     def columns(self) -> int:
@@ -63,18 +60,13 @@ class Timed:
         told = np.where(times == NOTHING, np.nan, times * (self.grid / self.finer))
         return np.concatenate([as_numbers(outputs[:, : self.values]), told], axis=1)
 
-    def missing_after(self, missing: Flags) -> Flags:
-        return missing
-
 
 @dataclass(frozen=True)
-class Smoothed:
+class Smoothed(Domain):
     """Bounded numbers on a grid, out of which curves come; their points lie on no grid."""
 
     numbers: Numbers
-    latency: int
-
-    categories = None
+    latency: int = field()
 
     @property
     def columns(self) -> int:
@@ -90,6 +82,3 @@ class Smoothed:
 
     def from_grid(self, outputs: Integers) -> Floats:
         return as_numbers(outputs)
-
-    def missing_after(self, missing: Flags) -> Flags:
-        return missing

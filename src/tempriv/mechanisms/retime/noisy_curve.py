@@ -9,14 +9,14 @@ import numpy as np
 
 from tempriv.data.series import Bounds
 from tempriv.errors import require
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.domains import Integers, Numbers
+from tempriv.mechanisms.options import BOUNDS, RESOLUTION, option, shared
 from tempriv.mechanisms.retime.domains import Smoothed
 from tempriv.mechanisms.retime.interpolation import Windows
 from tempriv.mechanisms.retime.sampling_period import (
     require_window,
 )
-from tempriv.mechanisms.stream import start
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.privacy.guarantees import Guarantee, Published, Pure
 from tempriv.privacy.units import Contribution, Event, Unit
@@ -24,7 +24,7 @@ from tempriv.sampling import distributions
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyCurve:
+class NoisyCurve(Mechanism):
     """Adds noise to every value first, then releases the smooth curve through each window.
 
     The curve is the sum of the ``waves`` slowest cosines of the window, which takes off most of
@@ -41,18 +41,42 @@ class NoisyCurve:
     """
 
     epsilon: float
-    bounds: Bounds
-    window: int
+    bounds: Bounds = shared(BOUNDS)
+    window: int = option(
+        "--span",
+        "How many readings come out of one curve.",
+        type=int,
+    )
     unit: Unit = field(default_factory=Event)
-    waves: int | None = None
-    grid: Any = None
+    waves: int | None = option(
+        "--waves",
+        "How many waves a curve has; fewer are smoother.",
+        default=None,
+        type=int,
+    )
+    grid: Any = shared(RESOLUTION, default=None)
+
+    command = CommandLine(
+        name="noisy-curve",
+        hides="values",
+        purpose="numbers, noise on each of them and then a smooth curve through a few at a time",
+        example="--epsilon 1 --bounds 0 5 --span 22 --value kwh",
+        rank=21,
+    )
+    texts = ReportTexts(
+        done="random noise was added to each of them, and smooth curves were drawn "
+        "through what came of that",
+        errors="Expected errors of values before they are smoothed, in the unit of the column",
+        besides="Curves take off noise where readings change slowly, and peaks along with "
+        "it: what that adds to the error, or saves, depends on the data. Errors of neighboring "
+        "values go together.",
+        status="The column “{}” tells values (“released”, also where a reading was "
+        "missing) from the first and the last row of a series, where curves have their ends and "
+        "nothing comes out (“empty”).",
+    )
 
     causal: ClassVar[bool] = False
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
     has_status: ClassVar[bool] = True
-    takes_whole: ClassVar[bool] = False
-    horizon: ClassVar[None] = None
     error_name: ClassVar[str] = "mean absolute error of a value before it is smoothed"
 
     def __post_init__(self) -> None:
@@ -116,5 +140,3 @@ class NoisyCurve:
         windows = Windows(values, none, state, self.window)
         at_its_pace = np.zeros(len(windows)), np.ones(len(windows))
         return windows.read("cosine", *at_its_pace, windows.sums, self.waves)
-
-    start = start

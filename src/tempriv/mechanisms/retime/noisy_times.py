@@ -7,8 +7,9 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from tempriv.errors import require
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.domains import Integers, positive
+from tempriv.mechanisms.options import RESOLUTION, option, shared
 from tempriv.mechanisms.retime.domains import Timed
 from tempriv.mechanisms.retime.sampling_period import (
     LARGEST_SCALE,
@@ -17,14 +18,13 @@ from tempriv.mechanisms.retime.sampling_period import (
     time_grid,
     widest,
 )
-from tempriv.mechanisms.stream import start
 from tempriv.privacy.guarantees import Guarantee, Published, Pure
 from tempriv.privacy.units.time import Timestamps
 from tempriv.sampling import distributions
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyTimes:
+class NoisyTimes(Mechanism):
     """Adds noise of its own to every time stamp.
 
     There is one column, of times in the unit of ``tau``. With a ``window`` of more than one reading
@@ -41,17 +41,36 @@ class NoisyTimes:
     """
 
     epsilon: float
-    tau: float
-    window: int = 1
-    grid: Any = None
+    tau: float = option(
+        "--tau",
+        "Times this close to each other are hard to tell apart (by a factor "
+        "e^epsilon); in the unit of the column of times.",
+    )
+    window: int = option(
+        "--window",
+        "Consecutive readings whose times are protected together.",
+        default=1,
+        type=int,
+        unit="time steps",
+    )
+    grid: Any = shared(RESOLUTION, default=None)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
-    has_status: ClassVar[bool] = False
-    takes_whole: ClassVar[bool] = False
-    memory_size: ClassVar[int] = 0
-    horizon: ClassVar[None] = None
+    command = CommandLine(
+        name="noisy-times",
+        hides="pace",
+        purpose="a column of times, each hidden among those nearby",
+        example="--epsilon 1 --tau 60 --value seconds",
+        units=(),
+        on_times="adds noise to a column of times",
+        rank=22,
+    )
+    texts = ReportTexts(
+        done="they are times, and random noise was added to each of them",
+        errors="Expected errors in the unit of the times",
+        besides="Times that come out in another order than they were read are no mistake.",
+        outside=False,
+    )
+
     error_name: ClassVar[str] = "mean absolute error, in the unit of the times"
 
     def __post_init__(self) -> None:
@@ -108,5 +127,3 @@ class NoisyTimes:
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
         return readings + noise(self.law, "time")[:, None]
-
-    start = start

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Literal
@@ -16,7 +17,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from tempriv.errors import require
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.domains import (
     FINENESS,
     LARGEST,
@@ -26,10 +27,10 @@ from tempriv.mechanisms.domains import (
     power_of_two,
     power_of_two_below,
 )
+from tempriv.mechanisms.options import RESOLUTION, Option, option, pair, shared
 from tempriv.mechanisms.retime import analysis
 from tempriv.mechanisms.retime.domains import Timed, as_numbers
 from tempriv.mechanisms.retime.interpolation import INTERPOLATIONS, Interpolation, Windows, basis
-from tempriv.mechanisms.stream import start
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published, Pure
 from tempriv.privacy.units.time import Pace
 from tempriv.sampling import distributions
@@ -66,7 +67,7 @@ def widest(tau: float, grid: float) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SamplingPeriod:
+class SamplingPeriod(Mechanism):
     """Reads every window of a series again at a noisy sampling period.
 
     A row is its values and then, in the last column, the secret step: the time since the row
@@ -90,22 +91,87 @@ class SamplingPeriod:
     """
 
     epsilon: float
-    window: int
-    tau: float
-    period: float = 1.0
-    interpolation: Interpolation = "cosine"
-    clamp: Any = "safe"
+    window: int = option(
+        "--window",
+        "Readings whose pace is hidden together.",
+        type=int,
+        unit="time steps",
+    )
+    tau: float = option(
+        "--tau",
+        "Times this close to each other are hard to tell apart (by a factor "
+        "e^epsilon); in the unit of the column of times.",
+    )
+    period: float = option(
+        "--period",
+        "The public time from one reading to the next; 1 by default.",
+        default=1.0,
+    )
+    interpolation: Interpolation = option(
+        "--interpolation",
+        "The curve through a window; cosine (default) is nearest.",
+        default="cosine",
+        type=str,
+        metavar="cosine|hermitian|printed",
+    )
+    clamp: Any = option(
+        "--clamp",
+        "Public bounds of the noisy period, or none; safe ones by default.",
+        default="safe",
+        type=str,
+        metavar="LOW HIGH",
+    )
     columns: int = 1
-    shift: float | None = None
+    shift: float | None = option(
+        "--shift",
+        "Hide also how late readings were, within this.",
+        default=None,
+    )
     pace: Literal["column", "public"] = "column"
-    grid: Any = None
+    grid: Any = shared(RESOLUTION, default=None)
+
+    extra_options = (
+        Option(
+            flag="--late",
+            help="The column that says how late a reading was, with --shift.",
+            type=str,
+            metavar="COLUMN",
+            column=True,
+            goes_with="shift",
+        ),
+        Option(
+            flag="--pace",
+            help="The column with the secret time since the reading before.",
+            type=str,
+            metavar="COLUMN",
+            column=True,
+        ),
+    )
+    command = CommandLine(
+        name="sampling-period",
+        hides="pace",
+        purpose="numbers read again at a noisy pace; hides how fast readings followed, "
+        "and no value",
+        example="--epsilon 1 --window 8 --tau 15 --period 15 --pace seconds --value speed",
+        units=(),
+        on_times="reads values again at a noisy pace",
+        rank=20,
+    )
+    texts = ReportTexts(
+        done="they were read again, a window at a time, at a noisy pace from the curve "
+        "through the originals; the last column is that pace",
+        errors="How far released values are from their place in time, on average, in the "
+        "unit of the period",
+        besides="How far that moves a value depends on how fast the readings change: "
+        "where they stay the same, nothing moves. Errors of one window go together.",
+        status="The column “{}” tells values (“released”, also where a reading was "
+        "missing) from the first and the last row of a series, where curves have their ends and "
+        "nothing comes out (“empty”).",
+        outside=False,
+    )
 
     causal: ClassVar[bool] = False
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
     has_status: ClassVar[bool] = True
-    takes_whole: ClassVar[bool] = False
-    horizon: ClassVar[None] = None
     error_name: ClassVar[str] = "mean shift in time, in the unit of the period"
 
     def __post_init__(self) -> None:
@@ -178,6 +244,27 @@ class SamplingPeriod:
             "a million periods; a period of 0 would repeat the first reading",
         )
         return low, high
+
+    @classmethod
+    def settings_from(cls, given: Mapping[str, Any], columns: int) -> dict[str, Any]:
+        """The pace is in a column, or public; a clamp is two numbers, ``safe`` or ``none``."""
+        require(
+            "pace" in given or "late" not in given,
+            "[[late]]: goes with [[pace]], the column with the time since the reading before",
+        )
+        require(
+            ("late" in given) == ("shift" in given),
+            "[[shift]] and [[late]] go together: within what to hide how late readings were, and "
+            "the column that says it",
+        )
+        settings = {**super().settings_from(given, columns), "columns": max(columns, 1)}
+        if "pace" not in given:
+            settings["pace"] = "public"
+        if "clamp" in given:
+            typed = given["clamp"].strip()
+            words = {"none": None, "safe": "safe"}
+            settings["clamp"] = words[typed] if typed in words else pair("clamp", typed)
+        return settings
 
     @property
     def times(self) -> int:
@@ -330,5 +417,3 @@ class SamplingPeriod:
             usual = [0, round(Fraction(self.period) / Fraction(self.grid))][2 - self.times :]
             times = np.where(state.missing[:, self.columns :], usual, times)
         return values, np.ascontiguousarray(times)
-
-    start = start

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from tempriv.data.series import Bounds
+from tempriv.mechanisms.base import CommandLine, Mechanism
 from tempriv.mechanisms.domains import (
     bounds_of,
     positive,
 )
-from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.options import BOUNDS, PER_COLUMN, RESOLUTION, shared
 from tempriv.mechanisms.value._shared import (
     _add_noise,
     _numbers,
@@ -31,7 +32,7 @@ from tempriv.sampling import distributions
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gaussian:
+class Gaussian(Mechanism):
     """Adds discrete Gaussian noise to bounded numbers.
 
     Guarantees:
@@ -45,19 +46,20 @@ class Gaussian:
     """
 
     rho: float
-    bounds: Bounds
+    bounds: Bounds = shared(BOUNDS)
     unit: Unit = field(default_factory=Event)
-    per_column: bool = False
-    grid: Any = None
+    per_column: bool = shared(PER_COLUMN, default=False)
+    grid: Any = shared(RESOLUTION, default=None)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
-    has_status: ClassVar[bool] = False
-    takes_whole: ClassVar[bool] = False
-    memory_size: ClassVar[int] = 0
-    horizon: ClassVar[None] = None
-    error_name: ClassVar[str] = "mean absolute error"
+    command = CommandLine(
+        name="gaussian",
+        hides="values",
+        purpose="numbers, less noise when many readings or columns are protected together",
+        example="--epsilon 1 --delta 1e-6 --bounds 0 5 --value kwh --unit window --window 24",
+        count_example="--epsilon 1 --delta 1e-6 --max-per-step 1 --max-per-person 10",
+        noise="gaussian",
+        rank=1,
+    )
 
     def __post_init__(self) -> None:
         positive("rho", self.rho)
@@ -88,6 +90,10 @@ class Gaussian:
         return _promise(self, Concentrated(rho))
 
     @property
+    def averaging_factor(self) -> float | None:
+        return 1.0
+
+    @property
     def published(self) -> Published:
         return Published(
             claim="Discrete Gaussian noise of variance sensitivity^2 / (2 rho) is rho-zCDP",
@@ -103,7 +109,6 @@ class Gaussian:
         )
 
     perturb = _add_noise
-    start = start
 
 
 def _mean_magnitude(law: distributions.DiscreteGaussian) -> float:

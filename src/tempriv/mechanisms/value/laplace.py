@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 from tempriv.data.series import Bounds
+from tempriv.mechanisms.base import CommandLine, Mechanism
 from tempriv.mechanisms.domains import (
     bounds_of,
     positive,
 )
-from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.options import BOUNDS, PER_COLUMN, RESOLUTION, shared
 from tempriv.mechanisms.value._shared import (
     _add_noise,
     _numbers,
@@ -30,7 +32,7 @@ from tempriv.sampling import distributions
 
 
 @dataclass(frozen=True, kw_only=True)
-class Laplace:
+class Laplace(Mechanism):
     """Adds discrete Laplace noise to bounded numbers.
 
     Guarantees:
@@ -48,19 +50,19 @@ class Laplace:
     """
 
     epsilon: float
-    bounds: Bounds
+    bounds: Bounds = shared(BOUNDS)
     unit: Unit = field(default_factory=Event)
-    per_column: bool = False
-    grid: Any = None
+    per_column: bool = shared(PER_COLUMN, default=False)
+    grid: Any = shared(RESOLUTION, default=None)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
-    has_status: ClassVar[bool] = False
-    takes_whole: ClassVar[bool] = False
-    memory_size: ClassVar[int] = 0
-    horizon: ClassVar[None] = None
-    error_name: ClassVar[str] = "mean absolute error"
+    command = CommandLine(
+        name="laplace",
+        hides="values",
+        purpose="numbers, pure guarantee",
+        example="--epsilon 1 --bounds 0 5 --value kwh",
+        count_example="--epsilon 1 --max-per-step 1 --max-per-person 10",
+        rank=0,
+    )
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
@@ -89,6 +91,10 @@ class Laplace:
         return _promise(self, Pure(_total(self.epsilon, len(self.bounds), self.per_column)))
 
     @property
+    def averaging_factor(self) -> float | None:
+        return 2 / math.sqrt(math.pi)
+
+    @property
     def published(self) -> Published:
         return Published(
             claim="Laplace noise of scale sensitivity / epsilon is epsilon-differentially private",
@@ -105,4 +111,3 @@ class Laplace:
         )
 
     perturb = _add_noise
-    start = start

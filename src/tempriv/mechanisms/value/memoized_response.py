@@ -12,9 +12,9 @@ import numpy as np
 
 from tempriv.data.series import Categories
 from tempriv.errors import require
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.domains import Categorical, Integers, positive
-from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.options import CATEGORIES, option, shared
 from tempriv.mechanisms.value.randomized_response import categories_of
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published, Pure
 from tempriv.privacy.units import Answers, Event, Unit, WholeSeries, Window
@@ -25,7 +25,7 @@ HARDLY_HIDDEN = 700.0  # e^709 is no float
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemoizedResponse:
+class MemoizedResponse(Mechanism):
     """One permanent answer for each truth, drawn once, and reported through a second response.
 
     Without ``epsilon_instant`` the permanent answer itself is reported.
@@ -48,16 +48,28 @@ It holds against anyone who sees the output, whatever else they know.
     """
 
     epsilon_forever: float
-    epsilon_instant: float | None = None
-    categories: Categories
+    epsilon_instant: float | None = option(
+        "--epsilon-instant",
+        "What a single report may tell of a change; --epsilon is for all reports "
+        "of an answer that stays.",
+        default=None,
+    )
+    categories: Categories = shared(CATEGORIES)
     unit: Unit = field(default_factory=Answers)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
-    has_status: ClassVar[bool] = False
-    takes_whole: ClassVar[bool] = False
-    horizon: ClassVar[None] = None
+    command = CommandLine(
+        name="memoized-response",
+        hides="answers",
+        purpose="categories that are asked for again and again, from answers that stay",
+        example="--epsilon 2 --epsilon-instant 1 --categories home,away --value presence",
+        budget="epsilon_forever",
+        rank=3,
+    )
+    texts = ReportTexts(
+        done="for each answer another or the same was drawn at random, once, and that "
+        "one is reported from then on",
+    )
+
     error_name: ClassVar[str] = "probability of another category"
 
     def __post_init__(self) -> None:
@@ -176,8 +188,6 @@ that the truth changed.')
         if instant is not None:
             answers = (answers + noise(instant, "instant")) % self.choices
         return np.asarray(answers)[:, None]
-
-    start = start
 
 
 def _times(epsilon: float, count: int, unit: Unit) -> Pure:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from tempriv.errors import require
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, SeriesState
 from tempriv.mechanisms.domains import (
     FINENESS,
     Integers,
@@ -16,12 +18,13 @@ from tempriv.mechanisms.domains import (
     power_of_two,
     power_of_two_below,
 )
-from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.options import METERS, ORIGIN, RESOLUTION, shared
 from tempriv.mechanisms.value._shared import (
     LEAST_SHARE,
 )
 from tempriv.privacy.guarantees import Guarantee, Published, Pure
 from tempriv.privacy.units import (
+    Unit,
     WithinDistance,
 )
 from tempriv.sampling import distributions
@@ -35,7 +38,7 @@ ROUNDING = Fraction(1415, 1000)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanarLaplace:
+class PlanarLaplace(Mechanism):
     """Moves a location at random: P(displacement) falls as e^(-rate * distance), on a lattice.
 
     Guarantees:
@@ -50,16 +53,19 @@ class PlanarLaplace:
 
     epsilon: float
     unit: WithinDistance
-    origin: tuple[float, float]
-    grid: Any = None
+    origin: tuple[float, float] = shared(ORIGIN)
+    grid: Any = shared(RESOLUTION, default=None)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
-    has_status: ClassVar[bool] = False
-    takes_whole: ClassVar[bool] = False
-    memory_size: ClassVar[int] = 0
-    horizon: ClassVar[None] = None
+    extra_options = (replace(METERS, required=True),)
+    command = CommandLine(
+        name="planar-laplace",
+        hides="values",
+        purpose="locations, each hidden among those nearby",
+        example="--epsilon 1 --meters 200 --origin 39.9 116.4 --value latitude --value longitude",
+        units=("event",),
+        rank=4,
+    )
+
     error_name: ClassVar[str] = "mean distance moved in meters"
 
     def __post_init__(self) -> None:
@@ -101,6 +107,29 @@ class PlanarLaplace:
     def domain(self) -> Locations:
         return Locations(self.origin, self.grid)
 
+    @classmethod
+    def unit_from(cls, given: Mapping[str, Any]) -> Unit | None:
+        return WithinDistance(given["meters"]) if "meters" in given else None
+
+    @classmethod
+    def settings_from(cls, given: Mapping[str, Any], columns: int) -> dict[str, Any]:
+        cls.require_two_columns(given, columns)
+        return super().settings_from(given, columns)
+
+    @classmethod
+    def require_two_columns(cls, given: Mapping[str, Any], columns: int) -> None:
+        """Refuse another number of value columns where places are given."""
+        require(
+            "origin" not in given or columns == 2,
+            f"[[mechanism={cls.command.name}]] takes two value columns: [[value=LATITUDE]] "
+            "[[value=LONGITUDE]]",
+        )
+
+    @property
+    def averaging_factor(self) -> float | None:
+        """A mean of moves has a Rayleigh law: its mean is sqrt(pi / 2) of a deviation."""
+        return math.sqrt(3 * math.pi / 8)
+
     @property
     def guarantee(self) -> Guarantee:
         return Guarantee(Pure(self.epsilon), self.unit)
@@ -122,5 +151,3 @@ class PlanarLaplace:
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
         return readings + noise(self.law, "place")
-
-    start = start

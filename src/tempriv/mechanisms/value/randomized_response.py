@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 from tempriv.data.series import Categories
 from tempriv.errors import require
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, SeriesState
 from tempriv.mechanisms.domains import (
     Categorical,
     Integers,
     positive,
 )
-from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.options import CATEGORIES, PER_COLUMN, shared
 from tempriv.mechanisms.value._shared import (
     _add_noise,
     _share,
@@ -29,7 +29,7 @@ from tempriv.sampling import distributions
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomizedResponse:
+class RandomizedResponse(Mechanism):
     """Keeps a category with some probability, else gives one of the others.
 
     Guarantees:
@@ -43,17 +43,18 @@ class RandomizedResponse:
     """
 
     epsilon: float
-    categories: Categories
+    categories: Categories = shared(CATEGORIES)
     unit: Unit = field(default_factory=Event)
-    per_column: bool = False
+    per_column: bool = shared(PER_COLUMN, default=False)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
-    has_status: ClassVar[bool] = False
-    takes_whole: ClassVar[bool] = False
-    memory_size: ClassVar[int] = 0
-    horizon: ClassVar[None] = None
+    command = CommandLine(
+        name="randomized-response",
+        hides="answers",
+        purpose="categories, such as yes and no, or a room",
+        example="--epsilon 1 --categories home,away --value presence",
+        rank=2,
+    )
+
     error_name: ClassVar[str] = "probability of another category"
 
     def __post_init__(self) -> None:
@@ -94,8 +95,6 @@ class RandomizedResponse:
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
         return _add_noise(self, readings, noise, state) % self.domain.sizes
-
-    start = start
 
 
 def categories_of(given: Any) -> Categories:

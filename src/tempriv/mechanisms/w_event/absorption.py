@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tempriv.data.series import Bounds
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.domains import Integers
-from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.options import BOUNDS, RESOLUTION, shared
 from tempriv.mechanisms.w_event.base import (
     SOURCE,
     _errors,
@@ -25,7 +25,7 @@ from tempriv.sampling import distributions
 
 
 @dataclass(frozen=True, kw_only=True)
-class BudgetAbsorption:
+class BudgetAbsorption(Mechanism):
     """Publishes a row that has moved, with the budgets of the steps that went by without.
 
     Half of epsilon is for looking, as with BudgetDistribution. Of the other half every step owns a
@@ -43,16 +43,29 @@ class BudgetAbsorption:
     """
 
     epsilon: float
-    bounds: Bounds
+    bounds: Bounds = shared(BOUNDS)
     unit: Unit
-    grid: Any = None
+    grid: Any = shared(RESOLUTION, default=None)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
+    command = CommandLine(
+        name="budget-absorption",
+        hides="values",
+        purpose="the same, published when it has moved, with what quiet steps have saved",
+        example="--epsilon 1 --bounds 0 500 --value people --unit window --window 24",
+        count_example="--epsilon 1 --max-per-step 1 --unit window --window 24",
+        units=("event", "window"),
+        rank=10,
+    )
+    texts = ReportTexts(
+        done="random noise was added to some of them, and the others repeat the last of these",
+        band="± expected error of a fresh value",
+        errors="Expected errors of fresh values, in the unit of the column",
+        single="one fresh value",
+        besides="A repeated value has the error of the one that it repeats, and misses "
+        "what has changed since. Averages over repeated values are no better than one of them.",
+    )
+
     has_status: ClassVar[bool] = True
-    takes_whole: ClassVar[bool] = False
-    horizon: ClassVar[None] = None
     per_column: ClassVar[bool] = False
     error_name: ClassVar[str] = (
         "mean absolute error of a value published right after another, the most; after a pause "
@@ -97,5 +110,3 @@ class BudgetAbsorption:
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
         return _publish_or_repeat(self, readings, noise, state, absorbing=True)
-
-    start = start

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 from tempriv.data.series import Bounds
 from tempriv.errors import require
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.domains import Integers
-from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.options import BOUNDS, RESOLUTION, shared
 from tempriv.mechanisms.w_event.base import (
     MOST_REMEMBERED,
     SOURCE,
@@ -28,7 +28,7 @@ from tempriv.sampling import distributions
 
 
 @dataclass(frozen=True, kw_only=True)
-class BudgetDistribution:
+class BudgetDistribution(Mechanism):
     """Publishes a row that has moved, with half of what the window has left.
 
     Half of epsilon is for looking, a w-th of it at every step: how far is the row from the last
@@ -46,16 +46,29 @@ class BudgetDistribution:
     """
 
     epsilon: float
-    bounds: Bounds
+    bounds: Bounds = shared(BOUNDS)
     unit: Unit
-    grid: Any = None
+    grid: Any = shared(RESOLUTION, default=None)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
+    command = CommandLine(
+        name="budget-distribution",
+        hides="values",
+        purpose="the same, published when it has moved, with half of what the window has left",
+        example="--epsilon 1 --bounds 0 500 --value people --unit window --window 24",
+        count_example="--epsilon 1 --max-per-step 1 --unit window --window 24",
+        units=("event", "window"),
+        rank=9,
+    )
+    texts = ReportTexts(
+        done="random noise was added to some of them, and the others repeat the last of these",
+        band="± expected error of a fresh value",
+        errors="Expected errors of fresh values, in the unit of the column",
+        single="one fresh value",
+        besides="A repeated value has the error of the one that it repeats, and misses "
+        "what has changed since. Averages over repeated values are no better than one of them.",
+    )
+
     has_status: ClassVar[bool] = True
-    takes_whole: ClassVar[bool] = False
-    horizon: ClassVar[None] = None
     per_column: ClassVar[bool] = False
     error_name: ClassVar[str] = (
         "mean absolute error of a value published when the window has seen none, the least"
@@ -104,5 +117,3 @@ class BudgetDistribution:
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
         return _publish_or_repeat(self, readings, noise, state, absorbing=False)
-
-    start = start

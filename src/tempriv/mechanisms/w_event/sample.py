@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tempriv.data.series import Bounds
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.domains import Integers
-from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.options import BOUNDS, RESOLUTION, shared
 from tempriv.mechanisms.w_event._kernels import publish_once
 from tempriv.mechanisms.w_event.base import (
     SOURCE,
@@ -31,7 +31,7 @@ from tempriv.sampling._kernels import suited
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampleOnce:
+class SampleOnce(Mechanism):
     """Publishes one step with all of epsilon, then repeats it for the next w - 1 steps.
 
     Guarantees:
@@ -45,16 +45,29 @@ class SampleOnce:
     """
 
     epsilon: float
-    bounds: Bounds
+    bounds: Bounds = shared(BOUNDS)
     unit: Unit
-    grid: Any = None
+    grid: Any = shared(RESOLUTION, default=None)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
+    command = CommandLine(
+        name="sample-once",
+        hides="values",
+        purpose="the same, one step of each window published well, and repeated until the next",
+        example="--epsilon 1 --bounds 0 500 --value people --unit window --window 24",
+        count_example="--epsilon 1 --max-per-step 1 --unit window --window 24",
+        units=("event", "window"),
+        rank=8,
+    )
+    texts = ReportTexts(
+        done="random noise was added to some of them, and the others repeat the last of these",
+        band="± expected error of a fresh value",
+        errors="Expected errors of fresh values, in the unit of the column",
+        single="one fresh value",
+        besides="A repeated value has the error of the one that it repeats, and misses "
+        "what has changed since. Averages over repeated values are no better than one of them.",
+    )
+
     has_status: ClassVar[bool] = True
-    takes_whole: ClassVar[bool] = False
-    horizon: ClassVar[None] = None
     per_column: ClassVar[bool] = False
     error_name: ClassVar[str] = "mean absolute error of a published value, while it is fresh"
 
@@ -107,5 +120,3 @@ class SampleOnce:
             state.status,
         )
         return np.asarray(outputs + origin)
-
-    start = start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -9,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tempriv.data.series import Bounds
-from tempriv.mechanisms.base import NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, SeriesState
 from tempriv.mechanisms.domains import Integers
-from tempriv.mechanisms.stream import start
+from tempriv.mechanisms.options import BOUNDS, RESOLUTION, shared
 from tempriv.mechanisms.w_event.base import (
     SOURCE,
     UNITS,
@@ -29,7 +30,7 @@ from tempriv.sampling import distributions
 
 
 @dataclass(frozen=True, kw_only=True)
-class UniformBudget:
+class UniformBudget(Mechanism):
     """Publishes every step, with a w-th of epsilon each.
 
     Guarantees:
@@ -43,19 +44,21 @@ class UniformBudget:
     """
 
     epsilon: float
-    bounds: Bounds
+    bounds: Bounds = shared(BOUNDS)
     unit: Unit
-    grid: Any = None
+    grid: Any = shared(RESOLUTION, default=None)
 
-    causal: ClassVar[bool] = True
-    bounded_memory: ClassVar[bool] = True
-    accepts_null: ClassVar[bool] = True
-    has_status: ClassVar[bool] = False
-    takes_whole: ClassVar[bool] = False
-    memory_size: ClassVar[int] = 0
-    horizon: ClassVar[None] = None
+    command = CommandLine(
+        name="uniform-budget",
+        hides="values",
+        purpose="a stream without an end, any window of it protected; every step is published",
+        example="--epsilon 1 --bounds 0 500 --value people --unit window --window 24",
+        count_example="--epsilon 1 --max-per-step 1 --unit window --window 24",
+        units=("event", "window"),
+        rank=7,
+    )
+
     per_column: ClassVar[bool] = False
-    error_name: ClassVar[str] = "mean absolute error"
 
     def __post_init__(self) -> None:
         _set_up(
@@ -70,6 +73,10 @@ class UniformBudget:
     def laws(self) -> list[distributions.DiscreteLaplace]:
         factor = _within_window(self) / Fraction(self.epsilon)
         return [distributions.DiscreteLaplace(change * factor) for change in _changes(self)]
+
+    @property
+    def averaging_factor(self) -> float | None:
+        return 2 / math.sqrt(math.pi)
 
     @property
     def published(self) -> Published:
@@ -88,5 +95,3 @@ class UniformBudget:
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
         drawn = [noise(law, f"column {j}") for j, law in enumerate(self.laws)]
         return readings + np.stack(drawn, axis=1)
-
-    start = start

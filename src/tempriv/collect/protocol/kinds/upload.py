@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tempriv import mechanisms
 from tempriv.collect.protocol.forms import Condition, FormField, FormGroup, ResultView
 from tempriv.collect.protocol.kinds.base import (
     AnswerRequest,
@@ -34,6 +33,7 @@ from tempriv.data.series import Block
 from tempriv.errors import TemprivError, require
 from tempriv.local.frequency.base import Bytes, Flags, Integers
 from tempriv.local.wire import MessageError, members, new_token, refuse_damage, whole_number
+from tempriv.mechanisms import registry
 from tempriv.mechanisms.base import Mechanism
 from tempriv.mechanisms.domains import Numbers
 from tempriv.mechanisms.perturb import perturb_block
@@ -194,7 +194,7 @@ class UploadKind(CampaignKind[UploadCampaignPlan]):
             values = members(document, ("mechanism", "readings"))
             readings = whole_number(values["readings"])
         try:
-            mechanism = mechanisms.decode(values["mechanism"])
+            mechanism = registry.decode(values["mechanism"])
         except TemprivError as reason:
             raise MessageError(f"mechanism: {reason}") from None
         return UploadCampaignPlan(
