@@ -18,7 +18,7 @@ from tempriv import read as read_release
 from tempriv.datasets import METERS
 from tempriv.ledger.ledger import Ledger
 from tempriv.mechanisms import registry
-from tempriv.releases.release import METADATA_KEY, sidecar_of
+from tempriv.releases.description import METADATA_KEY, sidecar_path
 
 LAPLACE = ["--mechanism", "laplace", "--epsilon", "1", "--bounds", "0", "5"]
 METER = ["--time", "time", "--value", "energy_kWh", "--series", "home"]
@@ -233,7 +233,7 @@ def test_a_changed_file_or_promise_does_not_verify(run):
     assert run("verify", "out.parquet")[0] == 0
     inside = pyarrow.parquet.read_schema("out.parquet").metadata[METADATA_KEY]
     assert json.loads(inside)["sentence"].startswith("Protects")
-    beside = sidecar_of(Path("out.parquet"))
+    beside = sidecar_path(Path("out.parquet"))
     about = json.loads(beside.read_text())
     about["guarantee"]["loss"]["epsilon"] = 0.1
     beside.write_text(json.dumps(about))
@@ -242,7 +242,7 @@ def test_a_changed_file_or_promise_does_not_verify(run):
     run("release", METERS, "out.csv", *LAPLACE, *METER, "--no-ledger")
     Path("out.csv").write_text(Path("out.csv").read_text().replace("home-1", "home-9", 1))
     assert "BAD  the file is the one that was written" in run("verify", "out.csv")[1]
-    beside = sidecar_of(Path("out.csv"))
+    beside = sidecar_path(Path("out.csv"))
     beside.write_text("{}")
     assert "not the description of a release" in run("verify", "out.csv")[2]
 
@@ -350,12 +350,12 @@ def test_several_columns_share_the_budget_or_each_have_it(run):
 
 
 def test_a_full_disk_leaves_nothing_behind(run, monkeypatch):
-    from tempriv.releases import release as releases
+    from tempriv.releases import writer
 
     def full(self, data):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(releases._Hashed, "write", full)
+    monkeypatch.setattr(writer._HashedFile, "write", full)
     status, _, err = run("release", METERS, "out.csv", *LAPLACE, *METER)
     assert (status, "No space left on device; nothing was left half-written" in err) == (1, True)
     assert [p.name for p in Path().iterdir() if "out" in p.name] == []

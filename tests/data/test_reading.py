@@ -22,7 +22,7 @@ from tempriv.errors import DataError, TemprivError
 
 
 def read(source, values="v", time="t", series=None, bounds=None, categories=None, **rules):
-    """(rows of (id, tick, values, missing, step), facts) of a reading."""
+    """(rows of (id, tick, values, missing, step), summary) of a reading."""
     names = (values,) if isinstance(values, str) else values
     reading = SeriesTable(source, values=names, time=time, series=series, **rules).read(
         bounds, categories
@@ -37,7 +37,7 @@ def read(source, values="v", time="t", series=None, bounds=None, categories=None
         for i, t, v, m, s in zip(ids, ticks, block.values, block.missing, steps, strict=True):
             shown = tuple(None if gone else float(x) for x, gone in zip(v, m, strict=True))
             rows.append((str(i), int(t), shown if len(shown) > 1 else shown[0], int(s)))
-    return rows, reading.facts
+    return rows, reading.summary
 
 
 TABLE = {"who": ["b", "a", "b", "a"], "t": [1, 1, 0, 0], "v": [4.0, 2.0, 3.0, 1.0]}
@@ -63,17 +63,17 @@ def test_every_kind_of_table_gives_the_same_series(kind, tmp_path):
 
 
 def test_integer_ids_and_no_id_at_all():
-    rows, facts = read(pa.table({**TABLE, "who": [2, 1, 2, 1]}), series="who")
+    rows, summary = read(pa.table({**TABLE, "who": [2, 1, 2, 1]}), series="who")
     assert [(i, t) for i, t, *_ in rows] == [("1", 0), ("1", 1), ("2", 0), ("2", 1)]
-    rows, facts = read(pa.table({"t": [1, 0], "v": [2.0, 1.0]}))
+    rows, summary = read(pa.table({"t": [1, 0], "v": [2.0, 1.0]}))
     assert rows == [("series", 0, 1.0, 0), ("series", 1, 2.0, 1)]
-    assert (facts.first, facts.last, facts.step, facts.clock) == (0, 1, 1, "integer")
+    assert (summary.first, summary.last, summary.step, summary.clock) == (0, 1, 1, "integer")
 
 
 def test_without_a_time_column_rows_stay_in_order():
-    rows, facts = read(pa.table({"v": [5.0, 3.0, 4.0]}), time=None)
+    rows, summary = read(pa.table({"v": [5.0, 3.0, 4.0]}), time=None)
     assert [v for _, _, v, _ in rows] == [5.0, 3.0, 4.0]
-    assert facts.clock == "index"
+    assert summary.clock == "index"
 
 
 HOUR = 3_600_000_000
@@ -94,9 +94,9 @@ HOUR = 3_600_000_000
     ],
 )
 def test_times_may_be_dates_datetimes_or_a_date_and_an_hour(columns, time, kind, step):
-    rows, facts = read(pa.table({**columns, "v": [3.0, 1.0, 2.0]}), time=time)
+    rows, summary = read(pa.table({**columns, "v": [3.0, 1.0, 2.0]}), time=time)
     assert [v for _, _, v, _ in rows] == [1.0, 2.0, 3.0]
-    assert (facts.clock, facts.step) == (kind, step)
+    assert (summary.clock, summary.step) == (kind, step)
 
 
 def test_times_with_a_zone_are_read_and_written_as_the_same_moment():
@@ -113,7 +113,7 @@ GAPPY = pa.table({"t": [0, 1, 3, 6], "v": [0.0, 1.0, 3.0, 6.0]})
 def test_gaps_are_refused_with_their_number_or_filled_with_empty_readings():
     with pytest.raises(DataError, match="2 gaps.*gaps='null'"):
         read(GAPPY)
-    rows, facts = read(GAPPY, gaps="null")
+    rows, summary = read(GAPPY, gaps="null")
     assert [(t, v, s) for _, t, v, s in rows] == [
         (0, 0.0, 0),
         (1, 1.0, 1),
@@ -123,13 +123,13 @@ def test_gaps_are_refused_with_their_number_or_filled_with_empty_readings():
         (5, None, 5),
         (6, 6.0, 6),
     ]
-    assert facts.filled == 3
+    assert summary.filled == 3
 
 
 def test_the_index_grid_takes_readings_in_order_whatever_their_times():
-    rows, facts = read(GAPPY, grid="index")
+    rows, summary = read(GAPPY, grid="index")
     assert [(t, s) for _, t, _, s in rows] == [(0, 0), (1, 1), (3, 2), (6, 3)]
-    assert facts.step is None
+    assert summary.step is None
 
 
 def test_readings_off_the_grid_are_counted_and_a_step_can_be_named():
@@ -161,9 +161,9 @@ def test_duplicates_are_refused_with_their_number_or_the_first_is_kept():
     table = pa.table({"t": [1, 0, 1, 1], "v": [1.0, 0.0, 7.0, 8.0]})
     with pytest.raises(DataError, match="2 readings stand.*duplicates='first'"):
         read(table)
-    rows, facts = read(table, duplicates="first")
+    rows, summary = read(table, duplicates="first")
     assert [(t, v) for _, t, v, _ in rows] == [(0, 0.0), (1, 1.0)]
-    assert facts.dropped == 2
+    assert summary.dropped == 2
 
 
 def test_values_outside_the_bounds_are_counted_but_never_shown():
@@ -250,8 +250,8 @@ def test_a_gap_of_centuries_is_taken_for_a_wrong_time():
 def test_persons_have_few_enough_series_and_series_one_person():
     table = {"who": ["a", "b", "c"], "p": ["x", "x", "y"], "t": [0, 0, 0], "v": [1.0, 2.0, 3.0]}
     rules = {"series": "who", "person": "p"}
-    _, facts = read(pa.table(table), **rules, max_series_per_person=2)
-    assert sorted(facts.persons) == ["x", "y"]
+    _, summary = read(pa.table(table), **rules, max_series_per_person=2)
+    assert sorted(summary.persons) == ["x", "y"]
     with pytest.raises(DataError, match="1 person has more than 1 series"):
         read(pa.table(table), **rules, max_series_per_person=1)
     shared = {**table, "who": ["a", "a", "c"], "p": ["x", "y", "y"], "t": [0, 1, 0]}
@@ -269,9 +269,9 @@ def test_series_may_span_batches(monkeypatch):
     table = pa.table(
         {"who": ["a"] * n + ["b"] * n, "t": [*range(n), *range(n)], "v": np.arange(2.0 * n)}
     )
-    rows, facts = read(table, series="who")
+    rows, summary = read(table, series="who")
     assert [s for *_, s in rows] == [*range(n), *range(n)]
-    assert facts.rows == 2 * n
+    assert summary.rows == 2 * n
     late = pa.table({"t": [*range(n), n + 7], "v": np.zeros(n + 1)})
     assert [s for *_, s in read(late, gaps="null")[0]] == list(range(n + 8))
 
@@ -347,15 +347,15 @@ def test_any_table_is_in_order_on_its_grid_or_refused(rows, grid, gaps, duplicat
         }
     )
     try:
-        found, facts = read(table, series="who", grid=grid, gaps=gaps, duplicates=duplicates)
+        found, summary = read(table, series="who", grid=grid, gaps=gaps, duplicates=duplicates)
     except DataError:
         return
-    assert len(found) == facts.rows == len(rows) + facts.filled - facts.dropped
+    assert len(found) == summary.rows == len(rows) + summary.filled - summary.dropped
     for (i, t, _, s), (j, u, _, r) in itertools.pairwise(found):
         if i == j:
             assert r == s + 1
             assert u > t
-            assert grid == "index" or u - t == facts.step
+            assert grid == "index" or u - t == summary.step
         else:
             assert i < j
             assert r == 0

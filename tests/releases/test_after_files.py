@@ -15,9 +15,10 @@ import tempriv as tp
 from tempriv.errors import DataError, TemprivError
 from tempriv.privacy import serialization
 from tempriv.releases import postprocess
+from tempriv.releases.description import sidecar_path
 from tempriv.releases.postprocess.consistency import ColumnTotals, SeriesTotals, WindowTotals
 from tempriv.releases.postprocess.steps import NonNegative, RoundTo, Smooth
-from tempriv.releases.release import Release, read, sidecar_of
+from tempriv.releases.release import Release, read
 from tempriv.releases.verify import verify
 from tempriv.report.excerpt import PublicSample
 from tempriv.report.page import page
@@ -174,7 +175,7 @@ def test_everything_but_the_values_stays_as_it_was(files):
 
 def rewrite(path, change):
     """Change the description, as someone would who wants it to say something else."""
-    beside = sidecar_of(path)
+    beside = sidecar_path(path)
     about = json.loads(beside.read_text())
     change(about)
     beside.write_text(json.dumps(about))

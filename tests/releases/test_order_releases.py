@@ -12,7 +12,7 @@ from tempriv.data.series import SeriesTable
 from tempriv.errors import DataError, TemprivError
 from tempriv.mechanisms.reorder.backward_forward import Backward, Forward
 from tempriv.mechanisms.value.laplace import Laplace
-from tempriv.releases.release import read_about, sidecar_of
+from tempriv.releases.description import read_about, sidecar_path
 from tempriv.releases.run import ReleaseRun
 from tempriv.releases.to_file import release_file
 from tempriv.releases.verify import empty_rows, verify
@@ -108,7 +108,7 @@ def test_what_is_public_is_told():
         assert "all values: they are published exactly as they are" in said
         assert "such as those of a meter that only rises" in said
         assert "which readings are missing" not in said
-        assert ("several rows together" in said) == hasattr(mechanism.unit, "slots")
+        assert ("several rows together" in said) == isinstance(mechanism.unit, tp.SlotOrigin)
         assert ("a row marked repeated" in said) == isinstance(mechanism, Backward)
     assert "in which block of 2 time steps" in told(SHUFFLE)
     assert "where it stands or up to 5 steps before" in told(ONCE)
@@ -196,7 +196,7 @@ def test_a_row_called_repeated_must_have_been_there(tmp_path):
 def test_the_types_are_part_of_what_is_checked(tmp_path):
     path = tmp_path / "out.csv"
     tp.release(pa.table({"v": ["1", "2", "x"]}), SHUFFLE).write(path)
-    beside = sidecar_of(path)
+    beside = sidecar_path(path)
     right = beside.read_text()
 
     def with_types(types):
@@ -219,7 +219,7 @@ def test_the_types_are_part_of_what_is_checked(tmp_path):
 def test_a_release_of_other_mechanisms_has_no_types(tmp_path):
     path = tp.release(np.ones(5), Laplace(epsilon=1.0, bounds=(0, 5))).write(tmp_path / "out.csv")
     assert "types" not in read_about(path)["columns"]
-    beside = sidecar_of(path)
+    beside = sidecar_path(path)
     about = json.loads(beside.read_text())
     about["columns"]["types"] = ["double"]
     beside.write_text(json.dumps(about))

@@ -323,7 +323,7 @@ def test_what_is_set_aside_of_a_long_file_is_a_batch_and_a_window(tmp_path, monk
     monkeypatch.setattr(duckdb, "BATCH_ROWS", 2048)
     for mechanism in (ONCE, SHUFFLE, LATE):
         passing = passage(source, mechanism, time="t")
-        held = [len(passing.cargo) for _ in passing.batches()]
+        held = [len(passing.passthrough) for _ in passing.batches()]
         assert len(held) > 20
         assert max(held) <= 2 * 2048 + mechanism.domain.reach
 

@@ -15,8 +15,9 @@ from tempriv.data.files import write_durably
 from tempriv.mechanisms.sparse_vector import SparseVector
 from tempriv.mechanisms.w_event.sample import SampleOnce
 from tempriv.privacy.units import WholeSeries, Window
-from tempriv.releases.release import SHAPE, read_about, remove_stale_partials, sidecar_of
+from tempriv.releases.description import SHAPE, read_about, sidecar_path
 from tempriv.releases.verify import verify
+from tempriv.releases.writer import remove_stale_partials
 
 LAPLACE = tp.Laplace(epsilon=1.0, bounds=(0, 5))
 
@@ -57,7 +58,7 @@ def test_the_treatment_of_a_table_is_told(tmp_path):
 
 @pytest.mark.parametrize("key", [*SHAPE, "ledger", "format"])
 def test_a_description_that_lacks_something_is_refused(written, key):
-    beside = sidecar_of(written)
+    beside = sidecar_path(written)
     about = json.loads(beside.read_text())
     del about[key]
     beside.write_text(json.dumps(about))
@@ -66,7 +67,7 @@ def test_a_description_that_lacks_something_is_refused(written, key):
 
 
 def test_a_description_of_another_version_says_so(written):
-    beside = sidecar_of(written)
+    beside = sidecar_path(written)
     beside.write_text(beside.read_text().replace('"format": 1', '"format": 7'))
     with pytest.raises(tp.TemprivError, match="written in format 7"):
         read_about(written)
@@ -89,7 +90,7 @@ def test_a_description_of_another_version_says_so(written):
     )
 )
 def test_arbitrary_descriptions_are_refused(written, text):
-    sidecar_of(written).write_bytes(text)
+    sidecar_path(written).write_bytes(text)
     with pytest.raises(tp.TemprivError):
         read_about(written)
 
@@ -99,7 +100,7 @@ def test_arbitrary_descriptions_are_refused(written, text):
 )
 @given(key=st.sampled_from(list(SHAPE)), value=st.text(max_size=8) | st.integers() | st.none())
 def test_a_changed_description_fails_a_check_or_is_refused(written, key, value):
-    beside = sidecar_of(written)
+    beside = sidecar_path(written)
     right = beside.read_bytes()
     about = json.loads(right)
     changed = {**about, key: {"is": value} if isinstance(about[key], dict) else value}
@@ -204,7 +205,7 @@ def test_alerts_are_bits_and_statuses_are_not_left_out(tmp_path):
     path = statuses(ALARM, tmp_path / "out.csv")
     change(path, 0, v=2.0)
     assert bad(path) == ["every alert is 0 or 1"]
-    beside = sidecar_of(path)
+    beside = sidecar_path(path)
     about = json.loads(beside.read_text())
     del about["columns"]["status"]
     beside.write_text(json.dumps(about))

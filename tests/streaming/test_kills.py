@@ -20,10 +20,10 @@ from tempriv.errors import TemprivError
 from tempriv.ledger.ledger import Ledger
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.privacy.units import Event
-from tempriv.releases.release import Writing
 from tempriv.releases.run import ReleaseRun
 from tempriv.releases.to_file import release_file
 from tempriv.releases.verify import verify
+from tempriv.releases.writer import ReleaseWriter
 from tests.support import killing
 from tests.support.killing import MECHANISMS, Files
 
@@ -233,7 +233,7 @@ def test_an_interrupted_release_does_not_replace_another_one(tmp_path, monkeypat
     with Ledger.create(tmp_path / "ledger.sqlite") as ledger:
         ledger.create_dataset("m", unit=Event(), epsilon=5)
         with monkeypatch.context() as patch:
-            patch.setattr(Writing, "publish", killed)
+            patch.setattr(ReleaseWriter, "publish", killed)
             with pytest.raises(InterruptedError):
                 run(1.0, ledger)
         assert [entry.state for entry in ledger.log()] == ["prepared"]

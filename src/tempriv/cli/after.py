@@ -69,10 +69,11 @@ def after(
     as_json: Json = False,
 ) -> None:
     """Smooth, round or straighten out a release; its guarantee stays, and no budget is won back."""
+    from tempriv.releases.description import read_about
     from tempriv.releases.postprocess import apply, read_untouched
     from tempriv.releases.postprocess.consistency import totals
     from tempriv.releases.postprocess.steps import Monotone, NonNegative, RoundTo, Smooth, Step
-    from tempriv.releases.release import read_about, refuse_existing
+    from tempriv.releases.writer import require_new_output
 
     require(source.resolve() != output.resolve(), f"{output}: is the input; it stays as it is")
     columns = None if column is None else tuple(column)
@@ -97,7 +98,7 @@ def after(
         "nothing to do: give --smooth, --smooth-weight, --total, --monotone, --non-negative or "
         "--round",
     )
-    refuse_existing(output, force)
+    require_new_output(output, force)
     apply(read_untouched(source), steps).write(output, force=force)
     about = read_about(output)
     if as_json:

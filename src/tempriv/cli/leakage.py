@@ -288,7 +288,7 @@ def _estimated(
     """A chain from a private table; of what is not said, what the release says."""
     from tempriv.data.series import SeriesTable
     from tempriv.leakage.leakage import estimated, require_same_step
-    from tempriv.releases.release import read_about, value_spec
+    from tempriv.releases.description import read_about, value_spec
 
     value, edges, states, listed, pseudocount = how
     require(source.exists(), f"{source}: no such file", DataError)

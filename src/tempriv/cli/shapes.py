@@ -139,7 +139,7 @@ def find(
     refuse_plot(plot, force)
     _refuse_output(output, source, force)
     from tempriv.local.shapes.simulate import about, check, promise, simulate
-    from tempriv.releases.release import with_receipt
+    from tempriv.releases.description import with_receipt
     from tempriv.releases.run import check_early
     from tempriv.sampling.keys import new_id
 

@@ -11,7 +11,7 @@ from tempriv.collect.protocol.campaign import Campaign
 from tempriv.collect.server.results import not_protected_of
 from tempriv.errors import TemprivError
 from tempriv.privacy import guarantees, serialization
-from tempriv.releases.release import read_about
+from tempriv.releases.description import read_about
 from tempriv.releases.verify import Check, checksum_check
 
 KIND = "Campaign"

@@ -53,19 +53,19 @@ ARROW = {
 class PassthroughColumns:
     """The value columns of a table, by row number.
 
-    ``kinds`` are the types that come out. With ``spelled``, values of a CSV file come out as they
+    ``kinds`` are the types that come out. With ``verbatim``, values of a CSV file come out as they
     stand in it, and ``kinds`` tells what they can be read as.
 
-    >>> cargo = PassthroughColumns(("v",))
-    >>> cargo.hold(pa.table({"v": ["a", None, "b"]}))
-    >>> [c.to_pylist() for c in cargo.unload(np.array([2.0, 0, 1]), np.array([False, True, False]))]
+    >>> values = PassthroughColumns(("v",))
+    >>> values.hold(pa.table({"v": ["a", None, "b"]}))
+    >>> [c.to_pylist() for c in values.unload(np.array([2.0, 0, 1]), np.array([0, 1, 0], bool))]
     [['b', None, None]]
     """
 
     def __init__(self, names: Sequence[str]):
         self.names = list(names)
         self.kinds: list[pa.DataType] = []
-        self.spelled = False
+        self.verbatim = False
         self._columns: list[Any] = []  # chunked, from the row with the number ``_first`` on
         self._first = self.next = 0  # the number of the first row here, and of the next to come
         self.in_memory = False
@@ -96,7 +96,7 @@ class PassthroughColumns:
 
     def load(self, columns: Sequence[Any]) -> Floats:
         """Further rows, as they are read from a file; returns their numbers."""
-        kinds = [pa.string()] * len(self.names) if self.spelled else self.kinds
+        kinds = [pa.string()] * len(self.names) if self.verbatim else self.kinds
         come = [
             pa.chunked_array([_exactly(column, kind, name)])
             for column, kind, name in zip(columns, kinds, self.names, strict=True)
@@ -158,7 +158,7 @@ class PassthroughColumns:
         return found, gone
 
     def _floats(self, number: int, column: Any) -> Floats | None:
-        if self.spelled and self.kinds[number] in (pa.int64(), pa.float64()):
+        if self.verbatim and self.kinds[number] in (pa.int64(), pa.float64()):
             texts = column.to_pylist()
             return np.array([np.nan if text is None else float(text) for text in texts])
         return as_floats(column)
@@ -171,7 +171,7 @@ class PassthroughColumns:
             self._first += past
 
     @property
-    def told(self) -> list[str]:
+    def type_names(self) -> list[str]:
         """The types in words, for the description of a release."""
         return [kind_name(kind) for kind in self.kinds]
 
@@ -185,7 +185,7 @@ class PassthroughColumns:
             return [quoted(name) for name in self.names]
         chosen = self._csv_kinds(table, problems)
         self.kinds = [ARROW[chosen[name]] for name in self.names]
-        return [_selected(name, chosen[name], self.spelled) for name in self.names]
+        return [_selected(name, chosen[name], self.verbatim) for name in self.names]
 
     def _csv_kinds(self, table: Table, problems: Any) -> dict[str, str]:
         """The DuckDB types that keep every value of a column exactly; text, if there is none."""
@@ -204,7 +204,7 @@ class PassthroughColumns:
             for i, (name, kind) in enumerate(kinds.items()):
                 lost, nan, infinite = found[3 * i : 3 * i + 3]
                 if lost == 0:
-                    if self.spelled:  # numbers are looked at when they come
+                    if self.verbatim:  # numbers are looked at when they come
                         problems.add("nan", nan)
                         problems.add("infinite", infinite)
                     chosen[name], tries[name] = kind, []
@@ -261,12 +261,12 @@ def _digits(text: str) -> str:
     return f"rtrim(ltrim({bare}, '0'), '0')"
 
 
-def _selected(name: str, kind: str, spelled: bool) -> str:
+def _selected(name: str, kind: str, verbatim: bool) -> str:
     if kind == "VARCHAR":
         return quoted(name)
     # an empty cell in quotes is no number
     there = f"nullif({quoted(name)}, '')"
-    return there if spelled else f"CAST(trim({there}) AS {_cast(kind)})"
+    return there if verbatim else f"CAST(trim({there}) AS {_cast(kind)})"
 
 
 def _one(column: Any) -> Any:

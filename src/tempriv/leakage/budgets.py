@@ -32,8 +32,9 @@ from tempriv.mechanisms.value.randomized_response import RandomizedResponse
 from tempriv.privacy.guarantees import NoGuarantee, Pure
 from tempriv.privacy.serialization import KIND
 from tempriv.privacy.units import Contribution, Event
+from tempriv.releases.description import read_about
 from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT, owner_path
-from tempriv.releases.release import read_about, read_table
+from tempriv.releases.release import read_table
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -33,8 +33,8 @@ from tempriv.leakage.budgets import (
 )
 from tempriv.mechanisms import registry
 from tempriv.releases.blocks import whole_series
+from tempriv.releases.description import read_about
 from tempriv.releases.owner_file import LANDMARK, SPENT
-from tempriv.releases.release import read_about
 
 Integers = npt.NDArray[np.int64]
 
@@ -80,7 +80,7 @@ def estimated(
                     yield np.where(np.isnan(values), -1, np.nan_to_num(values)).astype(np.int64)
 
     chain = Chain.estimate(series(), many, pseudocount)
-    return chain, (reading.facts.clock, reading.facts.step)
+    return chain, (reading.summary.clock, reading.summary.step)
 
 
 def require_same_step(about: About, clock: str, step: int | None) -> None:

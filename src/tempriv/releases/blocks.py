@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from tempriv.data.reader import TableSummary
+from tempriv.data.checks import TableSummary
 from tempriv.data.series import Block, SeriesTable
 from tempriv.errors import DataError, require
 from tempriv.mechanisms.base import Mechanism
@@ -14,7 +14,7 @@ from tempriv.mechanisms.stream import joined
 from tempriv.privacy import units
 from tempriv.privacy.guarantees import Guarantee
 
-MOST_MEMORY = 1 << 22
+MAX_REMEMBERED_NUMBERS = 1 << 22
 """How many numbers may be remembered at a time, of the series of a block together."""
 
 
@@ -43,9 +43,9 @@ def whole_series(blocks: Iterable[Block]) -> Iterator[Block]:
         yield joined(held, held[0].ids[0], held[0].values.shape[1])
 
 
-def in_parts(blocks: Iterable[Block], slots: int) -> Iterator[Block]:
+def limit_series(blocks: Iterable[Block], slots: int) -> Iterator[Block]:
     """Blocks of so few series that what is remembered of them fits."""
-    most = max(1, MOST_MEMORY // max(1, slots))
+    most = max(1, MAX_REMEMBERED_NUMBERS // max(1, slots))
     for block in blocks:
         for first in range(0, len(block.ids), most):
             yield block.part(first, first + most)
@@ -90,7 +90,7 @@ def hides_times(mechanism: Mechanism) -> bool:
     return isinstance(promise, Guarantee) and promise.unit.about_times
 
 
-class TimesTold:
+class TimeDisclosure:
     """Whether the times of a table tell more than how many readings there are.
 
     Times are published as they are; where they are the secret, only a count may stand there.
@@ -106,8 +106,8 @@ class TimesTold:
             first = (np.cumsum(block.counts) - block.counts)[begun]
             self._from_the_start &= bool(np.isin(block.times[first], FIRST).all())
 
-    def refuse(self, facts: TableSummary) -> None:
-        count = facts.clock == "integer" and facts.step in (None, 1) and not facts.filled
+    def refuse(self, summary: TableSummary) -> None:
+        count = summary.clock == "integer" and summary.step in (None, 1) and not summary.filled
         regular = self.series.grid == "regular"
         require(
             self.series.time is None or (count and regular and self._from_the_start),

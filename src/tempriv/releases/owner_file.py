@@ -25,7 +25,7 @@ def owner_path(output: Path) -> Path:
     return output.with_name(output.name + OWNER)
 
 
-def waiting(partial: Path) -> Path:
+def partial_owner_path(partial: Path) -> Path:
     """Where the file lies while the output waits in ``partial``; whatever keeps that keeps it."""
     return partial.with_name(partial.name + ".owner")
 
@@ -34,7 +34,7 @@ class OwnerFile:
     """Rows as they come, aside. As a context it leaves nothing half done."""
 
     def __init__(self, partial: Path):
-        self.partial = waiting(partial)
+        self.partial = partial_owner_path(partial)
         self._file: Any = None
         self.kept = False
 
@@ -65,8 +65,8 @@ class OwnerFile:
 def put_in_place(output: Path, partial: Path) -> None:
     """The file of this release in the place of one before it, which is gone with that release."""
     final = owner_path(output)
-    if waiting(partial).exists():
-        waiting(partial).replace(final)
+    if partial_owner_path(partial).exists():
+        partial_owner_path(partial).replace(final)
     else:
         final.unlink(missing_ok=True)
     sync_directory(output.parent)

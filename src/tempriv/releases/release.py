@@ -6,14 +6,10 @@ row counts and the missing pattern are published as they are.
 
 from __future__ import annotations
 
-import hashlib
 import html
-import json
-import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,23 +18,21 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 
-from tempriv._version import VERSION
-from tempriv.data.arrow import kind_named, to_array
-from tempriv.data.csv import csv_line, csv_rows, in_csv
-from tempriv.data.files import (
-    follow_umask,
-    is_dead,
-    private_file,
-    sync_directory,
-    write_durably,
-)
-from tempriv.errors import DataError, TemprivError, UsageError, require
+from tempriv.data.arrow import to_array
+from tempriv.data.csv import in_csv
+from tempriv.errors import TemprivError, require
 from tempriv.privacy import guarantees, serialization
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
-
-FORMAT = 1
-METADATA_KEY = b"tempriv"
-SIDECAR = ".release.json"
+from tempriv.releases.description import (
+    ledger_sentence,
+    read_about,
+    value_spec,
+    value_types,
+)
+from tempriv.releases.writer import (
+    ReleaseWriter,
+    require_new_output,
+)
 
 NOT_PROTECTED = (
     "which series there are (their ids, or as many pseudonyms), and how many",
@@ -111,8 +105,8 @@ class Release:
     def write(self, path: str | Path, force: bool = False) -> Path:
         """Write the values as .csv or .parquet, and what is guaranteed beside them."""
         path = Path(path)
-        refuse_existing(path, force)
-        with Writing(path, self.about["release"]) as writing:
+        require_new_output(path, force)
+        with ReleaseWriter(path, self.about["release"]) as writing:
             for batch in self.table.to_batches():
                 writing.add(batch)
             about = writing.close(self.about)
@@ -227,169 +221,6 @@ def _reach(about: dict[str, Any]) -> list[str]:
     return said
 
 
-def ledger_sentence(about: dict[str, Any]) -> str:
-    """Whether and where the release was charged."""
-    receipt = about["ledger"]
-    if receipt is None:
-        return "not charged to a ledger: whoever adds up what was spent must count it by hand"
-    return f"charge {receipt['charge']} on dataset {receipt['dataset']!r}"
-
-
-def refuse_existing(path: Path, force: bool) -> None:
-    require(
-        force or not path.exists(),
-        f"{path}: exists already; choose another name, or replace it with [[force=True]]",
-        TemprivError,
-    )
-    require(
-        path.suffix.lower() in (".csv", ".parquet"),
-        f"{path}: the output must end in .csv or .parquet",
-        UsageError,
-    )
-    require(path.parent.is_dir(), f"{path.parent}: no such directory", UsageError)
-
-
-class _Hashed:
-    """A file that is hashed while it is written."""
-
-    def __init__(self, file: IO[bytes]):
-        self.file = file
-        self.digest = hashlib.blake2b(digest_size=32)
-        self.size = 0
-        self.closed = False
-
-    def write(self, data: Any) -> int:
-        self.file.write(data)
-        self.digest.update(data)
-        self.size += len(data)
-        return len(data)
-
-    def tell(self) -> int:
-        return self.size
-
-    def flush(self) -> None:
-        self.file.flush()
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        self.closed = True
-
-
-class Writing:
-    """An output under way: written aside, then put in place in one step.
-
-    Used as a context: on any failure before ``publish`` the partial file is removed.
-    """
-
-    def __init__(self, path: Path, release_id: str):
-        self.path = path
-        self.partial = partial_path(path, release_id)
-        self.rows = 0
-        self._parquet: Any = None
-        self._file: Any = None
-        self._hashed: _Hashed | None = None
-        self.kept = False
-
-    def __enter__(self) -> Writing:
-        self._file = private_file(self.partial)
-        self._hashed = _Hashed(self._file)
-        return self
-
-    def __exit__(self, *problem: Any) -> None:
-        self._file.close()
-        if not self.kept:
-            self.partial.unlink(missing_ok=True)
-            sidecar_of(self.partial).unlink(missing_ok=True)
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        assert self._hashed is not None
-        first = self.rows == 0
-        self.rows += batch.num_rows
-        if self.path.suffix.lower() == ".csv":
-            if first:
-                self._hashed.write(csv_line(batch.schema.names))
-            self._hashed.write(csv_rows(batch))
-            return
-        if self._parquet is None:
-            named = [f.name for f in batch.schema if pa.types.is_string(f.type)]
-            # no Arrow schema inside: ids are plain text to whoever reads the file
-            self._parquet = pa.parquet.ParquetWriter(
-                self._hashed, batch.schema, use_dictionary=named, store_schema=False
-            )
-        self._parquet.write(batch)
-
-    def close(self, about: dict[str, Any]) -> dict[str, Any]:
-        """Finish the partial file; returns the description with the file's checksum in it."""
-        assert self._hashed is not None
-        require(self.rows > 0, "there are no rows to write", DataError)
-        # a release that was read back still describes the file it came from
-        about = {name: value for name, value in about.items() if name != "output"}
-        if self._parquet is not None:
-            self._parquet.add_key_value_metadata({METADATA_KEY: json.dumps(about).encode()})
-            self._parquet.close()
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        output = {
-            "file": self.path.name,
-            "bytes": self._hashed.size,
-            "blake2b": self._hashed.digest.hexdigest(),
-        }
-        about = {**about, "output": output}
-        write_durably(sidecar_of(self.partial), _json(about))
-        return about
-
-    def publish(self, about: dict[str, Any]) -> None:
-        """Put the finished file in place, its description first."""
-        self.kept = True
-        publish(self.path, self.partial, about)
-
-
-def publish(path: Path, partial: Path, about: dict[str, Any]) -> None:
-    """The last step of a release, also for one that was interrupted before it."""
-    final = sidecar_of(path)
-    if partial.exists():
-        # an older file must never stand beside the new description
-        path.unlink(missing_ok=True)
-    write_durably(final, _json(about))
-    follow_umask(final)
-    if partial.exists():
-        partial.replace(path)
-        follow_umask(path)
-    sidecar_of(partial).unlink(missing_ok=True)
-    sync_directory(path.parent)
-
-
-def _json(about: dict[str, Any]) -> bytes:
-    return (json.dumps(about, indent=2, ensure_ascii=False) + "\n").encode()
-
-
-def sidecar_of(path: Path) -> Path:
-    return path.with_name(path.name + SIDECAR)
-
-
-def partial_path(path: Path, release_id: str) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}.{release_id}.partial")
-
-
-def remove_stale_partials(path: Path, keep: Sequence[Path] = ()) -> None:
-    """Clear what killed runs left: outputs never put in place, descriptions half written."""
-    for left in path.parent.iterdir():
-        beginning, _, rest = left.name.partition(f".{path.name}.")
-        if beginning not in ("", ".") or ".partial" not in rest:
-            continue
-        owner = next((part for part in rest.split(".") if part.isdigit() and len(part) < 12), "")
-        if is_dead(owner) and not any(left.name.startswith(one.name) for one in keep):
-            left.unlink(missing_ok=True)
-
-
 def read(path: str | Path) -> Release:
     """A release from its file and the description beside it."""
     path = Path(path)
@@ -397,27 +228,10 @@ def read(path: str | Path) -> Release:
     return Release(about, read_table(path, about))
 
 
-def value_spec(about: dict[str, Any]) -> dict[str, Any]:
-    """The part of the spec that says what is done to a single value."""
-    return cast(dict[str, Any], about["mechanism"].get("over", about["mechanism"]))
-
-
-def value_kinds(about: dict[str, Any]) -> dict[str, pa.DataType]:
-    """The types of value columns that were moved as they are, as far as they have simple names."""
-    columns = about["columns"]
-    if "types" not in columns or "after" in about:
-        return {}
-    names, types = columns["values"], columns["types"]
-    sound = isinstance(types, list) and len(types) == len(names)
-    require(sound, "types: not one for each value column", TemprivError)
-    kinds = {name: kind_named(str(kind)) for name, kind in zip(names, types, strict=True)}
-    return {name: kind for name, kind in kinds.items() if kind is not None}
-
-
 def read_table(path: Path, about: dict[str, Any]) -> pa.Table:
     """The values of a released file, with ids of the kind that they were."""
     columns = about["columns"]
-    kinds = value_kinds(about)
+    kinds = value_types(about)
     try:
         if path.suffix.lower() == ".parquet":
             table = pa.parquet.read_table(path).replace_schema_metadata(None)
@@ -450,56 +264,3 @@ def read_table(path: Path, about: dict[str, Any]) -> pa.Table:
     for name in [*columns["values"], columns["series"] or columns["values"][0]]:
         require(name in table.column_names, f"{path}: has no column {name!r}", TemprivError)
     return table
-
-
-# what every description has; the rest is for people
-SHAPE: dict[str, type] = {
-    "release": str,
-    "mechanism": dict,
-    "guarantee": dict,
-    "published": dict,
-    "sentence": str,
-    "columns": dict,
-    "expected_error": list,
-    "not_protected": list,
-    "times": dict,
-    "treatment": list,
-    "rows": int,
-    "series": int,
-    "output": dict,
-}
-
-
-def read_about(path: Path) -> dict[str, Any]:
-    """What stands beside a released file, checked for form."""
-    beside = sidecar_of(path)
-    require(path.exists(), f"{path}: no such file", TemprivError)
-    require(
-        beside.exists(),
-        f"{beside}: missing; a release is a file with this one beside it",
-        TemprivError,
-    )
-    try:
-        about = json.loads(beside.read_bytes())
-    except (ValueError, RecursionError):
-        about = None
-    found = isinstance(about, dict) and about.get("format")
-    require(
-        found in (FORMAT, False, None),
-        f"{beside}: written in format {found} by another version of tempriv; this is {VERSION}",
-        TemprivError,
-    )
-    sound = (
-        found == FORMAT
-        and all(isinstance(about.get(key), kind) for key, kind in SHAPE.items())
-        and {"series", "ids", "time", "values"} <= about["columns"].keys()
-        and isinstance(about["columns"]["values"], list)
-        and len(about["columns"]["values"]) > 0
-        and "ledger" in about
-    )
-    require(sound, f"{beside}: not the description of a release", TemprivError)
-    return cast(dict[str, Any], about)
-
-
-def with_receipt(about: dict[str, Any], receipt: Any) -> dict[str, Any]:
-    return {**about, "ledger": None if receipt is None else serialization.encode(receipt)}

@@ -19,9 +19,10 @@ import pyarrow as pa
 from tempriv._version import VERSION
 from tempriv.data.aggregate import CountTable
 from tempriv.data.arrow import compacted, from_numpy, take_text
+from tempriv.data.checks import TableSummary
 from tempriv.data.duckdb import is_csv
 from tempriv.data.passthrough import PassthroughColumns
-from tempriv.data.reader import TableReader, TableSummary
+from tempriv.data.reader import TableReader
 from tempriv.data.series import STATUS, STATUSES, Block, SeriesTable
 from tempriv.errors import UsageError, require
 from tempriv.landmarks.provenance import LandmarkProvenance, provenance_of
@@ -36,15 +37,16 @@ from tempriv.privacy import serialization, units
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee
 from tempriv.privacy.units import Contribution, Person
 from tempriv.releases.blocks import (
-    TimesTold,
+    TimeDisclosure,
     hides_times,
-    in_parts,
+    limit_series,
     require_long_enough,
     whole_series,
     with_ends,
 )
+from tempriv.releases.description import FORMAT, with_receipt
 from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT
-from tempriv.releases.release import FORMAT, Release, not_protected, with_receipt
+from tempriv.releases.release import Release, not_protected
 from tempriv.sampling.keys import Key, SeriesKey
 from tempriv.sampling.keystream import StepRange
 
@@ -107,11 +109,11 @@ class ReleaseRun:
         self.digest = serialization.digest(mechanism)
         moves = isinstance(mechanism.domain, OpaqueRows)
         require(not (moves and series.clip), "clip: there are no bounds; values are kept exact")
-        self.cargo = PassthroughColumns(series.values) if moves else None
+        self.passthrough = PassthroughColumns(series.values) if moves else None
         rename = key.pseudonym if pseudonyms else None
         form = mechanism.domain
-        self.reading = TableReader(series, form.bounds, form.categories, rename, self.cargo)
-        self.times = TimesTold(series)
+        self.reading = TableReader(series, form.bounds, form.categories, rename, self.passthrough)
+        self.times = TimeDisclosure(series)
         # the series at hand, which may go on in the next block: its key and the memory of it
         self._open: tuple[str, SeriesKey] | None = None
         self._memory = np.zeros((1, mechanism.memory_size), dtype=np.int64)
@@ -133,15 +135,15 @@ class ReleaseRun:
 
     def require_fitting(self) -> None:
         """What only the whole table shows: whether the mechanism can keep its guarantee for it."""
-        require_long_enough(self.mechanism.unit, self.reading.facts.longest)
+        require_long_enough(self.mechanism.unit, self.reading.summary.longest)
         if hides_times(self.mechanism):
-            self.times.refuse(self.reading.facts)
+            self.times.refuse(self.reading.summary)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
         """The same without a look at the table as a whole: for a part of one."""
         mechanism = self.mechanism
         blocks = whole_series(self.reading) if mechanism.takes_whole else iter(self.reading)
-        parts = in_parts(blocks, mechanism.memory_size)
+        parts = limit_series(blocks, mechanism.memory_size)
         late = mechanism.domain.latency > 0
         for block, ending in with_ends(parts) if late else ((part, False) for part in parts):
             self.times.see(block)
@@ -162,22 +164,22 @@ class ReleaseRun:
 
     def _shown(self, block: Block) -> Block:
         """The block with the numbers of its rows, where it has their places only; no marks."""
-        if self.cargo is None:
+        if self.passthrough is None:
             width = len(self.values)
             return replace(block, values=block.values[:, :width], missing=block.missing[:, :width])
-        values, missing = self.cargo.shown(block.values[:, 0], block.missing[:, 0])
+        values, missing = self.passthrough.shown(block.values[:, 0], block.missing[:, 0])
         return replace(block, values=values, missing=missing)
 
     def _forget(self, block: Block) -> None:
         """Keep of the values set aside those of rows that can still come out."""
-        if self.cargo is not None and self._held is not None:
+        if self.passthrough is not None and self._held is not None:
             waiting = self._held.values[~self._held.missing]
-            self.cargo.forget(waiting.min() if len(waiting) else block.values.max() + 1)
+            self.passthrough.forget(waiting.min() if len(waiting) else block.values.max() + 1)
 
-    def spell(self, output: Path) -> None:
+    def keep_spelling(self, output: Path) -> None:
         """From CSV to CSV, values that are only moved are not written anew."""
-        if self.cargo is not None and output.suffix.lower() == ".csv":
-            self.cargo.spelled = is_csv(self.series.source)
+        if self.passthrough is not None and output.suffix.lower() == ".csv":
+            self.passthrough.verbatim = is_csv(self.series.source)
 
     def _runs(self, block: Block) -> list[StepRange]:
         runs = []
@@ -217,8 +219,8 @@ class ReleaseRun:
 
     def _rows(self, block: Block) -> pa.RecordBatch:
         columns = self._whose_and_when(block)
-        if self.cargo is not None:
-            moved = self.cargo.unload(block.values[:, 0], block.missing[:, 0])
+        if self.passthrough is not None:
+            moved = self.passthrough.unload(block.values[:, 0], block.missing[:, 0])
             columns += zip(self.series.values, moved, strict=True)
         else:
             columns += [(n, self._values(block, i)) for i, n in enumerate(self.values)]
@@ -241,25 +243,25 @@ class ReleaseRun:
 
     @property
     def scope(self) -> Scope:
-        facts = self.reading.facts
+        summary = self.reading.summary
         if self.counted is not None:
             # whether somebody is among the counted at all is protected, so it is about anyone
             kind, members = f"person {self.counted.person}", None
-        elif facts.persons is not None:
-            kind, members = f"person {self.series.person}", tuple(facts.persons)
+        elif summary.persons is not None:
+            kind, members = f"person {self.series.person}", tuple(summary.persons)
         elif self.series.series is not None:
-            kind, members = f"series {self.series.series}", tuple(facts.ids)
+            kind, members = f"series {self.series.series}", tuple(summary.ids)
         else:
             kind, members = "series", None  # whose readings these are, nobody said
         return Scope(
             kind=kind,
             members=members,
-            start=facts.first,
-            end=facts.last,
-            step=facts.step,
-            clock=facts.clock if self.reading.clock is None else self.reading.clock.name,
-            longest=facts.longest,
-            even=facts.rows == len(facts.ids) * facts.longest,
+            start=summary.first,
+            end=summary.last,
+            step=summary.step,
+            clock=summary.clock if self.reading.clock is None else self.reading.clock.name,
+            longest=summary.longest,
+            even=summary.rows == len(summary.ids) * summary.longest,
         )
 
     def _randomness(self) -> str:
@@ -273,7 +275,7 @@ class ReleaseRun:
 
     def about(self) -> dict[str, Any]:
         """The description of the release, once everything has passed."""
-        mechanism, facts, counted = self.mechanism, self.reading.facts, self.counted
+        mechanism, summary, counted = self.mechanism, self.reading.summary, self.counted
         errors = zip(self.values, errors_of(mechanism, len(self.values)), strict=True)
         about = {
             "tempriv": VERSION,
@@ -295,41 +297,41 @@ class ReleaseRun:
                 "time": None if self.reading.clock is None else list(self.reading.clock.names),
                 "values": list(self.values),
                 **({"status": STATUS} if mechanism.has_status else {}),
-                **({} if self.cargo is None else {"types": self.cargo.told}),
+                **({} if self.passthrough is None else {"types": self.passthrough.type_names}),
             },
-            "rows": facts.rows,
-            "series": len(facts.ids),
+            "rows": summary.rows,
+            "series": len(summary.ids),
             "pseudonyms": self.pseudonyms,
-            "times": _times(self.series, facts),
+            "times": _times(self.series, summary),
             "treatment": list(counted.how)
             if counted is not None
-            else _treatment(self.series, facts, mechanism.domain.bounds is not None, self.note),
+            else _treatment(self.series, summary, mechanism.domain.bounds is not None, self.note),
             "ledger": None,
             **({} if counted is None else {"counted": serialization.encode(counted.unit)}),
         }
         return {**about, "not_protected": not_protected(about)}
 
 
-def _times(series: SeriesTable, facts: TableSummary) -> dict[str, Any]:
+def _times(series: SeriesTable, summary: TableSummary) -> dict[str, Any]:
     return {
-        "clock": facts.clock,
+        "clock": summary.clock,
         "grid": series.grid if series.time is not None else "index",
-        "step": facts.step,
-        "first": facts.first,
-        "last": facts.last,
-        "filled": facts.filled,
+        "step": summary.step,
+        "first": summary.first,
+        "last": summary.last,
+        "filled": summary.filled,
     }
 
 
 def _treatment(
-    series: SeriesTable, facts: TableSummary, bounded: bool, note: LandmarkProvenance | None
+    series: SeriesTable, summary: TableSummary, bounded: bool, note: LandmarkProvenance | None
 ) -> list[str]:
     """What was done to the table first, by the owner's choice; nothing of it depends on values."""
     said = []
     if series.time is not None and series.grid == "index":
         said.append("readings were taken in order, whatever the time between them")
-    if facts.filled:
-        said.append(f"{facts.filled:,} time steps without a reading were added as missing")
+    if summary.filled:
+        said.append(f"{summary.filled:,} time steps without a reading were added as missing")
     if series.duplicates == "first":
         said.append("of several readings at one time the first was kept")
     if series.clip and bounded:
@@ -391,14 +393,14 @@ def release(
             "counts: must be released as they are, with all their columns and their own times",
         )
         series, kind = series_of(counted), "arrow"
-    passage = ReleaseRun(series, mechanism, key, pseudonyms, counted=counted)
-    check_early(ledger, dataset, passage.guarantee)
-    table = pa.Table.from_batches(list(passage.batches()))
+    run = ReleaseRun(series, mechanism, key, pseudonyms, counted=counted)
+    check_early(ledger, dataset, run.guarantee)
+    table = pa.Table.from_batches(list(run.batches()))
     table = pa.table([compacted(column) for column in table.columns], names=table.column_names)
     receipt = None
     if ledger is not None and dataset is not None:
-        receipt = ledger.charge(dataset, passage.guarantee, passage.scope, passage.key.release_id)
-    return Release(with_receipt(passage.about(), receipt), table, kind)
+        receipt = ledger.charge(dataset, run.guarantee, run.scope, run.key.release_id)
+    return Release(with_receipt(run.about(), receipt), table, kind)
 
 
 def series_of(counted: CountTable) -> SeriesTable:

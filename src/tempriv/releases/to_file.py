@@ -13,16 +13,15 @@ from tempriv.errors import TemprivError, require
 from tempriv.ledger.ledger import Ledger, OutputRecord
 from tempriv.mechanisms.base import Mechanism
 from tempriv.privacy import serialization
+from tempriv.releases.description import sidecar_path, with_receipt
 from tempriv.releases.owner_file import OwnerFile, owner_path, put_in_place
-from tempriv.releases.release import (
-    Writing,
-    publish,
-    refuse_existing,
-    remove_stale_partials,
-    sidecar_of,
-    with_receipt,
-)
 from tempriv.releases.run import ReleaseRun, check_early
+from tempriv.releases.writer import (
+    ReleaseWriter,
+    publish,
+    remove_stale_partials,
+    require_new_output,
+)
 
 
 def request_of(source: Path, mechanism: Mechanism, settings: dict[str, Any]) -> str:
@@ -39,7 +38,7 @@ def request_of(source: Path, mechanism: Mechanism, settings: dict[str, Any]) -> 
 
 
 def release_file(
-    passage: ReleaseRun,
+    run: ReleaseRun,
     output: Path,
     *,
     ledger: Ledger | None = None,
@@ -59,22 +58,22 @@ def release_file(
     interrupted = finish_interrupted(output, ledger, request, force)
     if interrupted is not None:
         return interrupted
-    refuse_existing(output, force)
+    require_new_output(output, force)
     remove_stale_partials(output, keep=[] if ledger is None else ledger.partials(output.resolve()))
-    check_early(ledger, dataset, passage.guarantee)
-    passage.spell(output)
-    refuse_owner(output, force)
+    check_early(ledger, dataset, run.guarantee)
+    run.keep_spelling(output)
+    require_new_owner_file(output, force)
     with (
-        Writing(output, passage.key.release_id) as writing,
+        ReleaseWriter(output, run.key.release_id) as writing,
         OwnerFile(writing.partial) as owner,
     ):
-        passage.owner = owner.add
-        for batch in passage.batches():
+        run.owner = owner.add
+        for batch in run.batches():
             writing.add(batch)
             progress(batch.num_rows)
         owner.close()
-        about = writing.close(passage.about())
-        refuse_existing(output, force)
+        about = writing.close(run.about())
+        require_new_output(output, force)
         receipt = None
         if ledger is not None and dataset is not None:
             place = OutputRecord(
@@ -85,9 +84,9 @@ def release_file(
             )
             receipt = ledger.charge(
                 dataset,
-                passage.guarantee,
-                passage.scope,
-                passage.key.release_id,
+                run.guarantee,
+                run.scope,
+                run.key.release_id,
                 note=note,
                 output=place,
             )
@@ -96,11 +95,11 @@ def release_file(
         put_in_place(output, writing.partial)
         writing.publish(about)
         if ledger is not None and receipt is not None:
-            ledger.finish(passage.key.release_id)
+            ledger.finish(run.key.release_id)
     return about
 
 
-def refuse_owner(output: Path, force: bool) -> None:
+def require_new_owner_file(output: Path, force: bool) -> None:
     require(
         force or not owner_path(output).exists(),
         f"{owner_path(output)}: exists already, from another release; choose another name for the "
@@ -119,10 +118,10 @@ def finish_interrupted(
     receipt, place = found.receipt, found.output
     partial = Path(place.partial)
     for candidate in (output, partial):
-        beside = sidecar_of(candidate)
+        beside = sidecar_path(candidate)
         if candidate.exists() and beside.exists() and checksum(candidate) == place.checksum:
             if candidate == partial:
-                refuse_existing(output, force)
+                require_new_output(output, force)
                 put_in_place(output, partial)
             about = with_receipt(json.loads(beside.read_bytes()), receipt)
             publish(output, partial, about)

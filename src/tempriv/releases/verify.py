@@ -29,7 +29,8 @@ from tempriv.mechanisms.sparse_vector import SparseVector
 from tempriv.privacy import guarantees, serialization
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.releases import postprocess
-from tempriv.releases.release import METADATA_KEY, not_protected, read_about, read_table
+from tempriv.releases.description import METADATA_KEY, read_about
+from tempriv.releases.release import not_protected, read_table
 from tempriv.releases.wording import reworded
 
 ROUNDED = 6e-8  # degrees; places are written to seven decimals

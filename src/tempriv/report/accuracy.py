@@ -14,7 +14,7 @@ from tempriv.data.clock import describe_step
 from tempriv.mechanisms import registry
 from tempriv.mechanisms.sparse_vector import SparseVector
 from tempriv.privacy.serialization import KIND
-from tempriv.releases.release import value_spec
+from tempriv.releases.description import value_spec
 from tempriv.report import landmarks
 from tempriv.report.excerpt import PrivateSample, PublicSample
 from tempriv.report.landmarks import grows, is_uneven, stated_for

@@ -22,7 +22,7 @@ from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Pure
 from tempriv.privacy.serialization import KIND
 from tempriv.privacy.units import Event, Person, Window, WithinDistance
 from tempriv.privacy.units.order import SlotOrigin
-from tempriv.releases.release import ledger_sentence
+from tempriv.releases.description import ledger_sentence
 from tempriv.report import landmarks, reordered
 from tempriv.report import leakage as report_leakage
 from tempriv.report.accuracy import (

@@ -20,7 +20,7 @@ from tempriv.local.shapes.sax import Sax, curve
 from tempriv.local.shapes.simulate import rounded
 from tempriv.privacy import guarantees
 from tempriv.privacy.guarantees import NoGuarantee
-from tempriv.releases.release import ledger_sentence
+from tempriv.releases.description import ledger_sentence
 from tempriv.report.accuracy import items
 from tempriv.report.page import facts_list, promise_section, style_sheet
 from tempriv.report.svg import Frame, number_ticks

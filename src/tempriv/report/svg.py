@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tempriv.data.clock import DAY, HOUR, SECOND
-from tempriv.releases.release import value_spec
+from tempriv.releases.description import value_spec
 from tempriv.report.plots.series import (
     FEW,
     METRES_PER_DEGREE,

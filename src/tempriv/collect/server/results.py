@@ -11,7 +11,8 @@ from tempriv.collect.protocol.kinds.base import ProtocolState
 from tempriv.errors import require
 from tempriv.local.wire import MessageError
 from tempriv.privacy import serialization
-from tempriv.releases.release import FORMAT, Release
+from tempriv.releases.description import FORMAT
+from tempriv.releases.release import Release
 
 RANDOMNESS = "drawn by each device itself; nothing here could take it off again"
 NOT_PROTECTED_BY_CAMPAIGNS = (

@@ -9,7 +9,7 @@ import numpy as np
 from tempriv.data.reader import TableReader
 from tempriv.data.series import Block
 from tempriv.errors import DataError, TemprivError, require
-from tempriv.releases.blocks import TimesTold
+from tempriv.releases.blocks import TimeDisclosure
 
 
 class FirstTimes:
@@ -56,9 +56,9 @@ class ByPartition:
         return one
 
 
-def add_up(reports: list[Report], reading: TableReader, times: TimesTold) -> None:
+def add_up(reports: list[Report], reading: TableReader, times: TimeDisclosure) -> None:
     """What is true of the whole table; refused if a part of it is."""
-    facts, problems = reading.facts, reading.problems
+    summary, problems = reading.summary, reading.problems
     for report in reports:
         for kind, count in report.problems:
             problems.add(kind, count)
@@ -70,7 +70,7 @@ def add_up(reports: list[Report], reading: TableReader, times: TimesTold) -> Non
             raise report.refusal
     require(sum(one.rows for one in reports) > 0, "the table has no rows", DataError)
     require(
-        sum(report.series for report in reports) == len(facts.ids),
+        sum(report.series for report in reports) == len(summary.ids),
         "the table changed while it was read: some of its series are gone; write it to files "
         "that stay as they are, and release those",
         DataError,
@@ -82,13 +82,13 @@ def add_up(reports: list[Report], reading: TableReader, times: TimesTold) -> Non
         "by [[step]], or take readings in order, whatever their times, by [[grid=index]]",
         DataError,
     )
-    facts.step = min(steps, default=None)
+    summary.step = min(steps, default=None)
     for report in reports:
-        facts.rows += report.rows
-        facts.filled += report.filled
-        facts.longest = max(facts.longest, report.longest)
+        summary.rows += report.rows
+        summary.filled += report.filled
+        summary.longest = max(summary.longest, report.longest)
         if report.first is not None and report.last is not None:
-            facts.saw(report.first, report.last)
+            summary.cover(report.first, report.last)
     begin = np.array([tick for report in reports for tick in report.begin], dtype=np.int64)
     one = np.ones(len(begin), dtype=np.int64)
     none = np.zeros((len(begin), 1))

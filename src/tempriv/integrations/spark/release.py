@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from tempriv.data.clock import Clock
 from tempriv.data.duckdb import INTEGERS
-from tempriv.data.reader import read_calendar
+from tempriv.data.grid import read_calendar
 from tempriv.data.series import ONLY_SERIES, SeriesTable
 from tempriv.errors import UsageError, require
 from tempriv.integrations.spark import tasks
@@ -53,8 +53,8 @@ from tempriv.ledger.scope import Scope
 from tempriv.mechanisms.base import Mechanism
 from tempriv.mechanisms.landmarks.domain import WithLandmarks
 from tempriv.privacy import guarantees, serialization
+from tempriv.releases.description import with_receipt
 from tempriv.releases.owner_file import RELEASE
-from tempriv.releases.release import with_receipt
 from tempriv.releases.run import ReleaseRun, check_early
 from tempriv.sampling.keys import Key
 
@@ -107,11 +107,11 @@ class SparkReleaseRun:
         self.table.require_columns(named)
         assert series.time is not None
         self.clock = Clock.of(series.time.split("+"), self.table)
-        self.reading.clock, self.reading.facts.clock = self.clock, self.clock.kind
+        self.reading.clock, self.reading.summary.clock = self.clock, self.clock.kind
         kind = "" if series.series is None else self.table.types[series.series]
         self.reading.whole_number_ids = kind in INTEGERS and not pseudonyms
-        if self.passage.cargo is not None:
-            self.passage.cargo.kinds = arrow_kinds(frame, series.values)
+        if self.passage.passthrough is not None:
+            self.passage.passthrough.kinds = arrow_kinds(frame, series.values)
         self.columns = laid_out(self.table, self.passage, self.clock)
 
     @property
@@ -129,18 +129,17 @@ class SparkReleaseRun:
     def about(self) -> dict[str, Any]:
         return self.passage.about()
 
-    def spell(self, output: Any) -> None:
+    def keep_spelling(self, output: Any) -> None:
         """Values that are only moved are written anew: Spark has read them already."""
 
     def materialized(self, owner: bool = False) -> DataFrame:
         """The released frame, aside, once nothing in it is refused any more."""
-        passage, facts, context = self.passage, self.reading.facts, self.frame.sparkSession
+        passage, summary, context = self.passage, self.reading.summary, self.frame.sparkSession
         series = passage.series
-        facts.persons = persons_of(self.frame, series)
-        facts.ids = [ONLY_SERIES] if series.series is None else distinct(self.frame, series.series)
-        shown = {
-            name: passage.key.pseudonym(name) if passage.pseudonyms else name for name in facts.ids
-        }
+        summary.persons = persons_of(self.frame, series)
+        ids = [ONLY_SERIES] if series.series is None else distinct(self.frame, series.series)
+        summary.ids = ids
+        shown = {name: passage.key.pseudonym(name) if passage.pseudonyms else name for name in ids}
         secrets = {name: passage.key.series(passage.digest, name).secret for name in shown.values()}
         spark = context.sparkContext
         lent, names = spark.broadcast(secrets), spark.broadcast(shown)

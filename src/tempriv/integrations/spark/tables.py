@@ -97,7 +97,7 @@ def _value(table: Table, passage: ReleaseRun, number: int) -> Column:
 
     name, form = passage.series.values[number], passage.mechanism.domain
     own, kind = column(name), table.types[name]
-    if passage.cargo is not None:
+    if passage.passthrough is not None:
         return own  # of any kind
     if form.categories is not None:
         require(
@@ -131,7 +131,7 @@ def released_schema(
     found += zip(clock.names, FORMS[clock.domain], strict=True)
     named = without_landmarks(passage.mechanism.domain).categories is not None
     for name in passage.values:
-        if passage.cargo is not None:
+        if passage.passthrough is not None:
             found.append((name, types[name]))
         else:
             found.append((name, "string" if named else "double"))

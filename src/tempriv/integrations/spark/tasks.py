@@ -88,17 +88,17 @@ class Work:
         except TemprivError as problem:
             # a task that fails is tried again, and Spark's logs would tell why
             refusal = problem
-        facts, task = reading.facts, TaskContext.get()
+        summary, task = reading.summary, TaskContext.get()
         assert task is not None
         report = Report(
             series=len(keys.begun),
-            rows=facts.rows,
-            first=facts.first,
-            last=facts.last,
-            step=facts.step,
-            filled=facts.filled,
-            dropped=facts.dropped,
-            longest=facts.longest,
+            rows=summary.rows,
+            first=summary.first,
+            last=summary.last,
+            step=summary.step,
+            filled=summary.filled,
+            dropped=summary.dropped,
+            longest=summary.longest,
             begin=tuple(times.found),
             problems=tuple(reading.problems.counts.items()),
             refusal=refusal,
@@ -109,8 +109,8 @@ class Work:
         self, batches: Iterator[pa.RecordBatch], passage: ReleaseRun
     ) -> Iterator[pa.RecordBatch]:
         for batch in joined(batches, self.rows_at_once):
-            if passage.cargo is not None and not passage.cargo.kinds:
-                passage.cargo.kinds = [field.type for field in list(batch.schema)[2:]]
+            if passage.passthrough is not None and not passage.passthrough.kinds:
+                passage.passthrough.kinds = [field.type for field in list(batch.schema)[2:]]
             if pa.types.is_integer(batch.column(0).type):
                 yield batch
             else:

@@ -19,7 +19,8 @@ from tempriv.errors import TemprivError, extra_packages
 from tempriv.mechanisms.domains import EARTH_RADIUS
 from tempriv.privacy.guarantees import Guarantee
 from tempriv.privacy.serialization import KIND
-from tempriv.releases.release import Release, value_spec
+from tempriv.releases.description import value_spec
+from tempriv.releases.release import Release
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -27,7 +27,7 @@ from tempriv.collect.server import results, views
 from tempriv.collect.server.auth import ANYONE, REFUSALS, SERVICE, STAFF, Problem, done
 from tempriv.collect.server.service import CollectionService
 from tempriv.collect.server.tokens import Caller
-from tempriv.releases.release import sidecar_of
+from tempriv.releases.description import sidecar_path
 from tempriv.sampling.keys import new_id
 
 routes = APIRouter(prefix="/v1/campaigns", responses=REFUSALS)
@@ -245,16 +245,16 @@ def release(
     made = results.release_of(found, uploads)
     with tempfile.TemporaryDirectory() as folder:
         path = made.write(Path(folder) / f"campaign-{name[:8]}.csv")
-        table, told = path.read_bytes(), sidecar_of(path).read_bytes()
+        table, told = path.read_bytes(), sidecar_path(path).read_bytes()
     if form == "zip":
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(path.name, table)
-            archive.writestr(sidecar_of(path).name, told)
+            archive.writestr(sidecar_path(path).name, told)
         return _download(packed.getvalue(), f"campaign-{name[:8]}.zip", "application/zip")
     if form == "csv":
         return _download(table, path.name, "text/csv")
-    return _download(told, sidecar_of(path).name, "application/json")
+    return _download(told, sidecar_path(path).name, "application/json")
 
 
 def _download(data: bytes, name: str, kind: str) -> Response:

@@ -1,0 +1,107 @@
+"""What stands beside a released file: its description as JSON, and the checks of its form."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.parquet
+
+from tempriv._version import VERSION
+from tempriv.data.arrow import kind_named
+from tempriv.errors import TemprivError, require
+from tempriv.privacy import serialization
+
+FORMAT = 1
+METADATA_KEY = b"tempriv"
+SIDECAR = ".release.json"
+
+
+def ledger_sentence(about: dict[str, Any]) -> str:
+    """Whether and where the release was charged."""
+    receipt = about["ledger"]
+    if receipt is None:
+        return "not charged to a ledger: whoever adds up what was spent must count it by hand"
+    return f"charge {receipt['charge']} on dataset {receipt['dataset']!r}"
+
+
+def as_json(about: dict[str, Any]) -> bytes:
+    return (json.dumps(about, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def sidecar_path(path: Path) -> Path:
+    return path.with_name(path.name + SIDECAR)
+
+
+def value_spec(about: dict[str, Any]) -> dict[str, Any]:
+    """The part of the spec that says what is done to a single value."""
+    return cast(dict[str, Any], about["mechanism"].get("over", about["mechanism"]))
+
+
+def value_types(about: dict[str, Any]) -> dict[str, pa.DataType]:
+    """The types of value columns that were moved as they are, as far as they have simple names."""
+    columns = about["columns"]
+    if "types" not in columns or "after" in about:
+        return {}
+    names, types = columns["values"], columns["types"]
+    sound = isinstance(types, list) and len(types) == len(names)
+    require(sound, "types: not one for each value column", TemprivError)
+    kinds = {name: kind_named(str(kind)) for name, kind in zip(names, types, strict=True)}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
+
+
+# what every description has; the rest is for people
+SHAPE: dict[str, type] = {
+    "release": str,
+    "mechanism": dict,
+    "guarantee": dict,
+    "published": dict,
+    "sentence": str,
+    "columns": dict,
+    "expected_error": list,
+    "not_protected": list,
+    "times": dict,
+    "treatment": list,
+    "rows": int,
+    "series": int,
+    "output": dict,
+}
+
+
+def read_about(path: Path) -> dict[str, Any]:
+    """What stands beside a released file, checked for form."""
+    beside = sidecar_path(path)
+    require(path.exists(), f"{path}: no such file", TemprivError)
+    require(
+        beside.exists(),
+        f"{beside}: missing; a release is a file with this one beside it",
+        TemprivError,
+    )
+    try:
+        about = json.loads(beside.read_bytes())
+    except (ValueError, RecursionError):
+        about = None
+    found = isinstance(about, dict) and about.get("format")
+    require(
+        found in (FORMAT, False, None),
+        f"{beside}: written in format {found} by another version of tempriv; this is {VERSION}",
+        TemprivError,
+    )
+    sound = (
+        found == FORMAT
+        and all(isinstance(about.get(key), kind) for key, kind in SHAPE.items())
+        and {"series", "ids", "time", "values"} <= about["columns"].keys()
+        and isinstance(about["columns"]["values"], list)
+        and len(about["columns"]["values"]) > 0
+        and "ledger" in about
+    )
+    require(sound, f"{beside}: not the description of a release", TemprivError)
+    return cast(dict[str, Any], about)
+
+
+def with_receipt(about: dict[str, Any], receipt: Any) -> dict[str, Any]:
+    return {**about, "ledger": None if receipt is None else serialization.encode(receipt)}
