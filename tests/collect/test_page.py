@@ -23,20 +23,27 @@ from typing import Any
 
 import pytest
 
+from tempriv.collect.protocol.kinds import campaign_kinds
+from tempriv.collect.simulation.fleet import Fleet
+from tempriv.collect.simulation.traffic import Traffic
 from tempriv.local.streams.messages import StreamAnswer, StreamQuestion
 from tempriv.sampling.keys import fresh_series_key
 from tempriv.sampling.keystream import Keystream, StepRange
 from tests.support.paths import ROOT
 
 services = pytest.mark.services
-PAGE = ROOT / "src" / "tempriv" / "collect" / "page"
-OURS = sorted(path for path in PAGE.glob("*") if path.suffix in (".js", ".css", ".html"))
+SOURCE = ROOT / "src" / "tempriv"
+PAGE, UI = SOURCE / "collect" / "page", SOURCE / "ui"
+OURS = sorted(
+    path for path in (*PAGE.glob("*"), *UI.glob("*")) if path.suffix in (".js", ".css", ".html")
+)
 QUIET = (
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--no-first-run"),
 )
 WIDTHS = {"desk": 1280, "phone": 360}
 CATEGORIES = ("gas", "heat pump", "oil")
+CHANGES = {"stream": {"A step every": "1", "Steps": "3"}}
 
 
 # the files, without a browser
@@ -58,9 +65,17 @@ def test_the_page_has_no_script_or_style_within_it():
 
 
 def test_every_module_that_is_imported_is_there():
-    for path in PAGE.glob("*.js"):
-        for name in re.findall(r"(?:from|import)\s+\"(\./[^\"]+)\"", path.read_text()):
-            assert (PAGE / name).is_file(), f"{path.name} imports {name}"
+    for path in OURS:
+        folders = {"./": path.parent, "../ui/": UI}
+        for where, name in re.findall(
+            r"(?:from|import)\s+\"(\.+/(?:ui/)?)([^\"]+)\"", path.read_text()
+        ):
+            assert (folders[where] / name).is_file(), f"{path.name} imports {name}"
+
+
+def test_what_pages_share_knows_no_page():
+    for path in UI.glob("*.js"):
+        assert "../" not in path.read_text(), path.name
 
 
 # a server with devices, and a browser
@@ -323,6 +338,55 @@ def test_a_number_that_is_wrong_is_told_beside_its_field(tab, page_server):
         tab.get_by_label("Epsilon", exact=True).fill(given)
         tab.get_by_text(sentence).wait_for()
         assert tab.get_by_label("Epsilon", exact=True).get_attribute("aria-invalid") == "true"
+
+
+@services
+@pytest.mark.parametrize("kind", campaign_kinds())
+def test_the_form_the_preview_and_the_result_of_each_kind_come_from_the_server(
+    tab, page_server, kind
+):
+    sign_in(tab, page_server)
+    with Traffic(Fleet.from_seed(5), page_server.url, page_server.admin_token) as traffic:
+        traffic.enrol(200)
+        tab.get_by_role("link", name="New campaign").first.click()
+        title = campaign_kinds()[kind].title
+        tab.get_by_role("radio", name=title, exact=True).check()
+        tab.get_by_label("Title").fill("As it comes")
+        for field, value in CHANGES.get(kind, {}).items():
+            tab.get_by_label(field, exact=True).fill(value)
+        preview = tab.get_by_role("complementary", name="What this means")
+        preview.get_by_role("heading", name="The guarantee").wait_for()
+        tab.get_by_role("button", name="Start the campaign").click()
+        tab.get_by_role("heading", name="As it comes", level=1).wait_for()
+        campaign = tab.url.rpartition("/")[2]
+        traffic.run(campaign, close_questions=True)
+    tab.locator(".pill", has_text="Finished").wait_for()
+    tab.get_by_role("heading", name="Result", exact=True).wait_for()
+    view = campaign_kinds()[kind].result_view
+    if view.view == "text":
+        tab.get_by_text("200 protected series were sent").wait_for()
+        return
+    table = tab.get_by_role("table", name=view.caption)
+    table.wait_for()
+    heads = table.locator("thead th").all_inner_texts()
+    always = [column.head for column in view.columns if not column.optional]
+    assert [head for head in heads if head in always] == always
+    drawn = {"bars": ".plot canvas", "lines": ".plot canvas", "sequences": ".shape-card svg.shape"}
+    assert tab.locator(drawn[view.view]).first.bounding_box()["width"] > 100
+
+
+@services
+def test_what_is_wrong_between_fields_is_told_beside_one_of_them(tab, page_server):
+    sign_in(tab, page_server)
+    tab.get_by_role("link", name="New campaign").first.click()
+    tab.get_by_label("Longest sequence").fill("40")
+    tab.get_by_text("With 4 letters, at most 31 fit.").wait_for()
+    assert tab.get_by_label("Longest sequence").get_attribute("aria-invalid") == "true"
+    tab.get_by_role("radio", name="Upload of protected series").check()
+    assert tab.get_by_label("Lowest reading").is_visible()
+    tab.get_by_label("Mechanism", exact=True).select_option("other")
+    assert tab.get_by_label("Mechanism as JSON").is_visible()
+    assert not tab.get_by_label("Lowest reading").is_visible()
 
 
 @services

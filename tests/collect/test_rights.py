@@ -98,7 +98,7 @@ def test_a_device_withdraws_itself_and_no_other(tmp_path):
 
 
 def test_the_page_and_its_files_are_public_and_nothing_else_is_served(service):
-    for path in ("/page/../app.py", "/page/%2e%2e/app.py", "/admin.token", "/collect.db"):
+    for path in ("/page/../app.py", "/page/%2e%2e/app.py", "/ui/../_version.py", "/collect.db"):
         assert service.http.get(path).status_code == 404
     found = service.http.get("/")
     assert found.status_code == 200

@@ -1,5 +1,6 @@
 /** Requests to the server that this page came from. */
 
+import { save } from "../ui/dom.js";
 import { signOut, token } from "./session.js";
 
 export const ROOT = new URL("../", import.meta.url);
@@ -69,14 +70,4 @@ export async function download(path, name) {
   const answer = await request("GET", path, { accept: "*/*" });
   const told = /filename="?([^";]+)"?/.exec(answer.headers.get("Content-Disposition") ?? "");
   save(await answer.blob(), told ? told[1] : name);
-}
-
-export function save(blob, name) {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  document.body.append(link);
-  link.click();
-  link.remove();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }

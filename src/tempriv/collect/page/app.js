@@ -1,9 +1,10 @@
 /** Where it begins: who is signed in, and which view is shown for which address. */
 
 import { call } from "./api.js";
-import { announce, el, fill } from "./dom.js";
+import { announce, el, fill } from "../ui/dom.js";
+import { loadKinds } from "./kinds.js";
 import { forget, keep, session, signOut, token } from "./session.js";
-import { themeButton } from "./theme.js";
+import { themeButton } from "../ui/theme.js";
 import { campaignView } from "./view_campaign.js";
 import { campaignsView } from "./view_campaigns.js";
 import { fleetView } from "./view_fleet.js";
@@ -79,6 +80,7 @@ async function enter(given) {
     return "This is the token of a device. Sign in with a staff token: admin-… or analyst-….";
   }
   keep(given);
+  await loadKinds();
   session.me = me;
   route(new Event("signed-in"));
   return "";
@@ -99,7 +101,9 @@ document.querySelector(".skip").addEventListener("click", (event) => {
 const kept = token();
 if (kept) {
   try {
-    session.me = await call("GET", "v1/me", { as: kept });
+    const me = await call("GET", "v1/me", { as: kept });
+    await loadKinds();
+    session.me = me;
     route();
   } catch (problem) {
     if (problem.status === 401) forget();

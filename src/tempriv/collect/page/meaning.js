@@ -1,7 +1,7 @@
 /** Sentences and guarantees of a campaign: before it starts, while it runs, and with its result. */
 
-import { el } from "./dom.js";
-import { count, number } from "./format.js";
+import { el } from "../ui/dom.js";
+import { count, number } from "../ui/format.js";
 
 /** found: {sentences, promise, published, amplified, not_protected}; what is not there is left out. */
 export function meaning(found) {

@@ -1,6 +1,6 @@
 /** What a campaign means for the people who are asked, in plain words. */
 
-import { announce, el, fill } from "./dom.js";
+import { announce, el, fill } from "../ui/dom.js";
 import { specBox } from "./spec_box.js";
 import { meaning } from "./meaning.js";
 

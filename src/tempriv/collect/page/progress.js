@@ -1,8 +1,8 @@
 /** How far a question is. */
 
 import { now } from "./api.js";
-import { el } from "./dom.js";
-import { count, duration, share } from "./format.js";
+import { el } from "../ui/dom.js";
+import { count, duration, share } from "../ui/format.js";
 
 export function progressBar(label) {
   const node = el("progress", { "aria-label": label, max: 1, value: 0 });

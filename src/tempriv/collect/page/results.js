@@ -1,30 +1,31 @@
 /** The result of a campaign: a picture, a table with the same numbers, and downloads. */
 
 import { download } from "./api.js";
-import { alertPlace, announce, el, facts, fill } from "./dom.js";
-import { count, when } from "./format.js";
+import { alertPlace, announce, el, facts, fill } from "../ui/dom.js";
+import { count, filledIn, when } from "../ui/format.js";
 import { meaning } from "./meaning.js";
-import { categoriesResult } from "./result_categories.js";
-import { shapesResult } from "./result_shapes.js";
-import { streamResult } from "./result_stream.js";
+import { barsResult } from "./result_bars.js";
+import { linesResult } from "./result_lines.js";
+import { sequencesResult } from "./result_sequences.js";
 
 const FORMS = [["csv", "CSV"], ["json", "JSON"], ["zip", "Everything (zip)"]];
 
-/** Gives {node, update(result)}; pictures are kept and drawn anew, so a choice stays. */
-export function resultBox(id, kind, signal) {
+const VIEWS = { bars: barsResult, lines: linesResult, sequences: sequencesResult, text: textResult };
+
+/** view: how the server wants it drawn. Gives {node, update(result)}; pictures are kept, so a choice stays. */
+export function resultBox(id, view, signal) {
   const summary = el("div", {});
   const held = el("div", {});
   const about = el("div", { class: "meaning" });
   const node = el("section", { class: "card result", "aria-labelledby": "result-heading" },
     el("h2", { id: "result-heading" }, "Result"), summary, held, downloads(id), about);
-  const parts = { shapes: shapesResult, frequency: categoriesResult, stream: streamResult, upload: uploadResult };
-  const part = (parts[kind] ?? uploadResult)(signal);
+  const part = (VIEWS[view.view] ?? textResult)(view, signal);
   fill(held, part.node);
   return {
     node,
     update(result) {
       fill(summary, facts([
-        [kind === "stream" ? "Most answers at one step" : "Devices that answered", count(result.people)],
+        [view.people_label ?? "Devices that answered", count(result.people)],
         result.finished_at && ["Finished", when(result.finished_at)],
         result.counted !== undefined && ["Counted in the last round", count(result.counted)],
       ]));
@@ -35,14 +36,9 @@ export function resultBox(id, kind, signal) {
   };
 }
 
-function uploadResult() {
+function textResult({ text }) {
   const node = el("p", {});
-  return {
-    node,
-    update(result) {
-      node.textContent = `${count(result.series)} protected series were sent. Download them: what they show is as private as the guarantee says.`;
-    },
-  };
+  return { node, update: (result) => { node.textContent = filledIn(text, result); } };
 }
 
 function downloads(id) {

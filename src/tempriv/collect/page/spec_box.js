@@ -1,7 +1,7 @@
 /** The frozen spec of a campaign, as devices get it. */
 
-import { el } from "./dom.js";
-import { copyButton } from "./dialogs.js";
+import { el } from "../ui/dom.js";
+import { copyButton } from "../ui/dialogs.js";
 
 export function specBox(spec, open = false) {
   const text = JSON.stringify(spec, null, 2);

@@ -1,10 +1,11 @@
 /** One campaign, live: how far it is, what it guarantees, what it found. */
 
 import { get, now, post } from "./api.js";
-import { alertPlace, announce, el, facts, fill, renew, table } from "./dom.js";
-import { confirmed } from "./dialogs.js";
+import { alertPlace, announce, el, facts, fill, renew, table } from "../ui/dom.js";
+import { confirmed } from "../ui/dialogs.js";
 import { follow, pause } from "./events.js";
-import { count, duration, KINDS, number, plural, questionName, questionWords, share, STATES, when } from "./format.js";
+import { count, duration, filledIn, number, plural, share, STATES, when } from "../ui/format.js";
+import { kindOf, questionName, questionWords } from "./kinds.js";
 import { meaning } from "./meaning.js";
 import { part, progressBar, timeLeft } from "./progress.js";
 import { resultBox } from "./results.js";
@@ -106,11 +107,11 @@ const latest = ({ rounds }) => rounds.length + (rounds.at(-1)?.id ?? rounds.at(-
 
 function glance({ spec, received }) {
   return facts([
-    ["Kind", KINDS[spec.kind] ?? spec.kind],
+    ["Kind", kindOf(spec.kind).title],
     ["Epsilon", number(spec.epsilon)],
     ["Devices announced", count(spec.people)],
     ["Answers counted", count(received)],
-    spec.kind === "stream" && ["Steps", `${count(spec.plan.steps)}, every ${duration(spec.plan.every)}`],
+    ...kindOf(spec.kind).facts.map(([label, text]) => [label, filledIn(text, spec)]),
     [Date.parse(spec.opens) > now() ? "Opens" : "Opened", when(spec.opens)],
     ["Ends by", when(spec.deadline)],
   ]);
@@ -157,7 +158,7 @@ function progressBox(spec) {
 function pauseWords({ spec, state }) {
   if (state !== "waiting") return ["Between two questions", "The next question follows by itself."];
   if (Date.parse(spec.opens) > now()) return ["Not open yet", "Devices are asked as soon as it opens."];
-  if (spec.kind === "stream") return ["Waiting for devices", `It begins when ${plural(spec.people, "device")} are enrolled.`];
+  if (kindOf(spec.kind).has_steps) return ["Waiting for devices", `It begins when ${plural(spec.people, "device")} are enrolled.`];
   return ["Opening", "The first question follows by itself."];
 }
 
@@ -227,7 +228,7 @@ function resultKeeper(id, spec, signal, alert) {
           const result = await get(`v1/campaigns/${id}/result`, signal);
           node.hidden = false;
           if (!box) {
-            box = resultBox(id, spec.kind, signal);
+            box = resultBox(id, kindOf(spec.kind).result, signal);
             fill(node, box.node);
           }
           box.update(result);
@@ -245,7 +246,7 @@ function resultKeeper(id, spec, signal, alert) {
   }
 
   function show(document) {
-    const streaming = spec.kind === "stream" && document.rounds.length > 0;
+    const streaming = kindOf(spec.kind).has_steps && document.rounds.length > 0;
     if (document.state === "finished" || streaming) {
       wanted = `${document.state} ${latest(document)}`;
       refresh();

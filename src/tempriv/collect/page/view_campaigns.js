@@ -1,10 +1,11 @@
 /** The list of campaigns, and what to do if there is none. */
 
 import { get, ROOT } from "./api.js";
-import { alertPlace, announce, el, fill } from "./dom.js";
-import { copyButton } from "./dialogs.js";
+import { alertPlace, announce, el, fill } from "../ui/dom.js";
+import { copyButton } from "../ui/dialogs.js";
 import { pause } from "./events.js";
-import { count, KINDS, number, plural, questionName, STATES, when } from "./format.js";
+import { count, number, plural, STATES, when } from "../ui/format.js";
+import { kindOf, questionName } from "./kinds.js";
 import { progressBar, timeLeft } from "./progress.js";
 import { isAdmin } from "./session.js";
 
@@ -31,7 +32,7 @@ async function watch(list, fleet, alert, signal) {
       if (!document.hidden || !cards.size) {
         const [found, devices] = await Promise.all([get("v1/campaigns", signal), get("v1/fleet", signal)]);
         alert.clear();
-        fill(fleet, `${plural(devices.enrolled, "device")} enrolled, ${plural(devices.waiting, "enrolment token")} not used yet. `,
+        fill(fleet, `${plural(devices.enrolled, "device")} enrolled, ${plural(devices.waiting, "enrollment token")} not used yet. `,
           el("a", { href: "#/fleet" }, "Fleet"));
         show(list, cards, found.campaigns, devices);
       }
@@ -75,7 +76,7 @@ function campaignCard({ id, spec, state }) {
   const node = el("article", { class: "card campaign" },
     el("div", { class: "split" },
       el("h2", {}, el("a", { href: `#/campaign/${id}` }, spec.title)), pill),
-    el("p", { class: "note" }, `${KINDS[spec.kind] ?? spec.kind}, epsilon ${number(spec.epsilon)}, ${plural(spec.people, "device")} announced`),
+    el("p", { class: "note" }, `${kindOf(spec.kind).title}, epsilon ${number(spec.epsilon)}, ${plural(spec.people, "device")} announced`),
     bar.node, below);
   function update(campaign) {
     pill.textContent = STATES[campaign.state] ?? campaign.state;
@@ -104,13 +105,13 @@ function nothingYet({ enrolled }) {
     el("h2", {}, "No campaign yet"),
     el("p", {}, "A campaign asks the devices of your fleet one thing. To the first result:"),
     el("ol", { class: "steps" },
-      el("li", {}, el("h3", {}, "Enrol devices"),
+      el("li", {}, el("h3", {}, "Enroll devices"),
         el("p", {}, enrolled
           ? `${plural(enrolled, "device")} enrolled already. More can join at any time.`
           : isAdmin()
-            ? ["Make one-time enrolment tokens in the ", el("a", { href: "#/fleet" }, "fleet"), " and give one to each device. A device makes its own secret; the server stores only its hash."]
-            : "Ask an admin to make enrolment tokens in the fleet, one for each device."),
-        el("p", {}, "Or try it with simulated devices: on any machine with tempriv, this enrols 10,000 and lets them answer whatever is asked."),
+            ? ["Make one-time enrollment tokens in the ", el("a", { href: "#/fleet" }, "fleet"), " and give one to each device. A device makes its own secret; the server stores only its hash."]
+            : "Ask an admin to make enrollment tokens in the fleet, one for each device."),
+        el("p", {}, "Or try it with simulated devices: on any machine with tempriv, this enrolls 10,000 and lets them answer whatever is asked."),
         el("div", { class: "command" }, el("code", {}, simulate), copyButton(() => simulate))),
       el("li", {}, el("h3", {}, "Start a campaign"),
         el("p", {}, "Before it starts you see, in plain words, exactly what a device will reveal."),

@@ -1,10 +1,10 @@
 /** Devices and staff: who may answer, and who may ask. */
 
 import { get, post, remove } from "./api.js";
-import { alertPlace, announce, el, facts, fill, table } from "./dom.js";
-import { confirmed, showOnce } from "./dialogs.js";
-import { makeField } from "./fields.js";
-import { count, plural, when } from "./format.js";
+import { alertPlace, announce, el, facts, fill, table } from "../ui/dom.js";
+import { confirmed, showOnce } from "../ui/dialogs.js";
+import { makeField } from "../ui/fields.js";
+import { count, plural, when } from "../ui/format.js";
 import { isAdmin, session } from "./session.js";
 
 const MOST_TOKENS = 10_000;
@@ -26,7 +26,7 @@ function deviceNumbers(signal) {
     try {
       const found = await get("v1/fleet", signal);
       fill(numbers, facts([["Enrolled devices", count(found.enrolled)],
-        ["Unused enrolment tokens", count(found.waiting)]]));
+        ["Unused enrollment tokens", count(found.waiting)]]));
       alert.clear();
     } catch (problem) {
       if (!signal.aborted) alert.say(problem.message);
@@ -68,15 +68,15 @@ function tokensBox(refresh) {
     name: "count", label: "How many", type: "integer", unit: "tokens", value: 1000, min: 1, max: MOST_TOKENS,
     hint: `One for each device, at most ${count(MOST_TOKENS)} at a time.`,
   });
-  return el("section", {}, el("h3", {}, "Make enrolment tokens"),
-    el("p", {}, "A device enrols once with a token of its own and with the hash of a secret that it made. The tokens are shown once: this server keeps only their hashes."),
+  return el("section", {}, el("h3", {}, "Make enrollment tokens"),
+    el("p", {}, "A device enrolls once with a token of its own and with the hash of a secret that it made. The tokens are shown once: this server keeps only their hashes."),
     smallForm([many], "Make tokens", async (wanted) => {
       const made = await post("v1/enrolments", { count: wanted });
       const last = made.first + made.tokens.length - 1;
       showOnce({
-        title: plural(made.tokens.length, "enrolment token"),
-        text: `For devices ${count(made.first)} to ${count(last)}. Give each device one of them; whoever has a token can enrol with it.`,
-        tokens: made.tokens, file: `enrolment-tokens-${made.first}-${last}.txt`,
+        title: plural(made.tokens.length, "enrollment token"),
+        text: `For devices ${count(made.first)} to ${count(last)}. Give each device one of them; whoever has a token can enroll with it.`,
+        tokens: made.tokens, file: `enrollment-tokens-${made.first}-${last}.txt`,
       });
       await refresh();
     }));
@@ -167,7 +167,7 @@ function withdrawBox(refresh) {
     smallForm([which], "Withdraw", async (device) => {
       const meant = await confirmed({
         title: `Withdraw device ${count(device)}?`,
-        text: "It would have to enrol again, with a new token, to take part.",
+        text: "It would have to enroll again, with a new token, to take part.",
         action: "Withdraw the device",
       });
       if (!meant) return;

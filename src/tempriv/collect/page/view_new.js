@@ -1,13 +1,13 @@
 /** Make a campaign: choose a kind, fill in its fields, read what it means, start it. */
 
-import { get, now, post } from "./api.js";
-import { alertPlace, el, fill, newId } from "./dom.js";
-import { fieldGroup, makeField } from "./fields.js";
-import { isoSeconds, KINDS } from "./format.js";
-import { commonFields, FORMS } from "./kinds.js";
+import { post } from "./api.js";
+import { alertPlace, el, fill, newId } from "../ui/dom.js";
+import { fieldGroup, makeField } from "../ui/fields.js";
+import { loadKinds } from "./kinds.js";
 import { previewPane } from "./preview.js";
 
 const REST = 350; // milliseconds without a change before the preview is asked for
+const MARKED = "Put right what is marked in the form; then this shows what the campaign means.";
 const UNTITLED = "Untitled campaign"; // so that there is a preview before there is a title
 
 export async function newCampaignView(place, { signal }) {
@@ -20,37 +20,37 @@ export async function newCampaignView(place, { signal }) {
   const body = el("div", { class: "columns" }, form, pane.node);
   fill(place, el("div", { class: "heading" }, el("h1", {}, "New campaign")), alert.node, body);
   body.hidden = true;
-  let enrolled = 0;
+  let kinds;
   try {
-    enrolled = (await get("v1/fleet", signal)).enrolled;
+    kinds = await loadKinds(signal);
   } catch (problem) {
-    if (signal.aborted) return;
-    alert.say(problem.message);
+    if (!signal.aborted) alert.say(problem.message);
+    return;
   }
   if (signal.aborted) return;
   body.hidden = false;
-  maker(form, { pane, start, alert: refusal }, enrolled, signal);
+  maker(form, { pane, start, alert: refusal }, kinds, signal);
 }
 
-function maker(form, { pane, start, alert }, enrolled, signal) {
+function maker(form, { pane, start, alert }, kinds, signal) {
   const held = el("div", { class: "stack" });
   let shown; // the fields of the present kind
   let timer, asking;
   const kept = {}; // what was filled in is there again when a person comes back to a kind
 
-  const kinds = el("fieldset", { class: "kinds" }, el("legend", {}, "What do you want to know?"),
-    Object.entries(FORMS).map(([kind, { summary }]) => el("label", { class: "kind" },
+  const choice = el("fieldset", { class: "kinds" }, el("legend", {}, "What do you want to know?"),
+    kinds.map((kind) => el("label", { class: "kind" },
       el("input", {
-        type: "radio", name: "kind", value: kind, "aria-labelledby": `${kind}-name`, "aria-describedby": `${kind}-summary`,
+        type: "radio", name: "kind", value: kind.name, "aria-labelledby": `${kind.name}-name`, "aria-describedby": `${kind.name}-summary`,
         on: { change: () => choose(kind) },
       }),
-      el("span", {}, el("strong", { id: `${kind}-name` }, KINDS[kind]),
-        el("span", { class: "hint", id: `${kind}-summary` }, summary)))));
-  fill(form, kinds, held);
+      el("span", {}, el("strong", { id: `${kind.name}-name` }, kind.title),
+        el("span", { class: "hint", id: `${kind.name}-summary` }, kind.summary)))));
+  fill(form, choice, held);
 
   function choose(kind) {
-    kept[kind] ??= kindFields(kind, enrolled);
-    shown = kept[kind];
+    kept[kind.name] ??= { ...kindFields(kind), name: kind.name };
+    shown = kept[kind.name];
     fill(held, shown.node);
     changed();
   }
@@ -63,15 +63,19 @@ function maker(form, { pane, start, alert }, enrolled, signal) {
   }
 
   async function refresh() {
-    const { problem, body } = shown.read();
+    const asked = shown;
+    const { problem, values } = asked.read();
     if (problem) {
-      pane.refuse("Put right what is marked in the form; then this shows what the campaign means.");
+      pane.refuse(MARKED);
       return;
     }
     asking = new AbortController();
     const both = AbortSignal.any([signal, asking.signal]);
     try {
-      pane.show(await post("v1/campaigns/preview", { ...body, title: body.title || UNTITLED }, both));
+      const { campaign, problems } = await draftOf(asked, values, both);
+      asked.tell(problems);
+      if (campaign) pane.show(await post("v1/campaigns/preview", campaign, both));
+      else pane.refuse(MARKED);
     } catch (refused) {
       if (!both.aborted) pane.refuse(refused.message);
     }
@@ -80,16 +84,17 @@ function maker(form, { pane, start, alert }, enrolled, signal) {
   async function submit(event) {
     event.preventDefault();
     alert.clear();
-    const { problem, body } = shown.read({ strict: true });
+    const { problem, values } = shown.read({ strict: true });
     if (problem) {
-      alert.say(`${problem.label}: ${problem.sentence}`);
-      problem.show();
+      refuse(problem);
       return;
     }
     start.disabled = true;
     try {
-      const made = await post("v1/campaigns", body);
-      location.hash = `#/campaign/${made.id}`;
+      const { campaign, problems } = await draftOf(shown, values);
+      const first = shown.tell(problems);
+      if (first) refuse(first);
+      else location.hash = `#/campaign/${(await post("v1/campaigns", campaign)).id}`;
     } catch (refused) {
       alert.say(refused.message);
     } finally {
@@ -97,35 +102,40 @@ function maker(form, { pane, start, alert }, enrolled, signal) {
     }
   }
 
+  function refuse(problem) {
+    alert.say(`${problem.label}: ${problem.sentence}`);
+    problem.show();
+  }
+
   form.addEventListener("submit", submit);
   held.addEventListener("input", () => { alert.clear(); changed(); });
   signal.addEventListener("abort", () => { clearTimeout(timer); asking?.abort(); });
-  form.querySelector('input[value="shapes"]').checked = true;
-  choose("shapes");
+  form.querySelector("input").checked = true;
+  choose(kinds[0]);
 }
 
-/** The fields of a kind: {node, read({strict}) -> {body} or {problem}}. */
-function kindFields(kind, enrolled) {
-  const form = FORMS[kind];
-  const common = commonFields(kind, enrolled);
+/** The campaign that the values of a form make, or what is wrong with which field. */
+const draftOf = (shown, values, signal) => post(`v1/campaign-kinds/${shown.name}/draft`, { values }, signal);
+
+/** The fields of a kind: {node, read({strict}) -> {values} or {problem}, tell(problems)}. */
+function kindFields(kind) {
   const made = new Map();
   const labels = new Map();
-  const make = (definitions = []) => definitions.map((definition) => {
-    const field = makeField(definition);
-    made.set(definition.name, field);
-    labels.set(definition.name, definition.label);
-    return field;
+  const groups = kind.form.map(({ title, fields, folded, when }) => {
+    const members = fields.map((definition) => {
+      const field = makeField(definition);
+      made.set(definition.name, field);
+      labels.set(definition.name, definition.label);
+      return field;
+    });
+    return { node: fieldGroup(title, members, folded), when };
   });
-  const groups = [
-    fieldGroup("About it", make(common.about)),
-    fieldGroup("Question and privacy", make(form.fields)),
-  ];
-  if (form.laplace) groups.push(...mechanismGroups(form, make, made));
-  groups.push(fieldGroup("Time", make(common.time)));
-  if (form.more.length) groups.push(fieldGroup("More settings, with good defaults", make(form.more), true));
-
-  const node = el("div", { class: "stack" }, groups);
-  const inUse = () => [...made.values()].filter((field) => !field.node.closest("[hidden]"));
+  const node = el("div", { class: "stack" }, groups.map((group) => group.node));
+  const showGroups = () => {
+    for (const { node: group, when } of groups) group.hidden = Boolean(when) && made.get(when.field).value() !== when.equals;
+  };
+  node.addEventListener("input", showGroups);
+  showGroups();
 
   function problemOf(field, sentence) {
     return {
@@ -140,7 +150,8 @@ function kindFields(kind, enrolled) {
   function read({ strict = false } = {}) {
     let first = null;
     const values = {};
-    for (const field of inUse()) {
+    for (const field of made.values()) {
+      if (field.node.closest("[hidden]")) continue;
       let sentence = field.check();
       if (sentence && field.name === "title" && !strict) {
         field.say("");
@@ -149,41 +160,16 @@ function kindFields(kind, enrolled) {
       if (sentence) first ??= problemOf(field, sentence);
       values[field.name] = field.value();
     }
-    if (first) return { problem: first };
-    for (const [name, sentence] of Object.entries(form.problems(values))) {
-      made.get(name).say(sentence);
-      first ??= problemOf(made.get(name), sentence);
-    }
-    return first ? { problem: first } : { body: bodyOf(kind, form, values) };
+    return first ? { problem: first } : { values: { ...values, title: values.title || UNTITLED } };
   }
-  return { node, read };
-}
 
-/** Which fields an upload has depends on its mechanism. */
-function mechanismGroups(form, make, made) {
-  const groups = {
-    laplace: fieldGroup("Laplace noise", make(form.laplace)),
-    other: fieldGroup("Another mechanism", make(form.other)),
-  };
-  const chosen = made.get("mechanism");
-  const choose = () => {
-    for (const [name, group] of Object.entries(groups)) group.hidden = name !== chosen.value();
-  };
-  chosen.node.addEventListener("input", choose);
-  choose();
-  return Object.values(groups);
-}
-
-function bodyOf(kind, form, values) {
-  const opens = values.opens ?? now();
-  return {
-    tempriv: "campaign", version: 1, kind,
-    title: values.title ?? "", asks: values.asks,
-    epsilon: form.epsilon ? form.epsilon(values) : values.epsilon,
-    people: values.people,
-    ...(values.opens === null ? {} : { opens: isoSeconds(values.opens) }),
-    deadline: isoSeconds(opens + 1000 * values.lasts),
-    patience: values.patience,
-    plan: form.plan(values),
-  };
+  /** Show what the server says is wrong, beside the fields; gives the first, or null. */
+  function tell(problems) {
+    const found = Object.entries(problems).map(([name, sentence]) => {
+      made.get(name).say(sentence);
+      return problemOf(made.get(name), sentence);
+    });
+    return found[0] ?? null;
+  }
+  return { node, read, tell };
 }

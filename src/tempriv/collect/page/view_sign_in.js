@@ -1,6 +1,6 @@
 /** Sign in with a token. */
 
-import { alertPlace, el, fill, newId } from "./dom.js";
+import { alertPlace, el, fill, newId } from "../ui/dom.js";
 
 export function signInView(place, { reason, enter }) {
   const id = newId("token");

@@ -17,6 +17,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tempriv import ui
 from tempriv._version import VERSION
 from tempriv.collect.server.auth import Problem
 from tempriv.collect.server.database import Database, StoreError
@@ -122,6 +123,7 @@ def _add_page(app: FastAPI) -> None:
         return FileResponse(PAGE / "index.html", headers=HEADERS)
 
     app.mount("/page", _Page(directory=PAGE, check_dir=False), name="page")
+    app.mount("/ui", _Page(directory=ui.FILES, check_dir=False), name="ui")
 
 
 class _Page(StaticFiles):

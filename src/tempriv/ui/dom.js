@@ -85,3 +85,14 @@ export function facts(pairs) {
   return el("dl", { class: "facts" }, pairs.filter(Boolean).map(([name, value]) =>
     el("div", {}, el("dt", {}, name), el("dd", {}, value))));
 }
+
+/** Hand over data as a file with this name. */
+export function save(blob, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}

@@ -1,7 +1,7 @@
 /** One field of a form: a label, a control, its unit, a hint, and a place for what is wrong. */
 
 import { el, fill, newId } from "./dom.js";
-import { duration } from "./format.js";
+import { duration, isoSeconds, number } from "./format.js";
 
 const GROUPED = /^-?\d{1,3}(,\d{3})+$/;
 const PLAIN = /^-?(\d+(\.\d*)?|\.\d+)(e[+-]?\d{1,3})?$/i;
@@ -9,9 +9,9 @@ const SHORT = ["integer", "number", "duration", "check"]; // two of them fit bes
 const SPANS = [["1", "seconds"], ["60", "minutes"], ["3600", "hours"], ["86400", "days"]];
 
 /**
- * definition: {name, label, type, value, hint, unit, min, max, above, options, required, most, wide, tell}
+ * definition: {name, label, type, value, hint, unit, min, max, above, options, required, most, rows, many, wide, missing, note}
  * type: text, integer, number, duration (value in seconds), choice, check, lines, numbers, json, moment
- * tell(value): a sentence that goes with the present value.
+ * note: name of a sentence that goes with the present value, one of NOTES.
  * Gives {node, name, value(), set(v), check() -> sentence or "", say(sentence), focus()}.
  */
 export function makeField(definition) {
@@ -29,7 +29,7 @@ export function makeField(definition) {
   function check() {
     const { problem, value } = control.read();
     say(problem ?? "");
-    told.textContent = problem || !definition.tell ? "" : definition.tell(value);
+    told.textContent = problem || !definition.note ? "" : NOTES[definition.note](value);
     return problem ?? "";
   }
   const label = el("label", { for: id }, definition.label);
@@ -37,7 +37,7 @@ export function makeField(definition) {
   const node = definition.type === "check"
     ? el("div", { class: short }, el("div", { class: "tick" }, control.node, label), hint, error)
     : el("div", { class: short }, label, control.node, hint, error);
-  if (definition.tell) check();
+  if (definition.note) check();
   return {
     node, check, say, name: definition.name,
     value: () => control.read().value,
@@ -48,6 +48,15 @@ export function makeField(definition) {
     focus: () => control.inputs[0].focus(),
   };
 }
+
+/** Sentences that explain a value while it is typed. */
+const NOTES = {
+  odds(epsilon) {
+    const factor = Math.exp(epsilon);
+    const times = factor < 1e6 ? `${number(Number(factor.toPrecision(2)))} times` : "more than a million times";
+    return `At ${number(epsilon)}, whatever is sent is at most ${times} as likely with one truth as with another.`;
+  },
+};
 
 const good = (value) => ({ value });
 const bad = (problem) => ({ problem });
@@ -193,13 +202,13 @@ function json(definition, id) {
   return { node: area, inputs: [area], read, write: (value) => { area.value = value; } };
 }
 
-/** A local moment, or nothing. Value: milliseconds, or null. */
+/** A local moment, or nothing. Value: an ISO text in UTC, or null. */
 function moment(definition, id) {
   const input = el("input", { id, name: definition.name, type: "datetime-local" });
   const read = () => {
     if (input.validity.badInput) return bad("Give a date and a time, or leave both empty.");
     if (!input.value) return good(null);
-    return good(new Date(input.value).getTime());
+    return good(isoSeconds(new Date(input.value).getTime()));
   };
   return { node: input, inputs: [input], read, write: (value) => { input.value = value ?? ""; } };
 }

@@ -1,7 +1,6 @@
 /** Questions that must be answered first, and secrets that are shown once. */
 
-import { save } from "./api.js";
-import { el, fill, newId } from "./dom.js";
+import { el, fill, newId, save } from "./dom.js";
 import { count } from "./format.js";
 
 function opened(title, ...parts) {

@@ -50,40 +50,15 @@ export function when(iso) {
 /** "2026-11-16T23:00:00Z": seconds are enough for a campaign. */
 export const isoSeconds = (milliseconds) => new Date(milliseconds).toISOString().replace(/\.\d+Z$/, "Z");
 
-export const KINDS = {
-  shapes: "Shapes",
-  frequency: "Frequency of a category",
-  stream: "Running histogram",
-  upload: "Upload of protected series",
-};
-
 export const STATES = {
   waiting: "Waiting to open", running: "Running", finished: "Finished", cancelled: "Cancelled",
 };
 
-const QUESTIONS = {
-  shapes: {
-    length: "How long is your sequence?",
-    bigram: "Which two letters follow each other, at a place drawn at random?",
-    level: "Which of these beginnings is yours most like?",
-    refine: "Which of these sequences is yours most like?",
-    whole: "Which sequence is yours, of all that are possible?",
-  },
-  stream: {
-    compare: "Has the histogram moved since the last release?",
-    publish: "Which category is yours now?",
-  },
-  frequency: { publish: "Which category is yours?" },
-};
-const ONLY = { frequency: "Which category is yours?", upload: "Send your protected series." };
+const FORMATS = { count, number, duration, share };
 
-/** "Step 12" of a stream, from the id of a question; "Question 3" of the others. */
-export function questionName(campaignKind, { id, number: place }) {
-  const step = campaignKind === "stream" && /\/(\d+)\/\w+$/.exec(id ?? "");
-  return step ? `Step ${count(Number(step[1]))}` : `Question ${count(place + 1)}`;
-}
+/** The value at a path such as "plan.steps"; undefined if there is none. */
+export const valueAt = (data, path) => path.split(".").reduce((found, name) => found?.[name], data);
 
-/** What is asked, in plain words. */
-export function questionWords(campaignKind, questionKind) {
-  return QUESTIONS[campaignKind]?.[questionKind] ?? ONLY[campaignKind] ?? String(questionKind ?? "");
-}
+/** A text with {path} or {path|format} for values of `data`. */
+export const filledIn = (text, data) => text.replace(/\{([\w.]+)(?:\|(\w+))?\}/g,
+  (_, path, format) => (FORMATS[format] ?? String)(valueAt(data, path)));

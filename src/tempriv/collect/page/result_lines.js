@@ -1,15 +1,15 @@
 /** The running histogram: lines over steps, for the categories that a person chooses. */
 
-import { lineChart } from "./chart_lines.js";
-import { dashOf } from "./chart.js";
-import { el, fill, renew, svg, table } from "./dom.js";
-import { count, interval, plural, share } from "./format.js";
+import { lineChart } from "../ui/chart_lines.js";
+import { dashOf } from "../ui/chart.js";
+import { el, fill, renew, svg, table } from "../ui/dom.js";
+import { count, interval, plural, share, valueAt } from "../ui/format.js";
 
 const FIRST_SHOWN = 4;
 const MOST_CHOICES = 60;
 const MOST_ROWS = 500;
 
-export function streamResult(signal) {
+export function linesResult(view, signal) {
   const place = el("div", { class: "plot", role: "img" });
   const pointed = el("p", { class: "readout", "aria-hidden": "true" }, "\u00a0");
   const choices = el("fieldset", { class: "choices" });
@@ -30,9 +30,9 @@ export function streamResult(signal) {
   };
 
   function update(result) {
-    steps = result.steps;
+    steps = result[view.rows];
     if (!steps.length) return;
-    names = result.spec.plan.categories;
+    names = valueAt(result.spec, view.name);
     if (!chosen) choose();
     show();
   }
@@ -59,7 +59,7 @@ export function streamResult(signal) {
       + (names.length > MOST_CHOICES ? ` The ${count(MOST_CHOICES)} most common categories can be chosen; the download has all.` : "");
     place.setAttribute("aria-label", `Lines for ${plural(chosen.length, "category", "categories")} over ${plural(steps.length, "step")}. All numbers are in the table.`);
     renew(numbers, table({
-      caption: "Shares at each step, the latest first", rows: steps.slice(-MOST_ROWS).toReversed(), tall: true,
+      caption: view.caption, rows: steps.slice(-MOST_ROWS).toReversed(), tall: true,
       columns: [
         { head: "Step", rowHead: true, number: true, cell: (step) => count(step.step) },
         { head: "Release", cell: (step) => (step.published ? "new" : "repeated") },
