@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -218,3 +219,20 @@ def test_a_column_without_any_value_still_holds_numbers(tmp_path):
     for ending in ("csv", "parquet"):
         values = tp.read(release.write(tmp_path / f"out.{ending}")).values
         assert values.dtype == np.float64 and np.isnan(values).all()
+
+
+@pytest.mark.parametrize("scheme", [tp.SkipLandmarks, tp.AdaptiveLandmarks])
+def test_repeated_categories_are_verified(scheme, tmp_path):
+    """Text cannot be compared as numbers; what is repeated has to be the category before it."""
+    over = tp.RandomizedResponse(epsilon=9.0, categories=("a", "b", "c"))
+    options = {"count": 3} if scheme is tp.AdaptiveLandmarks else {}
+    table = pa.table({"v": list("abcabcabcabc"), "landmark": [0, 1] * 2 + [0] * 7 + [1]})
+    release = tp.release(table, scheme(over=over, **options), values=["v", "landmark"])
+    assert all(check.good for check in verify(release.write(tmp_path / "out.csv")))
+    statuses, words = (release.table.column(name).to_pylist() for name in ("status", "v"))
+    if scheme is tp.SkipLandmarks:
+        row = statuses.index("repeated")
+        words[row] = "a" if words[row] != "a" else "b"
+        changed = replace(release, table=release.table.set_column(0, "v", pa.array(words)))
+        checks = verify(changed.write(tmp_path / "changed.csv"))
+        assert {check.what for check in checks if not check.good} == {"every row says what it is"}

@@ -184,17 +184,16 @@ def _status(table: pa.Table, about: dict[str, Any], mechanism: Any) -> list[Chec
         return [Check(what, True, found)]
     if isinstance(mechanism.domain, OpaqueRows):
         return [Check(what, _moved(table, about, mechanism, known), found)]
-    values = [np.asarray(table.column(one).to_numpy()) for one in about["columns"]["values"]]
-    numbers = np.stack(values, axis=1).astype(np.float64)
+    columns = [table.column(column) for column in about["columns"]["values"]]
     new = np.diff(_series(table, about), prepend=-1) != 0
     if mechanism.domain.latency:
         return [Check(what, _ends_are_empty(known, new), found)]
     if isinstance(mechanism, SparseVector):
-        bits = numbers[:, 0]
+        bits = np.asarray(columns[0].to_numpy(), dtype=np.float64)
         good = bool(np.isin(bits[~np.isnan(bits)], (0.0, 1.0)).all())
         checks = [Check("every alert is 0 or 1", good, f"{int(np.nansum(bits == 1)):,} alerts")]
         return [*checks, Check(what, _ends(bits, known, new, mechanism.most), found)]
-    return [Check(what, _repeats(numbers, known, new), found)]
+    return [Check(what, _repeats(columns, known, new), found)]
 
 
 def _ends_are_empty(status: Integers, new: Any) -> bool:
@@ -301,18 +300,19 @@ def _ends(bits: npt.NDArray[Any], status: npt.NDArray[Any], new: Any, most: int)
     return bool((status == expected).all() and np.isnan(bits[over]).all())
 
 
-def _repeats(values: npt.NDArray[Any], status: npt.NDArray[Any], new: Any) -> bool:
+def _repeats(columns: list[Any], status: Integers, new: Any) -> bool:
     """Nothing is empty, and what is repeated is the last value of its series, if there was one."""
-    there = ~np.isnan(values)
-    if (status == EMPTY).any() or not there[status == REPEATED].any(axis=1).all():
+    present = np.stack([np.asarray(column.is_valid()) for column in columns], axis=1)
+    if (status == EMPTY).any() or not present[status == REPEATED].any(axis=1).all():
         return False
-    rows = np.arange(len(values))
+    rows = np.arange(len(status))
     start = np.maximum.accumulate(np.where(new, rows, 0))
-    for column, known in zip(values.T, there.T, strict=True):
+    for column, known in zip(columns, present.T, strict=True):
+        codes = _codes(column)  # numbers or categories
         last = np.maximum.accumulate(np.where(known, rows, -1))
         before = np.concatenate(([-1], last[:-1]))
         again = (status == REPEATED) & known & (before >= start)
-        if (column[again] != column[before[again]]).any():
+        if (codes[again] != codes[before[again]]).any():
             return False
     return True
 
