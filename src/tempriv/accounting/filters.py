@@ -38,7 +38,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.accounting.composition import optimal
 from tempriv.accounting.renyi import epsilon_of_rho, pure_of_rho, rho_budget, rho_of_pure
 from tempriv.privacy import units
 from tempriv.privacy.guarantees import Concentrated, Guarantee, NoGuarantee, Pure
@@ -212,6 +211,8 @@ def in_advance(total: Total, promises: Iterable[Guarantee | NoGuarantee]) -> flo
     count = math.ceil(total.by_sum / epsilon * (1 - TOLERANCE))
     if count > MOST_IN_ADVANCE:
         return None
+    from tempriv.accounting.composition import optimal
+
     return optimal(epsilon, delta, count, total.delta).epsilon
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from tempriv.errors import TemprivError, require
+
 
 def table(names: list[str], rows: list[list[str]]) -> None:
     """Rows under their names."""
@@ -16,3 +20,18 @@ def table(names: list[str], rows: list[list[str]]) -> None:
     for row in rows:
         shown.add_row(*map(escape, row))
     Console(width=None if Console().is_terminal else 160).print(shown)
+
+
+def refuse_plot(plot: Path | None, force: bool) -> None:
+    if plot is None:
+        return
+    require(
+        plot.suffix.lower() in (".png", ".svg", ".pdf"),
+        f"{plot}: a picture ends in .png, .svg or .pdf",
+    )
+    require(plot.parent.is_dir(), f"{plot.parent}: no such directory")
+    require(
+        force or not plot.exists(),
+        f"{plot}: exists already; choose another name, or replace it with --force",
+        TemprivError,
+    )

@@ -17,6 +17,7 @@ from tempriv.cli._options import BUDGET, OUTPUT
 from tempriv.errors import DataError, TemprivError, require
 
 if TYPE_CHECKING:
+    from tempriv.cli.mechanism_options import MechanismOptions
     from tempriv.leakage.leakage import Correlation
     from tempriv.mechanisms.base import Mechanism
     from tempriv.releases.run import ReleaseRun
@@ -123,7 +124,6 @@ class ReleaseCommand:
         """Release, charge and report; ``passing`` opens the passage for a key and a watcher."""
         from tempriv.releases.release import read
         from tempriv.releases.to_file import release_file, request_of
-        from tempriv.report.excerpt import PublicSample
         from tempriv.sampling.keys import Key
 
         _options.refuse_pages([self.report, self.private_report], self.force)
@@ -147,6 +147,8 @@ class ReleaseCommand:
             if about.get("finished_interrupted"):
                 # this run saw no rows: the public report comes from the output, the private one
                 # cannot
+                from tempriv.report.excerpt import PublicSample
+
                 pages = [page for page in (self.report,) if page]
                 samples = [(page, PublicSample.of(read(self.output))) for page in pages]
             for page, sample in samples:
@@ -256,3 +258,66 @@ def _print_release(
     if "over" in about["mechanism"]:
         print(f"  for you   {owner_path(output)}: landmarks, and what each reading spent")
     print(f"  check it  tempriv verify {output}")
+
+
+def admit_looking(choice: MechanismOptions, source: Path) -> None:
+    """Where it is written that released values decided on the landmarks, the guarantee is gone."""
+    column = choice.own.get("landmarks")
+    if column is None:
+        return
+    from tempriv.landmarks.provenance import provenance_of
+
+    note = provenance_of(source).get(column)
+    if note is not None and set(note.looked_at) & set(choice.value):
+        choice.own["landmarks_from_values"] = True
+
+
+def remind_of_looking(choice: MechanismOptions, source: Path | None = None) -> None:
+    """Where nothing is written down about the landmarks, the guarantee rests on their owner."""
+    column = choice.own.get("landmarks")
+    if column is None or choice.mechanism == "count-bound-landmarks":
+        return
+    from tempriv.landmarks.provenance import provenance_of
+
+    known = {} if source is None else provenance_of(source)
+    if column not in known and not choice.own.get("landmarks_from_values"):
+        values = " and ".join(choice.value)
+        print(
+            f"tempriv: how {column} was chosen is written nowhere; the guarantee holds "
+            f"if it was not by looking at {values}",
+            file=sys.stderr,
+        )
+
+
+def correlation_of(
+    chain: Path | None,
+    across: float | None,
+    mechanism: Mechanism,
+    report: Path | None,
+    private_report: Path | None,
+) -> Correlation | None:
+    """The chain that reports of a release are to speak of, checked before anything is paid for."""
+    if chain is None:
+        require(across is None, "--across: goes with --chain")
+        return None
+    from tempriv.correlation.chain import read_chain
+    from tempriv.leakage.budgets import require_budgets
+    from tempriv.leakage.leakage import Correlation
+
+    require(chain.exists(), f"{chain}: no such file", DataError)
+    correlation = Correlation(chain=read_chain(chain), across=across)
+    require_budgets(mechanism, across)
+    require(
+        report is not None or private_report is not None,
+        "--chain: goes with --report or --private-report, which speak of it",
+    )
+    why = (
+        "it was estimated from private data"
+        if correlation.chain.private
+        else "what readings spend shows their landmarks"
+    )
+    require(
+        private_report is not None or correlation.suits_public_pages(mechanism),
+        f"--chain {chain}: {why}, so it is for a --private-report only",
+    )
+    return correlation

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from tempriv.cli._options import Json
-from tempriv.cli._output import table
+from tempriv.cli._output import refuse_plot, table
 from tempriv.cli._parsing import pair
 from tempriv.cli.app import app
-from tempriv.cli.budget_plan import refuse_plot
 from tempriv.errors import require
 from tempriv.mechanisms.options import options_of
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempriv.cli._options import Json, KeySeed
+from tempriv.cli._output import refuse_plot
 from tempriv.cli.app import app
 from tempriv.cli.audit import _progress as progress_of
-from tempriv.cli.budget_plan import refuse_plot
 from tempriv.cli.mechanism_options import MechanismOptions, with_mechanism_options
 from tempriv.errors import DataError, require
 from tempriv.mechanisms.options import options_of

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempriv.cli._options import Json
-from tempriv.cli._output import table
+from tempriv.cli._output import refuse_plot, table
 from tempriv.cli.app import budget
-from tempriv.errors import TemprivError, require
+from tempriv.errors import require
 
 if TYPE_CHECKING:
     from tempriv.accounting.planning import Way
@@ -95,21 +95,6 @@ def plan(
         follow_umask(plot)
         if not as_json:
             print(f"Picture: {plot}")
-
-
-def refuse_plot(plot: Path | None, force: bool) -> None:
-    if plot is None:
-        return
-    require(
-        plot.suffix.lower() in (".png", ".svg", ".pdf"),
-        f"{plot}: a picture ends in .png, .svg or .pdf",
-    )
-    require(plot.parent.is_dir(), f"{plot.parent}: no such directory")
-    require(
-        force or not plot.exists(),
-        f"{plot}: exists already; choose another name, or replace it with --force",
-        TemprivError,
-    )
 
 
 def _title(count: int, epsilon: float | None, each: float | None, delta: float) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,6 @@ from tempriv.cli import _options
 from tempriv.cli._options import Json, KeySeed, NotPrivate
 from tempriv.cli._parsing import names, pair
 from tempriv.cli.app import app
-from tempriv.cli.mechanism_options import MechanismOptions
 from tempriv.errors import require
 
 EXAMPLE = """
@@ -179,32 +177,3 @@ def _hiding(drawing: Any, seed: int | None) -> Any:
             "other moments only"
         )
     return Hiding(lambda marks, whose: drawing.select(marks, key, whose).marks, said, recall)
-
-
-def admit_looking(choice: MechanismOptions, source: Path) -> None:
-    """Where it is written that released values decided on the landmarks, the guarantee is gone."""
-    column = choice.own.get("landmarks")
-    if column is None:
-        return
-    from tempriv.landmarks.provenance import provenance_of
-
-    note = provenance_of(source).get(column)
-    if note is not None and set(note.looked_at) & set(choice.value):
-        choice.own["landmarks_from_values"] = True
-
-
-def remind_of_looking(choice: MechanismOptions, source: Path | None = None) -> None:
-    """Where nothing is written down about the landmarks, the guarantee rests on their owner."""
-    column = choice.own.get("landmarks")
-    if column is None or choice.mechanism == "count-bound-landmarks":
-        return
-    from tempriv.landmarks.provenance import provenance_of
-
-    known = {} if source is None else provenance_of(source)
-    if column not in known and not choice.own.get("landmarks_from_values"):
-        values = " and ".join(choice.value)
-        print(
-            f"tempriv: how {column} was chosen is written nowhere; the guarantee holds "
-            f"if it was not by looking at {values}",
-            file=sys.stderr,
-        )

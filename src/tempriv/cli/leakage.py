@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from tempriv.cli._options import Json
+from tempriv.cli._output import refuse_plot
 from tempriv.cli._parsing import names, pair
 from tempriv.cli.app import app
-from tempriv.cli.budget_plan import refuse_plot
 from tempriv.errors import DataError, TemprivError, require
 
 if TYPE_CHECKING:
     from tempriv.correlation.chain import Chain
     from tempriv.leakage.budgets import ReadingBudgets
-    from tempriv.leakage.leakage import Allocation, Correlation, Leakage, ReadingRef
-    from tempriv.mechanisms.base import Mechanism
+    from tempriv.leakage.leakage import Allocation, Leakage, ReadingRef
 
 EXAMPLE = """
 [bold]Examples[/bold]: readings that stay as they are nine times in ten, for 100 hours
@@ -207,38 +206,6 @@ def leakage(
         print(json.dumps(_told(found, best)))
     else:
         _print(found, best, chain or source, written)
-
-
-def correlation_of(
-    chain: Path | None,
-    across: float | None,
-    mechanism: Mechanism,
-    report: Path | None,
-    private_report: Path | None,
-) -> Correlation | None:
-    """The chain that reports of a release are to speak of, checked before anything is paid for."""
-    if chain is None:
-        require(across is None, "--across: goes with --chain")
-        return None
-    from tempriv.leakage.budgets import require_budgets
-    from tempriv.leakage.leakage import Correlation
-
-    correlation = Correlation(chain=_read(chain), across=across)
-    require_budgets(mechanism, across)
-    require(
-        report is not None or private_report is not None,
-        "--chain: goes with --report or --private-report, which speak of it",
-    )
-    why = (
-        "it was estimated from private data"
-        if correlation.chain.private
-        else "what readings spend shows their landmarks"
-    )
-    require(
-        private_report is not None or correlation.suits_public_pages(mechanism),
-        f"--chain {chain}: {why}, so it is for a --private-report only",
-    )
-    return correlation
 
 
 def _read(path: Path) -> Chain:

@@ -16,14 +16,14 @@ import typer
 
 from tempriv.cli._options import BUDGET, PROTECTION, TABLE
 from tempriv.cli._parsing import join_pairs
-from tempriv.errors import require
+from tempriv.errors import UsageError, require
 from tempriv.mechanisms import registry
 from tempriv.mechanisms.options import Option, options_of, parsed
 
 if TYPE_CHECKING:
     from tempriv.data.aggregate import CountTable
     from tempriv.mechanisms.base import Mechanism
-    from tempriv.privacy.units import Unit
+    from tempriv.privacy.units.base import Unit
 
 UNITS = {
     "event": "--unit event",
@@ -294,16 +294,13 @@ class MechanismOptions:
             len(given) == 1,
             "give one of --epsilon, --target-error" + (" or --rho" if gaussian else ""),
         )
-        require(
-            self.rho is None or gaussian,
-            f"--rho: for --mechanism {_names(lambda each: each.noise != 'laplace')} only",
-        )
+        if self.rho is not None and not gaussian:
+            takers = _names(lambda each: each.noise != "laplace")
+            raise UsageError(f"--rho: for --mechanism {takers} only")
         # delta also pays for what a stream of noisy times cannot wait for
-        takers = _names(lambda each: each.noise != "laplace" or each.takes_delta)
-        require(
-            self.delta is None or gaussian or command.takes_delta,
-            f"--delta: for --mechanism {takers} only",
-        )
+        if self.delta is not None and not (gaussian or command.takes_delta):
+            takers = _names(lambda each: each.noise != "laplace" or each.takes_delta)
+            raise UsageError(f"--delta: for --mechanism {takers} only")
         require(
             target_error is None or not command.on_times,
             f"--target-error: not for --mechanism {name}, which {command.on_times}; give --epsilon",
@@ -361,7 +358,7 @@ def make_unit(
         length: readings of a series at most.
         max_series: the most series of one person, if a person is to be protected.
     """
-    from tempriv.privacy.units import Event, Person, WholeSeries, Window
+    from tempriv.privacy.units.replacement import Event, Person, WholeSeries, Window
 
     require(
         unit in ("event", "window", "series"), f"--unit {unit}: must be event, window or series"

@@ -29,10 +29,11 @@ from tempriv.cli._release_command import (
     Report,
     Source,
     TargetError,
+    admit_looking,
+    correlation_of,
+    remind_of_looking,
 )
 from tempriv.cli.app import app
-from tempriv.cli.landmarks import admit_looking, remind_of_looking
-from tempriv.cli.leakage import correlation_of
 from tempriv.cli.mechanism_options import MechanismOptions, with_mechanism_options
 from tempriv.errors import require
 

@@ -15,10 +15,10 @@ import typer
 
 from tempriv.cli import _options
 from tempriv.cli._options import Dataset, Json, KeySeed, LedgerOption, NoLedger, NotPrivate
+from tempriv.cli._output import refuse_plot
 from tempriv.cli._parsing import names
 from tempriv.cli._release_command import Report, Source
 from tempriv.cli.app import app
-from tempriv.cli.budget_plan import refuse_plot
 from tempriv.errors import DataError, TemprivError, require
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import typer
 
 from tempriv.cli import _options
 from tempriv.cli._options import Dataset, KeySeed, LedgerOption, NoLedger, NotPrivate
+from tempriv.cli._release_command import remind_of_looking
 from tempriv.cli.app import app
-from tempriv.cli.landmarks import remind_of_looking
 from tempriv.cli.mechanism_options import MechanismOptions, with_mechanism_options
 from tempriv.errors import DataError, require
 

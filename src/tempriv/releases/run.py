@@ -11,13 +11,12 @@ import datetime
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from tempriv._version import VERSION
-from tempriv.data.aggregate import CountTable
 from tempriv.data.arrow import compacted, from_numpy, take_text
 from tempriv.data.checks import TableSummary
 from tempriv.data.duckdb import is_csv
@@ -25,7 +24,6 @@ from tempriv.data.passthrough import PassthroughColumns
 from tempriv.data.reader import TableReader
 from tempriv.data.series import STATUS, STATUSES, Block, SeriesTable
 from tempriv.errors import UsageError, require
-from tempriv.landmarks.provenance import LandmarkProvenance, provenance_of
 from tempriv.ledger.ledger import Ledger
 from tempriv.ledger.scope import Scope
 from tempriv.mechanisms.base import Mechanism
@@ -49,6 +47,10 @@ from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT
 from tempriv.releases.release import Release, not_protected
 from tempriv.sampling.keys import Key, SeriesKey
 from tempriv.sampling.keystream import StepRange
+
+if TYPE_CHECKING:
+    from tempriv.data.aggregate import CountTable
+    from tempriv.landmarks.provenance import LandmarkProvenance
 
 Watch = Callable[[Block, Block], None]
 """Sees private blocks beside released ones: for reports that stay with the data owner."""
@@ -92,6 +94,8 @@ class ReleaseRun:
         marked = isinstance(mechanism.domain, WithLandmarks)
         self.note = None
         if marked and isinstance(series.source, Path):
+            from tempriv.landmarks.provenance import provenance_of
+
             self.note = provenance_of(series.source).get(series.values[-1])
             if self.note is not None and set(self.note.looked_at) & set(series.values[:-1]):
                 mechanism = replace(mechanism, chosen_from_values=True)  # type: ignore[type-var]
@@ -378,6 +382,8 @@ def release(
     ((3,), 'epsilon = 1')
     """
     require((ledger is None) == (dataset is None), "a ledger goes with the name of a dataset in it")
+    from tempriv.data.aggregate import CountTable
+
     counted = data if isinstance(data, CountTable) else None
     if counted is None:
         source, kind, names = _source(data, any_kind=isinstance(mechanism.domain, OpaqueRows))
