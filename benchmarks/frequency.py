@@ -132,7 +132,7 @@ def rows() -> list[Row]:
     counts = np.bincount(values, minlength=SIZE)
     generator = simulation(Key.from_seed(3), "bench")
     simulated = best_of(
-        [lambda one=one: one.simulated(counts, generator) for one in oracles], rounds=3
+        [lambda one=one: one.simulate_support(counts, generator) for one in oracles], rounds=3
     )
     for one, seconds in zip(oracles, simulated, strict=True):
         found.append(

@@ -701,7 +701,7 @@ def test_intervals_of_a_stream_that_asks_some_hold_the_share_of_all():
         people = np.arange(4000) < 1200  # a share of 0.3
         asked = rng.permutation(people)[:200]
         counts = np.bincount(1 - asked.astype(int), minlength=2)
-        support = run.protocol.question.frequency.simulated(counts, rng)
+        support = run.protocol.question.frequency.simulate_support(counts, rng)
         low, high = run.after(support, 200).bounds
         held += low[0] <= 0.3 <= high[0]
     assert held > 200 - 24, held

@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -332,9 +331,9 @@ def test_a_randomized_response_is_estimated_as_elsewhere():
 
 def coverage(asked: Any, people: int, confidence: float, interval: Any) -> np.ndarray:
     """With which probability the interval holds the true count, for each true count; exactly."""
-    one = SimpleNamespace(size=people + 1, keep=asked.keep, other=asked.other)
-    support = np.arange(people + 1)
-    found: Frequencies = base.estimated(one, support, people, confidence, interval)
+    oracle = GRR(epsilon=1.0, size=people + 1)
+    vars(oracle).update(keep=asked.keep, other=asked.other)
+    found: Frequencies = oracle.estimate(np.arange(people + 1), people, confidence, interval)
     covered = []
     for true in range(people + 1):
         ours = stats.binom.pmf(np.arange(true + 1), true, asked.keep)
@@ -384,7 +383,7 @@ def test_supports_of_all_values_have_the_joint_law(oracle, path, rng, seed):
     """Alpha 1e-9; detects a mean relative deviation of 0.13, and 60 % more epsilon."""
     asked, draws = oracle(epsilon=1.0, size=3), DRAWS if COMPILED else DRAWS // 4
     if path == "simulated":
-        drawn = [tuple(asked.simulated(PEOPLE, rng).tolist()) for _ in range(draws)]
+        drawn = [tuple(asked.simulate_support(PEOPLE, rng).tolist()) for _ in range(draws)]
     else:
         values = np.tile(np.repeat([0, 1, 2], PEOPLE), draws)
         sent = asked.reports(values, words_for(seed % 1000, len(values)))
@@ -415,7 +414,7 @@ def test_simulated_supports_have_the_moments_of_reports(oracle, rng):
         average = masses @ vectors
         mean += people * average
         covariance += people * ((vectors.T * masses) @ vectors - np.outer(average, average))
-    found = np.array([asked.simulated(counts, rng) for _ in range(runs)])
+    found = np.array([asked.simulate_support(counts, rng) for _ in range(runs)])
     spread = np.sqrt(np.diag(covariance))
     assert (np.abs(found.mean(axis=0) - mean) < 7 * spread / math.sqrt(runs)).all()
     # a product of two nearly normal sums has a standard deviation of at most sqrt(2) spreads
@@ -428,9 +427,11 @@ def test_simulated_supports_have_the_moments_of_reports(oracle, rng):
 @every_oracle
 def test_a_simulation_of_nobody_is_empty(oracle, rng):
     asked = oracle(epsilon=1.0, size=3)
-    assert asked.simulated([0, 0, 0], rng).tolist() == [0, 0, 0]
+    assert asked.simulate_support([0, 0, 0], rng).tolist() == [0, 0, 0]
     generator = simulation(Key.from_seed(1), "shares")
-    many = asked.simulated([10**6, 0, 0] if oracle is not OLH else [300_000, 0, 0], generator)
+    many = asked.simulate_support(
+        [10**6, 0, 0] if oracle is not OLH else [300_000, 0, 0], generator
+    )
     assert_proportion(
         int(many[0]), 10**6 if oracle is not OLH else 300_000, asked.keep, detects=0.02
     )
@@ -696,7 +697,7 @@ def test_bad_questions_and_answers_are_refused(oracle):
         with pytest.raises(UsageError, match=match):
             asked.estimate([0, 0, 0], **({"people": 3} | wrong))
     with pytest.raises(DataError, match="counts: must be 3"):
-        asked.simulated([1, 2], None)
+        asked.simulate_support([1, 2], None)
     with pytest.raises(UsageError, match="share=2"):
         asked.variance(10, 2)
     with pytest.raises(UsageError, match="people=0"):

@@ -9,10 +9,11 @@ from these two numbers.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,8 @@ import numpy.typing as npt
 from tempriv.errors import DataError, require
 from tempriv.local.frequency.estimation import Interval, among_these
 from tempriv.mechanisms.domains import positive
+from tempriv.privacy.guarantees import Guarantee, Pure
+from tempriv.privacy.units import Event
 from tempriv.sampling.distributions import CategoryFlip, UniformChoice
 from tempriv.sampling.keystream import Keystream
 
@@ -31,24 +34,15 @@ Flags = npt.NDArray[np.bool_]
 MOST_VALUES = 1 << 24
 
 
-class PureProtocol(Protocol):
-    """Reports that support the true value and any other one with two fixed probabilities."""
-
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def keep(self) -> float: ...
-
-    @property
-    def other(self) -> float: ...
-
-
 @dataclass(frozen=True)
 class Frequencies:
     """How many of the people have each value: unbiased, so also below 0 or above all of them.
 
-    An interval holds for one value; it lies within 0 and the number of people.
+    Attributes:
+        counts: the estimated number of people with each value.
+        standard_error: of each count.
+        low: where the interval for each count begins; at least 0.
+        high: where it ends; at most the number of people. An interval holds for one value.
     """
 
     counts: Floats
@@ -57,61 +51,169 @@ class Frequencies:
     high: Floats
 
 
-def check(epsilon: float, size: int) -> None:
-    positive("epsilon", epsilon)
-    require(
-        isinstance(size, int) and not isinstance(size, bool) and 2 <= size <= MOST_VALUES,
-        f"size={size}: must be a whole number of values from 2 to {MOST_VALUES}",
-    )
+@dataclass(frozen=True, kw_only=True)
+class FrequencyOracle(ABC):
+    """How a device reports one of ``size`` values, and how a server counts from many reports.
 
+    Parameters:
+        epsilon: what one report may cost, > 0.
+        size: how many values there are; they are numbered from 0.
 
-def spread(one: PureProtocol, share: Any) -> Any:
-    """What one person adds to the variance of a support, where ``share`` of them have the value."""
-    others = one.other * (1 - one.other)
-    return others + share * (one.keep * (1 - one.keep) - others)
+    Guarantees:
+        - every report loses at most epsilon about its value, exactly, against anyone.
+    """
 
+    epsilon: float
+    size: int
 
-def variance(one: PureProtocol, people: float, share: float) -> float:
-    """Of the estimated count of a value that this share of the people have."""
-    require(people > 0, f"people={people}: must be > 0")
-    require(0 <= share <= 1, f"share={share}: must be from 0 to 1")
-    return float(people * spread(one, share) / (one.keep - one.other) ** 2)
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon)
+        require(
+            isinstance(self.size, int)
+            and not isinstance(self.size, bool)
+            and 2 <= self.size <= MOST_VALUES,
+            f"size={self.size}: must be a whole number of values from 2 to {MOST_VALUES}",
+        )
 
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of every device, towards anyone who sees its report."""
+        return Guarantee(Pure(self.epsilon), Event())
 
-def estimated(
-    one: PureProtocol, support: Any, people: int, confidence: float, interval: Interval
-) -> Frequencies:
-    """Unbiased counts, their standard errors and intervals, from the support of each value."""
-    support = np.asarray(support)
-    require(0 < confidence < 1, f"confidence={confidence}: must be between 0 and 1, such as 0.95")
-    require(interval in ("exact", "normal"), f"interval={interval!r}: must be exact or normal")
-    require(people >= 1, f"people={people}: without a report there is nothing to estimate")
-    require(
-        support.shape == (one.size,)
-        and support.dtype.kind in "iu"
-        and bool(((support >= 0) & (support <= people)).all()),
-        f"support: must be {one.size} whole numbers from 0 to people={people}",
-        DataError,
-    )
-    contrast = one.keep - one.other
-    excess = support - people * one.other
-    counts = excess / contrast
-    # the variance is linear in the true count, of which an estimate outside 0 to n says too much
-    share = np.clip(counts / people, 0, 1)
-    error = np.sqrt(people * spread(one, share)) / contrast
-    if interval == "exact":
-        found = [among_these(int(s), people, one.keep, one.other, 1 - confidence) for s in support]
-        low, high = np.array(found).T * people
-    else:
-        # all counts c with (excess - c contrast)^2 <= z^2 Var(support | c), as Wilson (1927)
-        # did for one binomial: a quadratic in c
-        z = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
-        slope = one.keep * (1 - one.keep) - one.other * (1 - one.other)
-        middle = excess * contrast + z * slope / 2
-        reach = middle**2 - contrast**2 * (excess**2 - z * people * spread(one, 0.0))
-        reach = np.sqrt(np.maximum(reach, 0))
-        low, high = np.clip(np.stack([middle - reach, middle + reach]) / contrast**2, 0, people)
-    return Frequencies(counts, error, low, high)
+    @property
+    @abstractmethod
+    def keep(self) -> float:
+        """The probability that a report supports the true value."""
+
+    @property
+    @abstractmethod
+    def other(self) -> float:
+        """The probability that a report supports a value that is not the true one."""
+
+    @property
+    @abstractmethod
+    def report_bytes(self) -> int:
+        """How many bytes a report has."""
+
+    # devices
+
+    @abstractmethod
+    def reports(self, values: Any, keystream: Keystream) -> Bytes:
+        """Reports of many devices.
+
+        Parameters:
+            values: the true value of each device.
+            keystream: keyed random numbers, a row for each device.
+
+        Returns:
+            A row of bytes for each device.
+        """
+
+    @abstractmethod
+    def report(self, value: int, keystream: Keystream) -> bytes:
+        """The report of one device: the same bytes as ``reports`` gives, several times faster.
+
+        Parameters:
+            value: its true value.
+            keystream: keyed random numbers, one row.
+        """
+
+    @abstractmethod
+    def outcomes(self, value: int) -> dict[bytes, float]:
+        """Every report of a device with this ``value``, with its probability; for audits."""
+
+    # the server
+
+    @abstractmethod
+    def refuse(self, report: bytes) -> None:
+        """Raise DataError, with the reason, for a ``report`` that no device sends."""
+
+    @abstractmethod
+    def fits(self, rows: Bytes) -> Flags:
+        """Which ``rows`` of bytes are reports: those that ``refuse`` does not refuse."""
+
+    @abstractmethod
+    def support(self, reports: Bytes | Sequence[bytes]) -> Integers:
+        """How many of the ``reports`` support each value.
+
+        Raises:
+            DataError: if one of them is no report.
+        """
+
+    @abstractmethod
+    def simulate_support(self, counts: Any, generator: Any) -> Integers:
+        """The support if people report: drawn from the law of ``reports``, all at once.
+
+        Parameters:
+            counts: how many people truly have each value.
+            generator: of ordinary random numbers; nothing is guaranteed.
+        """
+
+    def estimate(
+        self, support: Any, people: int, confidence: float = 0.95, interval: Interval = "normal"
+    ) -> Frequencies:
+        """Unbiased counts, their standard errors and intervals.
+
+        Parameters:
+            support: how many reports support each value.
+            people: how many reported.
+            confidence: the probability with which the interval for a value holds.
+            interval: ``normal`` is fast and nearly right, ``exact`` holds for any number of people.
+
+        >>> from tempriv.local.frequency.oracles import GRR
+        >>> GRR(epsilon=1.0, size=2).estimate([700, 300], people=1000).counts.round().tolist()
+        [933.0, 67.0]
+        """
+        support = np.asarray(support)
+        require(
+            0 < confidence < 1, f"confidence={confidence}: must be between 0 and 1, such as 0.95"
+        )
+        require(interval in ("exact", "normal"), f"interval={interval!r}: must be exact or normal")
+        require(people >= 1, f"people={people}: without a report there is nothing to estimate")
+        require(
+            support.shape == (self.size,)
+            and support.dtype.kind in "iu"
+            and bool(((support >= 0) & (support <= people)).all()),
+            f"support: must be {self.size} whole numbers from 0 to people={people}",
+            DataError,
+        )
+        keep, other = self.keep, self.other
+        contrast = keep - other
+        excess = support - people * other
+        counts = excess / contrast
+        # the variance is linear in the true count, of which an estimate outside 0 to n says too
+        # much
+        share = np.clip(counts / people, 0, 1)
+        error = np.sqrt(people * self._spread(share)) / contrast
+        if interval == "exact":
+            ends = [among_these(int(s), people, keep, other, 1 - confidence) for s in support]
+            low, high = np.array(ends).T * people
+        else:
+            # all counts c with (excess - c contrast)^2 <= z^2 Var(support | c), as Wilson (1927)
+            # did for one binomial: a quadratic in c
+            z = NormalDist().inv_cdf((1 + confidence) / 2) ** 2
+            slope = keep * (1 - keep) - other * (1 - other)
+            middle = excess * contrast + z * slope / 2
+            reach = middle**2 - contrast**2 * (excess**2 - z * people * self._spread(0.0))
+            reach = np.sqrt(np.maximum(reach, 0))
+            low, high = np.clip(np.stack([middle - reach, middle + reach]) / contrast**2, 0, people)
+        return Frequencies(counts, error, low, high)
+
+    def variance(self, people: float, share: float = 0.0) -> float:
+        """Of an estimated count.
+
+        Parameters:
+            people: how many report.
+            share: which part of them has the value.
+        """
+        require(people > 0, f"people={people}: must be > 0")
+        require(0 <= share <= 1, f"share={share}: must be from 0 to 1")
+        return float(people * self._spread(share) / (self.keep - self.other) ** 2)
+
+    def _spread(self, share: Any) -> Any:
+        """What one person adds to the variance of a support, where a share has the value."""
+        others = self.other * (1 - self.other)
+        return others + share * (self.keep * (1 - self.keep) - others)
 
 
 # what devices and servers are given
@@ -119,22 +221,20 @@ def estimated(
 
 def values_of(values: Any, size: int, keystream: Keystream) -> Integers:
     """True values, a row of words for each."""
-    found = np.asarray(values)
+    values = np.asarray(values)
     require(
-        found.ndim == 1
-        and found.dtype.kind in "iu"
-        and bool(((found >= 0) & (found < size)).all()),
+        values.ndim == 1
+        and values.dtype.kind in "iu"
+        and bool(((values >= 0) & (values < size)).all()),
         f"values: must be whole numbers from 0 to {size - 1}, one for each device",
         DataError,
     )
-    require(
-        keystream.count == len(found), f"words for {keystream.count} devices: {len(found)} report"
-    )
-    return found.astype(np.int64)
+    require(keystream.count == len(values), f"words for {keystream.count} devices: {len(values)} report")
+    return np.asarray(values, dtype=np.int64)
 
 
 def value_of(value: Any, size: int, keystream: Keystream) -> int:
-    """One true value, with one row of words."""
+    """One true value, with one row of keystream."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     require(
         whole and 0 <= value < size,
@@ -147,13 +247,13 @@ def value_of(value: Any, size: int, keystream: Keystream) -> int:
 
 def counts_of(counts: Any, size: int) -> Integers:
     """How many people truly have each value, for a simulation."""
-    found = np.asarray(counts)
+    counts = np.asarray(counts)
     require(
-        found.shape == (size,) and found.dtype.kind in "iu" and bool((found >= 0).all()),
+        counts.shape == (size,) and counts.dtype.kind in "iu" and bool((counts >= 0).all()),
         f"counts: must be {size} whole numbers >= 0",
         DataError,
     )
-    return found.astype(np.int64)
+    return np.asarray(counts, dtype=np.int64)
 
 
 def shift_of(law: CategoryFlip, keystream: Keystream) -> int:
@@ -185,12 +285,14 @@ def to_bytes(numbers: Integers, wide: int) -> Bytes:
 
 
 def from_bytes(rows: Bytes) -> Integers:
+    """The number in each row of bytes, the lowest first."""
     whole = np.zeros((len(rows), 8), dtype=np.uint8)
     whole[:, : rows.shape[1]] = rows
     return whole.view("<i8")[:, 0].astype(np.int64)
 
 
 def refuse_length(report: Any, wide: int) -> None:
+    """Refuse what is not so many bytes."""
     require(isinstance(report, bytes), f"{type(report).__name__}: a report is bytes", DataError)
     require(
         len(report) == wide,

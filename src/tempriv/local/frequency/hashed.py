@@ -18,22 +18,18 @@ from typing import Any
 import numpy as np
 
 from tempriv.errors import DataError, require
-from tempriv.local.frequency import base as shared
+from tempriv.local.frequency import base
 from tempriv.local.frequency._kernels import hashed_support
-from tempriv.local.frequency.base import Bytes, Flags, Frequencies, Integers
-from tempriv.local.frequency.estimation import Interval
-from tempriv.privacy import units
-from tempriv.privacy.guarantees import Guarantee, Pure
+from tempriv.local.frequency.base import Bytes, Flags, FrequencyOracle, Integers
 from tempriv.sampling import distributions
 from tempriv.sampling.keystream import Keystream
 
 MOST_CELLS = 1 << 15
 FINENESS = 16  # cells of a sixteenth of the prime at least: collisions within 1/1024 of 1 / cells
-ENUMERATED = 1 << 20
-PART = 1 << 18  # people simulated at a time
+MOST_OUTCOMES = 1 << 20
+BATCH_PEOPLE = 1 << 18
 
-# the law of a response takes the words' lane 0 and branches 0 and 1
-BEFORE = 2
+PUBLIC_BRANCH = 2  # of the words; the law of a response takes lane 0 and branches 0 and 1
 
 
 @functools.cache
@@ -43,14 +39,14 @@ def prime_from(least: int) -> int:
     >>> prime_from(1000), prime_from(2)
     (1009, 2)
     """
-    found = least
-    while any(found % divisor == 0 for divisor in range(2, math.isqrt(found) + 1)):
-        found += 1
-    return found
+    prime = least
+    while any(prime % divisor == 0 for divisor in range(2, math.isqrt(prime) + 1)):
+        prime += 1
+    return prime
 
 
 @dataclass(frozen=True, kw_only=True)
-class OLH:
+class OLH(FrequencyOracle):
     """Optimized local hashing: a random hash, and the cell of the value by randomized response.
 
     e^epsilon + 1 cells, rounded, have the least variance (Wang et al. 2017). The hash
@@ -65,16 +61,6 @@ class OLH:
     >>> asked.cells, asked.prime, asked.report_bytes
     (4, 1009, 4)
     """
-
-    epsilon: float
-    size: int
-
-    def __post_init__(self) -> None:
-        shared.check(self.epsilon, self.size)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return Guarantee(Pure(self.epsilon), units.Event())
 
     @functools.cached_property
     def cells(self) -> int:
@@ -113,7 +99,7 @@ class OLH:
 
     @functools.cached_property
     def _widths(self) -> tuple[int, int]:
-        return shared.width(self.prime**2), shared.width(self.cells)
+        return base.width(self.prime**2), base.width(self.cells)
 
     @property
     def report_bytes(self) -> int:
@@ -122,54 +108,50 @@ class OLH:
     # devices
 
     def reports(self, values: Any, keystream: Keystream) -> Bytes:
-        """A row of bytes for each device."""
-        values = shared.values_of(values, self.size, keystream)
-        hashes = self._hashes.sample(keystream.substream(BEFORE))
-        return self._said(values, hashes, self.law.sample(keystream))
+        values = base.values_of(values, self.size, keystream)
+        hashes = self._hashes.sample(keystream.substream(PUBLIC_BRANCH))
+        return self._encoded(values, hashes, self.law.sample(keystream))
 
     def report(self, value: int, keystream: Keystream) -> bytes:
-        value = shared.value_of(value, self.size, keystream)
-        number = shared.uniform_of(self._hashes, keystream.substream(BEFORE))
+        value = base.value_of(value, self.size, keystream)
+        number = base.uniform_of(self._hashes, keystream.substream(PUBLIC_BRANCH))
         multiplier, offset = divmod(number, self.prime)
         cell = (multiplier * value + offset) % self.prime * self.cells // self.prime
-        said = (cell + shared.shift_of(self.law, keystream)) % self.cells
+        reported = (cell + base.shift_of(self.law, keystream)) % self.cells
         wide, narrow = self._widths
-        return number.to_bytes(wide, "little") + said.to_bytes(narrow, "little")
+        return number.to_bytes(wide, "little") + reported.to_bytes(narrow, "little")
 
     def _cell(self, values: Integers, hashes: Integers) -> Integers:
         multiplier, offset = np.divmod(hashes, self.prime)
         return (multiplier * values + offset) % self.prime * self.cells // self.prime
 
-    def _said(self, values: Integers, hashes: Integers, shifts: Integers) -> Bytes:
-        said = (self._cell(values, hashes) + shifts) % self.cells
+    def _encoded(self, values: Integers, hashes: Integers, shifts: Integers) -> Bytes:
+        cells = (self._cell(values, hashes) + shifts) % self.cells
         wide, narrow = self._widths
-        return np.hstack([shared.to_bytes(hashes, wide), shared.to_bytes(said, narrow)])
+        return np.hstack([base.to_bytes(hashes, wide), base.to_bytes(cells, narrow)])
 
     def outcomes(self, value: int) -> dict[bytes, float]:
-        """Every report with its probability."""
         many = self.prime**2 * self.cells
         require(
-            many <= ENUMERATED,
+            many <= MOST_OUTCOMES,
             f"{many} reports of size={self.size} at epsilon={self.epsilon}: too many to list",
         )
         hashes, shifts = (part.ravel() for part in np.indices((self.prime**2, self.cells)))
-        said = self._said(np.full(many, value), hashes, shifts)
+        rows = self._encoded(np.full(many, value), hashes, shifts)
         mass = [self.law.pmf(shift) / self.prime**2 for shift in range(self.cells)]
-        return {row.tobytes(): mass[shift] for row, shift in zip(said, shifts, strict=True)}
+        return {row.tobytes(): mass[shift] for row, shift in zip(rows, shifts, strict=True)}
 
     # the server
 
     def refuse(self, report: bytes) -> None:
-        """Raise DataRefusal, with the reason, for what no device reports."""
-        shared.refuse_length(report, self.report_bytes)
+        base.refuse_length(report, self.report_bytes)
         number, cell = (int.from_bytes(part, "little") for part in self._parts(report))
         most = self.prime**2
         require(number < most, f"hash {number}: must be below {most}", DataError)
         require(cell < self.cells, f"cell {cell}: must be below {self.cells}", DataError)
 
     def fits(self, rows: Bytes) -> Flags:
-        """Which rows of bytes are reports: those that ``refuse`` does not."""
-        hashes, cells = (shared.from_bytes(part) for part in np.split(rows, self._widths[:1], 1))
+        hashes, cells = (base.from_bytes(part) for part in np.split(rows, self._widths[:1], 1))
         return np.asarray((hashes >= 0) & (hashes < self.prime**2) & (cells < self.cells))
 
     def _parts(self, report: bytes) -> tuple[bytes, bytes]:
@@ -177,11 +159,11 @@ class OLH:
 
     def support(self, reports: Bytes | Sequence[bytes]) -> Integers:
         """How many reports have the cell that each value has in the report's own hash."""
-        rows = shared.rows_of(reports, self.report_bytes)
+        rows = base.rows_of(reports, self.report_bytes)
         wide = self._widths[0]
-        hashes, cells = shared.from_bytes(rows[:, :wide]), shared.from_bytes(rows[:, wide:])
-        shared.refuse_above(hashes, self.prime**2, "hash")
-        shared.refuse_above(cells, self.cells, "cell")
+        hashes, cells = base.from_bytes(rows[:, :wide]), base.from_bytes(rows[:, wide:])
+        base.refuse_above(hashes, self.prime**2, "hash")
+        base.refuse_above(cells, self.cells, "cell")
         return self._supported(hashes, cells)
 
     def _supported(self, hashes: Integers, cells: Integers) -> Integers:
@@ -191,25 +173,13 @@ class OLH:
         hashed_support(multiplier, offset, lows, highs, self.prime, support)
         return support
 
-    def estimate(
-        self, support: Any, people: int, confidence: float = 0.95, interval: Interval = "normal"
-    ) -> Frequencies:
-        return shared.estimated(self, support, people, confidence, interval)
-
-    def variance(self, people: float, share: float = 0.0) -> float:
-        """Of an estimated count, where this share of the people have the value."""
-        return shared.variance(self, people, share)
-
-    def simulated(self, counts: Any, generator: Any) -> Integers:
-        """The support if so many people have each value: the law of ``reports``.
-
-        Supports of different values depend on each other through the hashes, so a hash is drawn
-        for every person.
-        """
-        counts = shared.counts_of(counts, self.size)
+    def simulate_support(self, counts: Any, generator: Any) -> Integers:
+        # supports of different values depend on each other through the hashes, so a hash is drawn
+        # for every person
+        counts = base.counts_of(counts, self.size)
         ends, support = np.cumsum(counts), np.zeros(self.size, dtype=np.int64)
-        for start in range(0, int(ends[-1]), PART):
-            people = np.arange(start, min(start + PART, int(ends[-1])))
+        for start in range(0, int(ends[-1]), BATCH_PEOPLE):
+            people = np.arange(start, min(start + BATCH_PEOPLE, int(ends[-1])))
             hashes = generator.integers(self.prime**2, size=len(people))
             cells = self._cell(np.searchsorted(ends, people, side="right"), hashes)
             # to keep with p and else take another is to keep with p - q and else take any
@@ -242,7 +212,7 @@ def _odd(rows: Any, values: Any) -> Integers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hadamard:
+class Hadamard(FrequencyOracle):
     """Hadamard response: a random row, and the sign there of the value's column, or its opposite.
 
     The matrix of Sylvester, of the next power of two (``order``), row 0 left out as it has the
@@ -256,16 +226,6 @@ class Hadamard:
     >>> asked.order, asked.report_bytes
     (1024, 2)
     """
-
-    epsilon: float
-    size: int
-
-    def __post_init__(self) -> None:
-        shared.check(self.epsilon, self.size)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return Guarantee(Pure(self.epsilon), units.Event())
 
     @functools.cached_property
     def order(self) -> int:
@@ -290,51 +250,47 @@ class Hadamard:
 
     @property
     def report_bytes(self) -> int:
-        return shared.width(2 * (self.order - 1))
+        return base.width(2 * (self.order - 1))
 
     # devices
 
     def reports(self, values: Any, keystream: Keystream) -> Bytes:
-        """A row of bytes for each device."""
-        values = shared.values_of(values, self.size, keystream)
-        rows = self._rows.sample(keystream.substream(BEFORE))
-        return self._said(values, rows, self.law.sample(keystream))
+        values = base.values_of(values, self.size, keystream)
+        rows = self._rows.sample(keystream.substream(PUBLIC_BRANCH))
+        return self._encoded(values, rows, self.law.sample(keystream))
 
     def report(self, value: int, keystream: Keystream) -> bytes:
-        value = shared.value_of(value, self.size, keystream)
-        row = shared.uniform_of(self._rows, keystream.substream(BEFORE))
-        minus = ((row + 1 & value).bit_count() & 1) ^ shared.shift_of(self.law, keystream)
+        value = base.value_of(value, self.size, keystream)
+        row = base.uniform_of(self._rows, keystream.substream(PUBLIC_BRANCH))
+        minus = ((row + 1 & value).bit_count() & 1) ^ base.shift_of(self.law, keystream)
         return (2 * row + minus).to_bytes(self.report_bytes, "little")
 
-    def _said(self, values: Integers, rows: Integers, flips: Integers) -> Bytes:
+    def _encoded(self, values: Integers, rows: Integers, flips: Integers) -> Bytes:
         """Rows are counted from 0 here, which stands for the matrix's row 1."""
-        return shared.to_bytes(2 * rows + (_odd(rows + 1, values) ^ flips), self.report_bytes)
+        return base.to_bytes(2 * rows + (_odd(rows + 1, values) ^ flips), self.report_bytes)
 
     def outcomes(self, value: int) -> dict[bytes, float]:
-        """Every report with its probability."""
         rows, flips = (part.ravel() for part in np.indices((self.order - 1, 2)))
-        said = self._said(np.full(len(rows), value), rows, flips)
+        reports = self._encoded(np.full(len(rows), value), rows, flips)
         mass = [self.law.pmf(flip) / (self.order - 1) for flip in (0, 1)]
-        return {row.tobytes(): mass[flip] for row, flip in zip(said, flips, strict=True)}
+        return {row.tobytes(): mass[flip] for row, flip in zip(reports, flips, strict=True)}
 
     # the server
 
     def refuse(self, report: bytes) -> None:
-        """Raise DataRefusal, with the reason, for what no device reports."""
-        shared.refuse_length(report, self.report_bytes)
-        found, most = int.from_bytes(report, "little"), 2 * (self.order - 1)
-        require(found < most, f"row and sign {found}: must be below {most}", DataError)
+        base.refuse_length(report, self.report_bytes)
+        number, most = int.from_bytes(report, "little"), 2 * (self.order - 1)
+        require(number < most, f"row and sign {number}: must be below {most}", DataError)
 
     def fits(self, rows: Bytes) -> Flags:
-        """Which rows of bytes are reports: those that ``refuse`` does not."""
-        return shared.from_bytes(rows) < 2 * (self.order - 1)
+        return base.from_bytes(rows) < 2 * (self.order - 1)
 
     def support(self, reports: Bytes | Sequence[bytes]) -> Integers:
         """How many reports have the sign that each value has in the report's row."""
-        said = shared.from_bytes(shared.rows_of(reports, self.report_bytes))
+        signs = base.from_bytes(base.rows_of(reports, self.report_bytes))
         most = 2 * (self.order - 1)
-        shared.refuse_above(said, most, "row and sign")
-        return self._supported(np.bincount(said, minlength=most).reshape(-1, 2))
+        base.refuse_above(signs, most, "row and sign")
+        return self._supported(np.bincount(signs, minlength=most).reshape(-1, 2))
 
     def _supported(self, signs: Integers) -> Integers:
         """From how many reports say plus and minus in each row."""
@@ -342,18 +298,8 @@ class Hadamard:
         support = (int(signs.sum()) + signed_sums(tallies)[: self.size]) // 2
         return support.astype(np.int64)
 
-    def estimate(
-        self, support: Any, people: int, confidence: float = 0.95, interval: Interval = "normal"
-    ) -> Frequencies:
-        return shared.estimated(self, support, people, confidence, interval)
-
-    def variance(self, people: float, share: float = 0.0) -> float:
-        """Of an estimated count, where this share of the people have the value."""
-        return shared.variance(self, people, share)
-
-    def simulated(self, counts: Any, generator: Any) -> Integers:
-        """The support if so many people have each value: the law of ``reports``, all at once."""
-        counts = shared.counts_of(counts, self.size)
+    def simulate_support(self, counts: Any, generator: Any) -> Integers:
+        counts = base.counts_of(counts, self.size)
         many = self.order - 1
         rows, even = np.arange(1, self.order), np.full(many, 1 / many)
         true = np.zeros((many, 2), dtype=np.int64)

@@ -19,20 +19,17 @@ from typing import Any
 import numpy as np
 
 from tempriv.errors import DataError, require
-from tempriv.local.frequency import base as shared
+from tempriv.local.frequency import base
 from tempriv.local.frequency._kernels import PIECES, unary_bits
-from tempriv.local.frequency.base import Bytes, Flags, Frequencies, Integers
-from tempriv.local.frequency.estimation import Interval
+from tempriv.local.frequency.base import Bytes, Flags, FrequencyOracle, Integers
 from tempriv.local.frequency.hashed import OLH, Hadamard
-from tempriv.privacy import units
-from tempriv.privacy.guarantees import Guarantee, Pure
 from tempriv.sampling import distributions
 from tempriv.sampling.exact_compare import ExactReal, decimal_of, is_below
 from tempriv.sampling.keystream import Keystream
 
 
 @dataclass(frozen=True, kw_only=True)
-class GRR:
+class GRR(FrequencyOracle):
     """Generalized randomized response: the value, or any of the others instead.
 
     A report is the number of a value, in as few bytes as it takes, the lowest first.
@@ -41,20 +38,10 @@ class GRR:
     >>> from tempriv.sampling.keys import Key
     >>> asked = GRR(epsilon=1.0, size=5)
     >>> key = Key.from_seed(1).series("question", "person")
-    >>> words = Keystream([StepRange(key, 0, 1)], "report")
-    >>> asked.report(3, words)
+    >>> keystream = Keystream([StepRange(key, 0, 1)], "report")
+    >>> asked.report(3, keystream)
     b'\\x03'
     """
-
-    epsilon: float
-    size: int
-
-    def __post_init__(self) -> None:
-        shared.check(self.epsilon, self.size)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return Guarantee(Pure(self.epsilon), units.Event())
 
     @functools.cached_property
     def law(self) -> distributions.CategoryFlip:
@@ -70,61 +57,47 @@ class GRR:
 
     @property
     def report_bytes(self) -> int:
-        return shared.width(self.size)
+        return base.width(self.size)
 
     # devices
 
     def reports(self, values: Any, keystream: Keystream) -> Bytes:
-        """A row of bytes for each device."""
-        values = shared.values_of(values, self.size, keystream)
-        return self._said(values, self.law.sample(keystream))
+        values = base.values_of(values, self.size, keystream)
+        return self._encoded(values, self.law.sample(keystream))
 
     def report(self, value: int, keystream: Keystream) -> bytes:
-        value = shared.value_of(value, self.size, keystream)
-        said = (value + shared.shift_of(self.law, keystream)) % self.size
-        return said.to_bytes(self.report_bytes, "little")
+        value = base.value_of(value, self.size, keystream)
+        reported = (value + base.shift_of(self.law, keystream)) % self.size
+        return reported.to_bytes(self.report_bytes, "little")
 
-    def _said(self, values: Integers, shifts: Integers) -> Bytes:
-        said = values + shifts
-        said[said >= self.size] -= self.size
-        return shared.to_bytes(said, self.report_bytes)
+    def _encoded(self, values: Integers, shifts: Integers) -> Bytes:
+        reported = values + shifts
+        reported[reported >= self.size] -= self.size
+        return base.to_bytes(reported, self.report_bytes)
 
     def outcomes(self, value: int) -> dict[bytes, float]:
-        """Every report with its probability."""
         shifts, masses = zip(*self.law.outcomes(0.0), strict=True)
-        said = self._said(np.full(self.size, value), np.array(shifts))
-        return {row.tobytes(): mass for row, mass in zip(said, masses, strict=True)}
+        rows = self._encoded(np.full(self.size, value), np.array(shifts))
+        return {row.tobytes(): mass for row, mass in zip(rows, masses, strict=True)}
 
     # the server
 
     def refuse(self, report: bytes) -> None:
-        """Raise DataRefusal, with the reason, for what no device reports."""
-        shared.refuse_length(report, self.report_bytes)
-        found = int.from_bytes(report, "little")
-        require(found < self.size, f"value {found}: must be below {self.size}", DataError)
+        base.refuse_length(report, self.report_bytes)
+        value = int.from_bytes(report, "little")
+        require(value < self.size, f"value {value}: must be below {self.size}", DataError)
 
     def fits(self, rows: Bytes) -> Flags:
-        """Which rows of bytes are reports: those that ``refuse`` does not."""
-        return shared.from_bytes(rows) < self.size
+        return base.from_bytes(rows) < self.size
 
     def support(self, reports: Bytes | Sequence[bytes]) -> Integers:
         """How many reports there are of each value."""
-        said = shared.from_bytes(shared.rows_of(reports, self.report_bytes))
-        shared.refuse_above(said, self.size, "value")
-        return np.bincount(said, minlength=self.size).astype(np.int64)
+        values = base.from_bytes(base.rows_of(reports, self.report_bytes))
+        base.refuse_above(values, self.size, "value")
+        return np.bincount(values, minlength=self.size).astype(np.int64)
 
-    def estimate(
-        self, support: Any, people: int, confidence: float = 0.95, interval: Interval = "normal"
-    ) -> Frequencies:
-        return shared.estimated(self, support, people, confidence, interval)
-
-    def variance(self, people: float, share: float = 0.0) -> float:
-        """Of an estimated count, where this share of the people have the value."""
-        return shared.variance(self, people, share)
-
-    def simulated(self, counts: Any, generator: Any) -> Integers:
-        """The support if so many people have each value: the law of ``reports``, all at once."""
-        counts = shared.counts_of(counts, self.size)
+    def simulate_support(self, counts: Any, generator: Any) -> Integers:
+        counts = base.counts_of(counts, self.size)
         # to keep with p and else take another is to keep with p - q and else take any
         kept = generator.binomial(counts, self.keep - self.other)
         others = generator.multinomial(
@@ -135,13 +108,13 @@ class GRR:
 
 # bits of every byte, the lowest first
 BITS = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
-TOGETHER = 1 << 16  # words
+BATCH_WORDS = 1 << 16
 LANES = 4094  # of the branches that one branch has; the last is for further digits
-ENUMERATED = 1 << 16
+MOST_OUTCOMES = 1 << 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class OUE:
+class OUE(FrequencyOracle):
     """Optimized unary encoding: a bit for each value, 1 with probability 1/2 for the true one.
 
     For the others 1 has probability 1 / (e^epsilon + 1) (Wang et al. 2017). A report is the bits,
@@ -151,16 +124,6 @@ class OUE:
     >>> asked.report_bytes, round(math.sqrt(asked.variance(10_000)))
     (13, 192)
     """
-
-    epsilon: float
-    size: int
-
-    def __post_init__(self) -> None:
-        shared.check(self.epsilon, self.size)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return Guarantee(Pure(self.epsilon), units.Event())
 
     keep = 0.5
 
@@ -191,19 +154,18 @@ class OUE:
     # devices
 
     def reports(self, values: Any, keystream: Keystream) -> Bytes:
-        """A row of bytes for each device."""
-        return self._drawn(shared.values_of(values, self.size, keystream), keystream)
+        return self._drawn(base.values_of(values, self.size, keystream), keystream)
 
     def report(self, value: int, keystream: Keystream) -> bytes:
-        value = shared.value_of(value, self.size, keystream)
+        value = base.value_of(value, self.size, keystream)
         return self._drawn(np.array([value]), keystream).tobytes()
 
     def _drawn(self, values: Integers, keystream: Keystream) -> Bytes:
         count = -(-self.size // PIECES)
         out = np.zeros((len(values), self.report_bytes), dtype=np.uint8)
-        at_once = max(TOGETHER // min(count, LANES), 1)
-        for low in range(0, len(values), at_once):
-            rows = np.arange(low, min(low + at_once, len(values)))
+        batch = max(BATCH_WORDS // min(count, LANES), 1)
+        for low in range(0, len(values), batch):
+            rows = np.arange(low, min(low + batch, len(values)))
             for start in range(0, count, LANES):
                 many = min(LANES, count - start)
                 # all words of a device at once: its key is set up once
@@ -220,8 +182,8 @@ class OUE:
         ties = np.empty(PIECES * taken.size, dtype=np.int64)
         low, high = self._pieces
         part = out[rows[0] : rows[-1] + 1]
-        found = unary_bits(taken, values[rows], first, self.size, low, high, part, ties)
-        for tie in ties[:found].tolist():
+        tied = unary_bits(taken, values[rows], first, self.size, low, high, part, ties)
+        for tie in ties[:tied].tolist():
             row, bit = divmod(tie, self.size)
             number, place = divmod(bit - first, PIECES)
             piece = int(taken[row, number]) >> 16 * place & 0xFFFF
@@ -234,23 +196,22 @@ class OUE:
         return is_below(first, lambda depth: further.read_one(row, depth + 1), self._cut)
 
     def outcomes(self, value: int) -> dict[bytes, float]:
-        """Every report with its probability."""
         require(
-            1 << self.size <= ENUMERATED,
+            1 << self.size <= MOST_OUTCOMES,
             f"size={self.size}: too many reports to list, at most 16 values",
         )
-        one, found = np.full(self.size, self.other), {}
-        one[value] = self.keep
+        ones, outcomes = np.full(self.size, self.other), {}
+        ones[value] = self.keep
         for bits in itertools.product((0, 1), repeat=self.size):
-            mass = math.prod(p if bit else 1 - p for p, bit in zip(one.tolist(), bits, strict=True))
-            found[np.packbits(bits, bitorder="little").tobytes()] = mass
-        return found
+            chances = zip(ones.tolist(), bits, strict=True)
+            mass = math.prod(p if bit else 1 - p for p, bit in chances)
+            outcomes[np.packbits(bits, bitorder="little").tobytes()] = mass
+        return outcomes
 
     # the server
 
     def refuse(self, report: bytes) -> None:
-        """Raise DataRefusal, with the reason, for what no device reports."""
-        shared.refuse_length(report, self.report_bytes)
+        base.refuse_length(report, self.report_bytes)
         require(
             report[-1] >> (self.size - 1) % 8 + 1 == 0,
             f"a bit behind the last of {self.size} is set: it must be 0",
@@ -258,61 +219,59 @@ class OUE:
         )
 
     def fits(self, rows: Bytes) -> Flags:
-        """Which rows of bytes are reports: those that ``refuse`` does not."""
         return np.asarray(rows[:, -1].astype(np.int64) < 1 << (self.size - 1) % 8 + 1)
 
     def support(self, reports: Bytes | Sequence[bytes]) -> Integers:
         """How many reports have the bit of each value set."""
-        rows = shared.rows_of(reports, self.report_bytes)
-        shared.refuse_above(rows[:, -1].astype(np.int64), 1 << (self.size - 1) % 8 + 1, "last byte")
+        rows = base.rows_of(reports, self.report_bytes)
+        base.refuse_above(rows[:, -1].astype(np.int64), 1 << (self.size - 1) % 8 + 1, "last byte")
         # how often each byte occurs in a column, times its bits
-        found = [np.bincount(column, minlength=256) @ BITS for column in rows.T.copy()]
-        return np.concatenate(found)[: self.size].astype(np.int64)
+        counts = [np.bincount(column, minlength=256) @ BITS for column in rows.T.copy()]
+        return np.concatenate(counts)[: self.size].astype(np.int64)
 
-    def estimate(
-        self, support: Any, people: int, confidence: float = 0.95, interval: Interval = "normal"
-    ) -> Frequencies:
-        return shared.estimated(self, support, people, confidence, interval)
-
-    def variance(self, people: float, share: float = 0.0) -> float:
-        """Of an estimated count, where this share of the people have the value."""
-        return shared.variance(self, people, share)
-
-    def simulated(self, counts: Any, generator: Any) -> Integers:
-        """The support if so many people have each value: the law of ``reports``, all at once."""
-        counts = shared.counts_of(counts, self.size)
+    def simulate_support(self, counts: Any, generator: Any) -> Integers:
+        counts = base.counts_of(counts, self.size)
         true = generator.binomial(counts, self.keep)
         return np.asarray(true + generator.binomial(counts.sum() - counts, self.other), np.int64)
 
 
-Oracle = GRR | OUE | OLH | Hadamard
-ORACLES: dict[str, Any] = {"grr": GRR, "oue": OUE, "olh": OLH, "hadamard": Hadamard}
+ORACLES: dict[str, type[FrequencyOracle]] = {
+    "grr": GRR,
+    "oue": OUE,
+    "olh": OLH,
+    "hadamard": Hadamard,
+}
 """As messages name them."""
 
 
-def name_of(oracle: Oracle) -> str:
-    """As in ``ORACLES``.
+def name_of(oracle: FrequencyOracle) -> str:
+    """The name of an ``oracle`` in messages.
 
     >>> name_of(GRR(epsilon=1.0, size=2))
     'grr'
     """
-    return type(oracle).__name__.lower()
+    return next(name for name, kind in ORACLES.items() if type(oracle) is kind)
 
 
-SMALL = 16
-"""Bytes of a small report."""
-
-WORK = 10**10
+SMALL_REPORT_BYTES = 16
+MOST_HASHES = 10**10
 """Pairs of report and value that a server hashes for OLH, in ten to twenty seconds."""
 
 
-def choose(epsilon: float, size: int, people: int | None = None, one_shot: bool = False) -> Oracle:
+def choose(
+    epsilon: float, size: int, people: int | None = None, one_shot: bool = False
+) -> FrequencyOracle:
     """The oracle with the least variance for values that few people have.
 
     GRR is better than OUE below 3 e^epsilon + 2 values; Hadamard is better than both for a small
-    epsilon and some values, such as 6 to 32 at epsilon 1/2. In ``one_shot`` a question goes over
-    many values at once and reports must be small. Then OLH may be taken too, unless ``people``
-    times values is more than a server should hash.
+    epsilon and some values, such as 6 to 32 at epsilon 1/2.
+
+    Parameters:
+        epsilon: what one report may cost.
+        size: how many values there are.
+        people: how many will report, if that is known.
+        one_shot: a question over many values at once, whose reports must be small. Then OLH may be
+            taken too, unless ``people`` times values is more than a server should hash.
 
     >>> choose(1.0, 10), choose(1.0, 11), choose(0.5, 8)
     (GRR(epsilon=1.0, size=10), OUE(epsilon=1.0, size=11), Hadamard(epsilon=0.5, size=8))
@@ -322,11 +281,12 @@ def choose(epsilon: float, size: int, people: int | None = None, one_shot: bool 
     Hadamard(epsilon=1.0, size=4096)
     """
     require(people is None or people >= 1, f"people={people}: must be at least 1")
-    found: list[Oracle] = [one(epsilon=epsilon, size=size) for one in (GRR, OUE, Hadamard)]
+    kinds: tuple[type[FrequencyOracle], ...] = (GRR, OUE, Hadamard)
+    oracles = [kind(epsilon=epsilon, size=size) for kind in kinds]
     if one_shot:
-        found = [one for one in found if one.report_bytes <= SMALL]
-        if (people or 0) * size <= WORK:
-            found.append(OLH(epsilon=epsilon, size=size))
-    least = min(one.variance(1) for one in found)
+        oracles = [oracle for oracle in oracles if oracle.report_bytes <= SMALL_REPORT_BYTES]
+        if (people or 0) * size <= MOST_HASHES:
+            oracles.append(OLH(epsilon=epsilon, size=size))
+    least = min(oracle.variance(1) for oracle in oracles)
     # of two values GRR and Hadamard are the same, but for rounding
-    return next(one for one in found if one.variance(1) <= least * (1 + 1e-9))
+    return next(oracle for oracle in oracles if oracle.variance(1) <= least * (1 + 1e-9))

@@ -419,11 +419,15 @@ def answered(
     if seen.scores is not None:
         return _chosen(seen, many, generator)
     if question.kind != "bigram":
-        found: Integers = question.frequency.simulated(_said(seen, 0, many, generator), generator)
+        found: Integers = question.frequency.simulate_support(
+            _said(seen, 0, many, generator), generator
+        )
         return found
     spread = generator.multinomial(many, np.full(question.levels, 1 / question.levels))
     support = [
-        question.frequency.simulated(_said(seen, level, spread[:, level], generator), generator)
+        question.frequency.simulate_support(
+            _said(seen, level, spread[:, level], generator), generator
+        )
         for level in range(question.levels)
     ]
     return np.concatenate(support)

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tempriv.errors import DataError, require
-from tempriv.local.frequency.oracles import ORACLES, Oracle
+from tempriv.local.frequency.base import FrequencyOracle
+from tempriv.local.frequency.oracles import ORACLES
 from tempriv.local.wire import (
     TOKEN_BYTES,
     MessageError,
@@ -59,10 +60,9 @@ def _check(what: str, message: StreamQuestion | StreamAnswer) -> None:
 
 
 @functools.lru_cache(maxsize=64)
-def oracle_of(name: str, epsilon: float, size: int) -> Oracle:
+def oracle_of(name: str, epsilon: float, size: int) -> FrequencyOracle:
     """The same one again and again: its probabilities take a while to work out."""
-    found: Oracle = ORACLES[name](epsilon=epsilon, size=size)
-    return found
+    return ORACLES[name](epsilon=epsilon, size=size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ class StreamQuestion:
         )
 
     @functools.cached_property
-    def frequency(self) -> Oracle:
+    def frequency(self) -> FrequencyOracle:
         """The oracle that reports go through."""
         return oracle_of(self.oracle, self.epsilon, self.size)
 

@@ -72,7 +72,7 @@ def simulate_grouped(
             group = everyone
             if plan.divides_people:
                 group = _counts(here[course.asked], plan.size)
-            support = course.question.frequency.simulated(group, generator)
+            support = course.question.frequency.simulate_support(group, generator)
             answers += int(group.sum())
             course = course.after(support, int(group.sum()))
         releases[step], published[step] = course.release, course.published
