@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.measure import Row, best_of
 from benchmarks.sequences import one_pair, one_series
 from tempriv.local.shapes.plan import Method, ShapesPlan
-from tempriv.local.shapes.roles import ShapesServer, answers_of
+from tempriv.local.shapes.roles import ShapesServer, simulate_answers
 from tempriv.local.shapes.sax import Sax
 from tempriv.local.shapes.simulate import simulate_grouped
 from tempriv.sampling.keys import Key
@@ -94,7 +94,7 @@ def campaign(method: Method, series: np.ndarray) -> float:
     while not server.is_over:
         now = series[begin : begin + server.wanted]
         begin += len(now)
-        if len(now) and server.receive_many(answers_of(server.question, now)):
+        if len(now) and server.receive_many(simulate_answers(server.question, now)):
             sys.exit("the server refused answers of its devices")
         server.close_round()
     return begin / (time.perf_counter() - began)

@@ -155,7 +155,7 @@ def test_it_is_paid_before_anyone_answers(run, monkeypatch):
     def stops(*given, **named):
         raise TemprivError("the power failed")
 
-    for what in ("simulate", "about"):
+    for what in ("simulate", "describe_outcome"):
         monkeypatch.setattr(f"tempriv.local.shapes.simulate.{what}", stops)
         assert run(*ask)[0] == 1
     (budget,) = json.loads(run("budget", "show", "wide.csv", "--json")[1])

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tempriv.errors import TemprivError
-from tempriv.local.shapes._distance_kernels import TOGETHER
-from tempriv.local.shapes.distance import distances, told_apart
+from tempriv.local.shapes._distance_kernels import BATCH_SEQUENCES
+from tempriv.local.shapes.distance import distances, ranked_distances
 from tempriv.local.shapes.sequences import LETTERS, Sequences, longest_of
 from tests.reference import distance as reference
 from tests.support.statistics import COMPILED
@@ -35,7 +35,7 @@ def of(rows, symbols):
 @pytest.mark.parametrize("kind", KINDS)
 def test_distances_are_those_of_the_definition(kind, symbols, prefix, rng):
     # more than are worked on together, and a last lot that is not full
-    count = TOGETHER + 37 if COMPILED else 60
+    count = BATCH_SEQUENCES + 37 if COMPILED else 60
     ours, theirs = some(rng, count, symbols, 9), some(rng, 9, symbols, 12)
     theirs += [[], [0], [symbols - 1]]
     found = distances(kind, of(ours, symbols), of(theirs, symbols), prefix=prefix)
@@ -103,7 +103,7 @@ def test_equally_far_ones_are_told_apart_and_no_others_are_exchanged(kind, symbo
     ends = [[0] * most, [symbols - 1] * most]
     rows = of(ends + some(rng, 40, symbols, most), symbols)
     apart, finer = (
-        measured(kind, rows, rows, prefix=prefix) for measured in (distances, told_apart)
+        measured(kind, rows, rows, prefix=prefix) for measured in (distances, ranked_distances)
     )
     if kind != "euclidean":
         assert np.array_equal(np.floor(finer), apart)

@@ -36,7 +36,7 @@ def test_the_best_of_all_choices_is_taken(count, seed):
 def test_exchanging_is_never_worse_than_any_single_exchange(seed, monkeypatch):
     apart, weights = places(14, seed)
     exact = cost(apart, weights, medoids(apart, weights, 3))
-    monkeypatch.setattr(module, "MOST_TRIED", 0)
+    monkeypatch.setattr(module, "MOST_COMBINATIONS", 0)
     chosen = medoids(apart, weights, 3).tolist()
     assert chosen == sorted(set(chosen)) and len(chosen) == 3
     found = cost(apart, weights, chosen)
@@ -65,7 +65,7 @@ def test_weights_decide():
 
 @pytest.mark.parametrize("most", [0, 30_000])
 def test_of_equal_ones_the_first_is_taken_and_nothing_is_chosen_twice(most, monkeypatch):
-    monkeypatch.setattr(module, "MOST_TRIED", most)
+    monkeypatch.setattr(module, "MOST_COMBINATIONS", most)
     assert medoids(np.zeros((4, 4)), np.ones(4), 2).tolist() == [0, 1]
     assert medoids(np.ones((4, 4)), np.zeros(4), 3).tolist() == [0, 1, 2]
     assert medoids(np.ones((2, 2)), np.ones(2), 5).tolist() == [0, 1]

@@ -12,7 +12,13 @@ import pytest
 
 from tempriv.errors import BudgetError, UsageError
 from tempriv.local.device_ledger import WindowLedger
-from tempriv.local.streams.protocol import METHODS, ONE, StreamPlan, StreamProtocol, drawn
+from tempriv.local.streams.protocol import (
+    METHODS,
+    SHARE_UNITS,
+    StreamPlan,
+    StreamProtocol,
+    draw_devices,
+)
 from tempriv.local.streams.roles import StreamDevice
 from tempriv.privacy.units import Window
 from tests.reference import population_streams as reference
@@ -31,23 +37,23 @@ def plan_of(method, **given):
 # every path that reports can take
 
 
-def every_report(course, device, steps, told=()):
+def every_report(protocol, device, steps, told=()):
     """Each way on from here: what ``device`` was asked and reported, and how others could."""
-    question = course.question
+    question = protocol.question
     if question is None:
         if steps == 1:
             yield told
             return
-        yield from every_report(course.next_step(), device, steps - 1, told)
+        yield from every_report(protocol.next_step(), device, steps - 1, told)
         return
-    asked = course.asked
+    asked = protocol.asked
     there = device in asked
     others = len(asked) - there
     for support in range(others + 1):  # so many others report 1
         for own in (0, 1) if there else (0,):
             ones = support + (own if there else 0)
-            after = course.after(np.array([len(asked) - ones, ones]), len(asked))
-            more = ((course.step, question, own),) if there else ()
+            after = protocol.after(np.array([len(asked) - ones, ones]), len(asked))
+            more = ((protocol.step, question, own),) if there else ()
             yield from every_report(after, device, steps, told + more)
 
 
@@ -99,7 +105,7 @@ SMALL = {
 def test_every_path_of_reports_loses_at_most_epsilon(method):
     people, steps, epsilon, part = SMALL[method]
     plan = plan_of(method, people=people, epsilon=epsilon, oracle="grr")
-    paths = list(every_report(StreamProtocol.beginning(plan, CAMPAIGN), 0, steps))
+    paths = list(every_report(StreamProtocol.start(plan, CAMPAIGN), 0, steps))
     assert most_spent(paths, plan.window) <= Fraction(epsilon)
     found = losses(paths, steps, plan.window)
     assert found <= epsilon + 1e-12
@@ -109,24 +115,24 @@ def test_every_path_of_reports_loses_at_most_epsilon(method):
         assert len(ways) > 2, "some paths publish and others repeat"
 
 
-def decided(course, moves, noted=None):
+def decided(protocol, moves, noted=None):
     """A step in which the reports look like the last release, or as far from it as can be."""
-    while course.question is not None:
+    while protocol.question is not None:
         if noted is not None:
-            noted.append((course.step, course.question, set(course.asked.tolist())))
-        people, oracle = len(course.asked), course.question.frequency
-        one = course.release[1] if not moves else float(course.release[1] < 0.5)
+            noted.append((protocol.step, protocol.question, set(protocol.asked.tolist())))
+        people, oracle = len(protocol.asked), protocol.question.frequency
+        one = protocol.release[1] if not moves else float(protocol.release[1] < 0.5)
         ones = round(people * (oracle.other + one * (oracle.keep - oracle.other)))
         ones = min(max(ones, 0), people) if not moves else people * int(one)
-        course = course.after(np.array([people - ones, ones]), people)
-    return course
+        protocol = protocol.after(np.array([people - ones, ones]), people)
+    return protocol
 
 
-def schedules(course, steps, told=()):
+def schedules(protocol, steps, told=()):
     """What is asked of whom, in each of the ways in which a stream can move or not."""
     for moves in (False, True):
         noted = []
-        after = decided(course, moves, noted)
+        after = decided(protocol, moves, noted)
         if steps == 1:
             yield (*told, *noted)
         else:
@@ -141,33 +147,33 @@ def asked_of(device, path):
 @pytest.mark.parametrize("method", ADAPTIVE)
 def test_no_way_of_deciding_asks_a_device_for_more_than_epsilon(method, window):
     plan = plan_of(method, window=window, people=400)
-    course = StreamProtocol.beginning(plan, CAMPAIGN)
-    devices = (0, *course.asked[:2].tolist())
-    ways = list(schedules(course, 2 * window + 2))
+    protocol = StreamProtocol.start(plan, CAMPAIGN)
+    devices = (0, *protocol.asked[:2].tolist())
+    ways = list(schedules(protocol, 2 * window + 2))
     assert 0 < most_spent([asked_of(one, way) for one in devices for way in ways], window) <= 1
     if not plan.divides_people:
         assert len({tuple(q.part for _, q, _ in way) for way in ways}) > window
 
 
 class AbsorbsWithoutNullifying(StreamProtocol):
-    def _having_taken(self):
-        return {**super()._having_taken(), "free": self.step + 1}
+    def _record_publication(self):
+        return {**super()._record_publication(), "free": self.step + 1}
 
 
 class AbsorbsFromBeforeTheLast(StreamProtocol):
-    def _having_taken(self):
-        return {**super()._having_taken(), "free": self.free}
+    def _record_publication(self):
+        return {**super()._record_publication(), "free": self.free}
 
 
 class ForgetsWhatItTook(StreamProtocol):
-    def _at_hand(self):
-        return self.plan.half // 2
+    def _available(self):
+        return self.plan.publication_limit // 2
 
 
 class ForgetsAStepEarly(StreamProtocol):
-    def _at_hand(self):
+    def _available(self):
         recent = [a for step, a in self.taken if self.step - step < self.plan.window - 1]
-        return (self.plan.half - sum(recent)) // 2
+        return (self.plan.publication_limit - sum(recent)) // 2
 
 
 class RecyclesEarly(StreamProtocol):
@@ -176,8 +182,8 @@ class RecyclesEarly(StreamProtocol):
 
 
 class AsksAgainToPublish(StreamProtocol):
-    def _having_asked(self):
-        return self if self.stage == "compare" else super()._having_asked()
+    def _mark_asked(self):
+        return self if self.stage == "compare" else super()._mark_asked()
 
 
 MUTANTS = [
@@ -197,7 +203,7 @@ def test_a_course_that_asks_too_much_is_noticed_and_devices_refuse(method, mutan
     plan = plan_of(method, window=window, people=24 if method[1] == "P" else 4000)
     devices = range(plan.people) if method[1] == "P" else (0,)
     worst, refused = Fraction(0), 0
-    for way in schedules(mutant.beginning(plan, CAMPAIGN), 5):
+    for way in schedules(mutant.start(plan, CAMPAIGN), 5):
         for device in devices:
             path = asked_of(device, way)
             worst = max(worst, most_spent([path], window))
@@ -225,73 +231,76 @@ def refusals(path, window):
 
 def test_a_device_that_answers_twice_loses_twice():
     plan = plan_of("LBU", people=2, oracle="grr")
-    once = list(every_report(StreamProtocol.beginning(plan, CAMPAIGN), 0, 2))
+    once = list(every_report(StreamProtocol.start(plan, CAMPAIGN), 0, 2))
     # both answers are alike on some path
     twice = [path + path for path in once]
     assert losses(once, 2, 2) == pytest.approx(1.0)
     assert losses(twice, 2, 2) == pytest.approx(2.0)
     device = StreamDevice(WindowLedger(2, 1.0), size=2)
     device.observe(0, 1)
-    question = StreamProtocol.beginning(plan, CAMPAIGN).question
+    question = StreamProtocol.start(plan, CAMPAIGN).question
     device.answer(question)
     with pytest.raises(BudgetError, match="answers a question once"):
         device.answer(question)
 
 
-# the course
+# the protocol
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 0.7, 3.3, 1e-3])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_device_with_just_the_plans_limit_is_never_asked_too_much(method, epsilon):
     plan = plan_of(method, epsilon=epsilon, window=7, people=16)
-    course = StreamProtocol.beginning(plan, CAMPAIGN)
+    protocol = StreamProtocol.start(plan, CAMPAIGN)
     devices = [StreamDevice(WindowLedger(7, epsilon), size=2) for _ in range(16)]
     rng = np.random.default_rng(7)
     for step in range(22):
         values = rng.integers(2, size=16) if step % 5 else np.zeros(16, dtype=int)
         for device, value in zip(devices, values, strict=True):
             device.observe(step, int(value))
-        while course.question is not None:
-            reports = [devices[i].answer(course.question).report for i in course.asked]
-            course = course.after(course.question.frequency.support(reports), len(reports))
-        course = course.next_step()
+        while protocol.question is not None:
+            reports = [devices[i].answer(protocol.question).report for i in protocol.asked]
+            protocol = protocol.after(protocol.question.frequency.support(reports), len(reports))
+        protocol = protocol.next_step()
 
 
 def test_budgets_of_a_window_by_hand():
     plan = plan_of("LBD", window=4, people=10**6)
-    assert plan.terms(plan.one) == (1 / 8, 10**6)
-    course = decided(StreamProtocol.beginning(plan, CAMPAIGN), True)
-    assert plan.terms(course.amount)[0] == 1 / 4
-    course = decided(course.next_step(), True)
-    assert plan.terms(course.amount)[0] == 1 / 8
+    assert plan.epsilon_and_people(plan.step_share) == (1 / 8, 10**6)
+    protocol = decided(StreamProtocol.start(plan, CAMPAIGN), True)
+    assert plan.epsilon_and_people(protocol.amount)[0] == 1 / 4
+    protocol = decided(protocol.next_step(), True)
+    assert plan.epsilon_and_people(protocol.amount)[0] == 1 / 8
     plan = plan_of("LBA", window=4, people=10**6)
-    course = decided(StreamProtocol.beginning(plan, CAMPAIGN), False)
-    assert (course.published, plan.terms(course.amount)[0]) == (True, 1 / 8)  # there was nothing
-    course = decided(course.next_step(), False)
-    course = decided(course.next_step(), False)
-    course = decided(course.next_step(), True)
-    assert (course.published, plan.terms(course.amount)[0]) == (True, 3 / 8)
+    protocol = decided(StreamProtocol.start(plan, CAMPAIGN), False)
+    assert (protocol.published, plan.epsilon_and_people(protocol.amount)[0]) == (
+        True,
+        1 / 8,
+    )  # there was nothing
+    protocol = decided(protocol.next_step(), False)
+    protocol = decided(protocol.next_step(), False)
+    protocol = decided(protocol.next_step(), True)
+    assert (protocol.published, plan.epsilon_and_people(protocol.amount)[0]) == (True, 3 / 8)
     for published in (False, False, True):  # two steps have given theirs away
-        course = decided(course.next_step(), True)
-        assert course.published == published
-    assert plan.terms(course.amount)[0] == 1 / 8
+        protocol = decided(protocol.next_step(), True)
+        assert protocol.published == published
+    assert plan.epsilon_and_people(protocol.amount)[0] == 1 / 8
 
 
 @pytest.mark.parametrize("people", [16, 17, 40])
 @pytest.mark.parametrize("method", ["LPU", "LPD", "LPA"])
 def test_nobody_is_asked_twice_within_a_window(method, people):
     plan = plan_of(method, window=4, people=people)
-    course = StreamProtocol.beginning(plan, CAMPAIGN)
+    protocol = StreamProtocol.start(plan, CAMPAIGN)
     rng = np.random.default_rng(people)
     asked = []
     for step in range(40):
-        while course.question is not None:
-            asked += [(step, int(i)) for i in course.asked]
-            many = len(course.asked)
+        while protocol.question is not None:
+            asked += [(step, int(i)) for i in protocol.asked]
+            many = len(protocol.asked)
             ones = int(rng.integers(many + 1))
-            course = course.after(np.array([many - ones, ones]), many)
-        course = course.next_step()
+            protocol = protocol.after(np.array([many - ones, ones]), many)
+        protocol = protocol.next_step()
     for one in range(people):
         steps = sorted(step for step, i in asked if i == one)
         assert all(b - a >= 4 for a, b in itertools.pairwise(steps))
@@ -301,29 +310,29 @@ def test_nobody_is_asked_twice_within_a_window(method, people):
 def test_the_draw_is_fair_and_public():
     counts = np.zeros(6, dtype=np.int64)
     for step in range(3000):
-        chosen = drawn(CAMPAIGN, step, "compare", np.array([1, 3, 4, 6, 7, 9]), 2)
+        chosen = draw_devices(CAMPAIGN, step, "compare", np.array([1, 3, 4, 6, 7, 9]), 2)
         counts[np.searchsorted([1, 3, 4, 6, 7, 9], chosen)] += 1
         assert len(set(chosen.tolist())) == 2
     # two of six without return: the counts vary less than this test allows for
     assert_cells(counts, np.full(6, 1 / 6), detects=0.15)
-    again = drawn(CAMPAIGN, 5, "compare", np.arange(1000), 10)
-    assert (again == drawn(CAMPAIGN, 5, "compare", np.arange(1000), 10)).all()
-    assert (again != drawn(CAMPAIGN, 5, "publish", np.arange(1000), 10)).any()
+    again = draw_devices(CAMPAIGN, 5, "compare", np.arange(1000), 10)
+    assert (again == draw_devices(CAMPAIGN, 5, "compare", np.arange(1000), 10)).all()
+    assert (again != draw_devices(CAMPAIGN, 5, "publish", np.arange(1000), 10)).any()
     with pytest.raises(UsageError, match="not so many"):
-        drawn(CAMPAIGN, 0, "compare", np.arange(3), 4)
+        draw_devices(CAMPAIGN, 0, "compare", np.arange(3), 4)
 
 
 def distance_of(plan, truth, people, release):
     """The mean of the estimated distance over every outcome of so many reports."""
-    course = StreamProtocol.beginning(plan, CAMPAIGN)
-    object.__setattr__(course, "release", release)
-    oracle = course.question.frequency
+    protocol = StreamProtocol.start(plan, CAMPAIGN)
+    object.__setattr__(protocol, "release", release)
+    oracle = protocol.question.frequency
     law = reference.ones(truth, oracle.epsilon)
     total = 0.0
     for ones, chance in enumerate(law):
         support = np.array([people - ones, ones])
         shares = oracle.estimate(support, people).counts / people
-        total += chance * course.distance(shares, people)[0]
+        total += chance * protocol.distance(shares, people)[0]
     return total
 
 
@@ -344,20 +353,20 @@ def test_the_distance_is_unbiased_and_of_samples_only_if_their_drawing_counts():
 def test_a_question_without_answers_is_not_asked_again():
     for method in METHODS:
         plan = plan_of(method, people=100)
-        course = StreamProtocol.beginning(plan, CAMPAIGN)
+        protocol = StreamProtocol.start(plan, CAMPAIGN)
         if plan.divides_people:
-            before = course.asked
-        course = course.after(np.zeros(2, dtype=np.int64), 0)
-        assert (course.stage, course.published, course.release) == ("done", False, (0.0, 0.0))
+            before = protocol.asked
+        protocol = protocol.after(np.zeros(2, dtype=np.int64), 0)
+        assert (protocol.stage, protocol.published, protocol.release) == ("done", False, (0.0, 0.0))
         if plan.divides_people:
-            assert not set(before) & set(course.next_step().asked)
+            assert not set(before) & set(protocol.next_step().asked)
         with pytest.raises(UsageError, match="no more questions"):
-            course.after(np.zeros(2, dtype=np.int64), 0)
-    course = StreamProtocol.beginning(plan_of("LBA", people=10**6), CAMPAIGN)
-    course = course.after(np.array([10**6, 0]), 10**6)
-    assert course.stage == "publish"
-    course = course.after(np.zeros(2, dtype=np.int64), 0)
-    assert course.taken == ((0, ONE),), "what was asked for is spent"
+            protocol.after(np.zeros(2, dtype=np.int64), 0)
+    protocol = StreamProtocol.start(plan_of("LBA", people=10**6), CAMPAIGN)
+    protocol = protocol.after(np.array([10**6, 0]), 10**6)
+    assert protocol.stage == "publish"
+    protocol = protocol.after(np.zeros(2, dtype=np.int64), 0)
+    assert protocol.taken == ((0, SHARE_UNITS),), "what was asked for is spent"
 
 
 @pytest.mark.parametrize(

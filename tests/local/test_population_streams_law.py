@@ -10,8 +10,8 @@ import pytest
 from tempriv.errors import DataError
 from tempriv.local.device_ledger import WindowLedger
 from tempriv.local.streams.messages import StreamQuestion
-from tempriv.local.streams.protocol import METHODS, StreamProtocol, drawn
-from tempriv.local.streams.roles import StreamDevice, StreamServer, answers_of
+from tempriv.local.streams.protocol import METHODS, StreamProtocol, draw_devices
+from tempriv.local.streams.roles import StreamDevice, StreamServer, simulate_answers
 from tempriv.local.streams.simulate import simulate_grouped
 from tempriv.sampling.keys import Key
 from tempriv.sampling.keystream import Keystream, StepRange
@@ -22,7 +22,7 @@ from tests.support.statistics import assert_cells
 
 def by_definition(method, rows, epsilon):
     def draw(step, part, free, count):
-        return drawn(CAMPAIGN, step, part, np.array(free), count).tolist()
+        return draw_devices(CAMPAIGN, step, part, np.array(free), count).tolist()
 
     return reference.law(method, rows, epsilon, 2, draw)
 
@@ -84,7 +84,7 @@ def test_messages_have_the_law_of_the_definition(method):
             if step:
                 server.next_step()
             while not server.is_done:
-                answers = answers_of(server.question, np.array(values)[server.asked], key)
+                answers = simulate_answers(server.question, np.array(values)[server.asked], key)
                 assert not server.receive_many(answers)
                 server._add_up()
                 told.append(int(server._support[1]))
@@ -124,7 +124,7 @@ def test_published_shares_err_as_planned():
     plan = plan_of("LBU", people=5000, size=4, epsilon=2.0)
     values = np.repeat(np.arange(4), [2500, 1500, 1000, 0])
     trial = simulate_grouped(plan, lambda step: values, 1000, Key.from_seed(5))
-    planned = plan.error(plan.terms(plan.uniform)[0], 5000)
+    planned = plan.noise_variance(plan.epsilon_and_people(plan.uniform_share)[0], 5000)
     # of a mean of 1,000 sums of three squares at least: 2.6 % is its standard error at most
     assert trial.squared_errors.mean() == pytest.approx(planned, rel=0.17)
 

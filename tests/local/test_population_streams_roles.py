@@ -19,7 +19,7 @@ import pytest
 from tempriv.errors import BudgetError, DataError, StateError, UsageError
 from tempriv.local.device_ledger import WindowLedger
 from tempriv.local.streams.messages import StreamAnswer, StreamQuestion
-from tempriv.local.streams.roles import StreamDevice, StreamServer, answers_of
+from tempriv.local.streams.roles import StreamDevice, StreamServer, simulate_answers
 from tempriv.local.wire import MessageError
 from tempriv.privacy.guarantees import Pure
 from tempriv.privacy.units import Window
@@ -250,7 +250,7 @@ def test_a_stream_by_messages():
             server = StreamServer.resume(server.state())  # at any time
             server.close_question()
         assert server.release.sum() == pytest.approx(1 if any(server.release) else 0)
-        assert (server.course.question, len(server.asked)) == (None, 0)
+        assert (server.protocol.question, len(server.asked)) == (None, 0)
         with pytest.raises(UsageError, match="next_step"):
             server.question  # noqa: B018
         with pytest.raises(UsageError, match="next_step"):
@@ -289,7 +289,7 @@ def refused_answers(server):
 
 def test_a_server_refuses_with_a_reason_and_nothing_changes():
     server = StreamServer(plan_of("LBA", people=10**6), CAMPAIGN, first=7)
-    server.course = server.course.after(np.array([10**6, 0]), 10**6)
+    server.protocol = server.protocol.after(np.array([10**6, 0]), 10**6)
     assert server.question.part == "publish"
     server.receive(an_answer(server.question, token=b"taken".ljust(16)))
     before = server.state()
@@ -305,9 +305,9 @@ def test_a_server_refuses_with_a_reason_and_nothing_changes():
 
 
 def asked(server):
-    course = server.course
+    protocol = server.protocol
     return StreamQuestion(
-        campaign=course.campaign, step=course.step, part="publish", epsilon=1, size=2
+        campaign=protocol.campaign, step=protocol.step, part="publish", epsilon=1, size=2
     ).to_bytes()
 
 
@@ -326,7 +326,9 @@ def test_a_resumed_server_goes_on_alike(method):
     for step in range(6):
         key = Key.from_seed(step)
         while not servers[0].is_done:
-            answers = answers_of(servers[0].question, np.arange(16)[servers[0].asked] % 2, key)
+            answers = simulate_answers(
+                servers[0].question, np.arange(16)[servers[0].asked] % 2, key
+            )
             for server in servers:
                 server.receive_many(answers)
             servers[1] = StreamServer.resume(servers[1].state())

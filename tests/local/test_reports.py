@@ -17,12 +17,12 @@ from tempriv.local.frequency.estimation import (
     estimate,
     estimate_counts,
     estimate_release,
-    shares_of,
+    true_shares,
 )
 from tempriv.local.frequency.longitudinal import (
     collect,
     instant_for,
-    other_of,
+    other_probability,
     response_of,
     standard_error_of_average,
 )
@@ -104,7 +104,7 @@ def two_binomials(n, true, keep, other):
 def test_estimates_and_their_variances_are_unbiased(mechanism, true):
     """Exactly, over every number of reports of one category."""
     response, n = response_of(mechanism), 12
-    law = two_binomials(n, true, response.keep, other_of(response))
+    law = two_binomials(n, true, response.keep, other_probability(response))
     counts = np.zeros((n + 1, response.choices), dtype=int)
     counts[:, 0] = np.arange(n + 1)
     counts[:, 1] = n - counts[:, 0]
@@ -118,7 +118,9 @@ def test_estimates_and_their_variances_are_unbiased(mechanism, true):
 @pytest.mark.parametrize("fraction", [0.0, 0.3, 1.0])
 def test_variances_for_a_larger_population_are_unbiased_too(fraction):
     response, n = response_of(FRESH), 9
-    reported = other_of(response) + (response.keep - other_of(response)) * fraction
+    reported = (
+        other_probability(response) + (response.keep - other_probability(response)) * fraction
+    )
     law = stats.binom.pmf(np.arange(n + 1), n, reported)
     counts = np.stack([n - np.arange(n + 1), np.arange(n + 1)], axis=1)
     found = estimate_counts(counts, FRESH, interval="normal", whose="a larger population")
@@ -138,7 +140,7 @@ def coverage(mechanism, n, interval, confidence):
     chances = []
     for true in range(n + 1):
         held = (found.low[:, 0] <= true / n) & (true / n <= found.high[:, 0])
-        chances.append(two_binomials(n, true, response.keep, other_of(response)) @ held)
+        chances.append(two_binomials(n, true, response.keep, other_probability(response)) @ held)
     return np.array(chances)
 
 
@@ -163,7 +165,9 @@ def test_intervals_for_a_larger_population_hold_as_often_as_stated():
     counts = np.stack([n - np.arange(n + 1), np.arange(n + 1)], axis=1)
     found = estimate_counts(counts, FRESH, whose="a larger population", confidence=0.9)
     for fraction in np.linspace(0, 1, 41):
-        reported = other_of(response) + (response.keep - other_of(response)) * fraction
+        reported = (
+            other_probability(response) + (response.keep - other_probability(response)) * fraction
+        )
         held = (found.low[:, 1] <= fraction) & (fraction <= found.high[:, 1])
         assert stats.binom.pmf(np.arange(n + 1), n, reported) @ held >= 0.9 - 1e-12
 
@@ -191,7 +195,7 @@ def test_shares_of_many_people_are_found(rng, mechanism):
     truth = rng.integers(0, choices, size=(3000, 5)) * rng.integers(0, 2, size=(3000, 5))
     reports = collect(mechanism, truth, Key.from_seed(12))
     found = estimate(reports, mechanism, confidence=1 - 1e-9)
-    true = shares_of(truth, choices)
+    true = true_shares(truth, choices)
     assert (np.abs(found.fractions - true) < 6 * found.standard_errors).all()
     assert ((found.low <= true) & (true <= found.high)).all()
     assert found.standard_errors.max() < 0.06
@@ -308,7 +312,7 @@ def test_the_error_of_averages_is_that_of_averages(instant, reports):
         return sum(p * (means[o] - mean) ** 2 for o, p in outcomes.items())
 
     mixed = fraction * variance(0) + (1 - fraction) * variance(1)
-    contrast = mechanism.keep - other_of(mechanism)
+    contrast = mechanism.keep - other_probability(mechanism)
     expected = math.sqrt(mixed / people) / contrast
     error = standard_error_of_average(mechanism, people, reports, fraction)
     assert error == pytest.approx(expected, rel=1e-9)

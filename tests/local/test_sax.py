@@ -249,7 +249,7 @@ def test_more_than_is_worked_on_at_a_time(rng, monkeypatch):
     matrix = np.cumsum(rng.normal(size=(60, 30)), axis=1)
     ragged = [row[: rng.integers(1, 31)] for row in matrix]
     wanted = [Sax(segment=4).sequences(series) for series in (matrix, ragged)]
-    monkeypatch.setattr("tempriv.local.shapes.sax.TOGETHER", 100)
+    monkeypatch.setattr("tempriv.local.shapes.sax.BATCH_VALUES", 100)
     assert [Sax(segment=4).sequences(series) for series in (matrix, ragged)] == wanted
 
 

@@ -15,7 +15,7 @@ import pytest
 from tempriv.errors import BudgetError, DataError, StateError, TemprivError, UsageError
 from tempriv.local.device_ledger import DeviceLedger
 from tempriv.local.shapes.messages import HEAD
-from tempriv.local.shapes.roles import ShapesDevice, answers_of
+from tempriv.local.shapes.roles import ShapesDevice, simulate_answers
 from tempriv.local.shapes.sax import Sax
 from tempriv.local.wire import MessageError
 from tempriv.sampling.keys import Key
@@ -83,16 +83,20 @@ def test_a_series_that_is_too_long_or_too_short_counts_as_far_as_it_goes(partial
     rng = np.random.default_rng(1)
     series = [rng.normal(size=length) for length in (1, 3, 4, 7, 10, 11, 40)]
     key = Key.from_seed(3)
-    together = answers_of(question, series, key=key)
-    assert together == answers_of(question, [one[:10] for one in series], key=key)
+    together = simulate_answers(question, series, key=key)
+    assert together == simulate_answers(question, [one[:10] for one in series], key=key)
     chain = key.again("answers", "0")
     assert ShapesDevice(series[0]).answer(question, chain).report == together[0][HEAD.size :]
     matrix = np.stack([np.resize(one, 12) for one in series])
-    assert answers_of(question, matrix, key=key) == answers_of(question, list(matrix), key=key)
+    assert simulate_answers(question, matrix, key=key) == simulate_answers(
+        question, list(matrix), key=key
+    )
     narrow = matrix[:, :3]
-    assert answers_of(question, narrow, key=key) == answers_of(question, list(narrow), key=key)
+    assert simulate_answers(question, narrow, key=key) == simulate_answers(
+        question, list(narrow), key=key
+    )
     kept = replace(question, sax=replace(sax, partial="keep"))
-    assert answers_of(question, narrow, key=key) == answers_of(kept, narrow, key=key)
+    assert simulate_answers(question, narrow, key=key) == simulate_answers(kept, narrow, key=key)
 
 
 @pytest.mark.parametrize(

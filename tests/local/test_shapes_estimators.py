@@ -23,7 +23,7 @@ from tempriv.local.shapes.plan import METHODS, ShapesPlan
 from tempriv.local.shapes.protocol import Shape, ShapesProtocol
 from tempriv.local.shapes.sax import Sax
 from tempriv.local.shapes.sequences import Sequences
-from tempriv.local.shapes.simulate import about, nearest, promise, simulate
+from tempriv.local.shapes.simulate import describe_outcome, guarantee_of, nearest, simulate
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Pure
 from tempriv.privacy.units import WholeSeries
 from tempriv.report.shapes import page
@@ -113,7 +113,7 @@ def test_every_method_asks_everyone_at_most_once(method, labelled):
         found = simulate(plan, series, numbers, through=through, seed=3, progress=done.append)
         assert sum(done) == sum(one.people for one in found.rounds) <= 3000
         assert {shape.text[:3] for shape in found.shapes} & {"acb", "cab"}
-        told = about(found, declared=False)
+        told = describe_outcome(found, declared=False)
         assert any("taken from the table" in point for point in told["not_protected"]) == labelled
 
 
@@ -127,7 +127,9 @@ def test_the_promise_is_that_of_devices():
         nothing = ShapeClusterer(n_shapes=2, **FORMS, **more).fit(series).guarantee_
         assert isinstance(nothing, NoGuarantee)
     plan = found.outcome_.plan
-    assert promise(plan) == found.guarantee_ and isinstance(promise(plan, seed=0), NoGuarantee)
+    assert guarantee_of(plan) == found.guarantee_ and isinstance(
+        guarantee_of(plan, seed=0), NoGuarantee
+    )
 
 
 def test_a_seed_repeats_and_another_does_not():
@@ -150,7 +152,7 @@ def test_sureness_is_told_of_whole_sequences_only():
         plan = ShapesPlan(epsilon=4.0, shapes=3, people=2000, sax=sax, method=method)
         found = simulate(plan, series, through="grouped", seed=1)
         assert {found.is_sure(shape) for shape in found.shapes} == {None}, method
-        told = about(found)
+        told = describe_outcome(found)
         assert {one["sure"] for one in told["shapes"]} == {None}
         text = page(told)
         assert "surely there" not in text.lower()
@@ -159,14 +161,14 @@ def test_sureness_is_told_of_whole_sequences_only():
     plan = ShapesPlan(epsilon=4.0, shapes=3, people=2000, sax=sax, method="one-shot")
     found = simulate(plan, series, through="grouped", seed=1)
     assert found.is_sure(found.shapes[0]) is True
-    assert "surely there" in page(about(found)).lower()
+    assert "surely there" in page(describe_outcome(found)).lower()
 
 
 def test_only_what_is_from_the_paper_says_so():
     series = waves(300)[0]
     for method in METHODS:
         plan = ShapesPlan(epsilon=4.0, shapes=2, people=300, sax=SAX, method=method)
-        told = about(simulate(plan, series, seed=1))
+        told = describe_outcome(simulate(plan, series, seed=1))
         ours = method not in ("published", "baseline")
         assert (plan.published is None) == ours == (told["published"] is None)
         assert ("none: not from the paper" in page(told)) == ours
@@ -203,7 +205,7 @@ def test_shares_are_shown_from_none_to_all():
         shape = Shape("ab", count, 20.0)
         share, low, high = found.share(shape)
         assert 0 <= low <= share <= high <= 1
-        told = about(replace(found, shapes=(shape,)))
+        told = describe_outcome(replace(found, shapes=(shape,)))
         assert f"{100 * share:.1f} % ({100 * low:.1f} to" in page(told)
         assert told["shapes"][0]["count"] == count, "counts stay unbiased"
 
@@ -212,7 +214,7 @@ def test_labels_stand_side_by_side_in_a_report():
     series, labels = waves(3000)
     plan = ShapesPlan(epsilon=4.0, shapes=2, people=3000, sax=SAX, labels=("early", "late"))
     numbers = [plan.labels.index(label) for label in labels]
-    text = page(about(simulate(plan, series, numbers, seed=1)))
+    text = page(describe_outcome(simulate(plan, series, numbers, seed=1)))
     (pictures,) = re.findall(r'<div class="pair".*?</div>', text, re.DOTALL)
     assert pictures.count("<figure>") >= 2
     assert "label early" in pictures and "label late" in pictures
@@ -238,8 +240,8 @@ def test_a_campaign_refuses_by_its_plan_or_not_at_all(method):
                 said.add("played")
                 assert found.shapes
                 assert sum(one.people for one in found.rounds) <= people
-                json.dumps(about(found), allow_nan=False)
-                assert page(about(found))
+                json.dumps(describe_outcome(found), allow_nan=False)
+                assert page(describe_outcome(found))
                 if method != "automatic":
                     assert found.counted > 0
         (only,) = said
@@ -260,7 +262,7 @@ def test_a_campaign_that_runs_out_of_people_ends_with_what_it_knows():
     counted = set()
     for seed in range(20):
         found = simulate(plan, series, seed=seed)
-        told = about(found)
+        told = describe_outcome(found)
         counted.add(found.counted)
         if not found.counted:
             assert found.share(found.shapes[0]) == (0.0, 0.0, 1.0)

@@ -13,9 +13,9 @@ from tempriv.errors import UsageError
 from tempriv.local.shapes.messages import HEAD, ShapesQuestion
 from tempriv.local.shapes.plan import ShapesPlan
 from tempriv.local.shapes.randomizer import NO_LABEL, LocalAnswers, local_answers
-from tempriv.local.shapes.roles import ShapesServer, answers_of, support_of
+from tempriv.local.shapes.roles import ShapesServer, simulate_answers, support_of
 from tempriv.local.shapes.sax import Sax
-from tempriv.local.shapes.simulate import answered, simulate_grouped
+from tempriv.local.shapes.simulate import simulate_grouped, simulate_round
 from tempriv.sampling.keys import Key
 
 CAMPAIGN = "00112233445566778899aabbccddeeff"
@@ -125,7 +125,10 @@ def test_a_group_answers_as_its_devices_do(kind, oracle):
     generator = np.random.default_rng(11)
     times = 3000
     grouped = np.array(
-        [answered(question, TEXTS, COUNTS, labels_of(question), generator) for _ in range(times)]
+        [
+            simulate_round(question, TEXTS, COUNTS, labels_of(question), generator)
+            for _ in range(times)
+        ]
     )
     assert grouped.shape[1] == len(mean)
     assert is_like(grouped, mean, covariance)
@@ -142,7 +145,7 @@ def by_messages(question, times):
     which = np.tile(np.repeat(np.arange(len(TEXTS)), COUNTS), times)
     series = [np.array(one, dtype=float) for one in SERIES.values()]
     labels = None if not question.labels else [LABELS[i] for i in which]
-    messages = answers_of(question, [series[i] for i in which], labels, Key.from_seed(5))
+    messages = simulate_answers(question, [series[i] for i in which], labels, Key.from_seed(5))
     reports = np.array([np.frombuffer(one[HEAD.size :], dtype=np.uint8) for one in messages])
     return np.array([support_of(question, part) for part in np.split(reports, times)])
 
@@ -168,7 +171,7 @@ def test_groups_and_devices_have_one_law_of_scores(monkeypatch):
 
     monkeypatch.setattr("tempriv.sampling.exponential.probabilities_of", first_only)
     monkeypatch.setattr("tempriv.local.shapes.randomizer.probabilities_of", first_only)
-    found = answered(question, TEXTS, COUNTS, None, np.random.default_rng(1))
+    found = simulate_round(question, TEXTS, COUNTS, None, np.random.default_rng(1))
     assert found.tolist() == [COUNTS.sum(), 0, 0]
     assert list(local_answers(question, TEXTS).outcomes(0).values()) == [1.0, 0.0, 0.0]
 
@@ -176,7 +179,9 @@ def test_groups_and_devices_have_one_law_of_scores(monkeypatch):
 def test_a_group_with_labels_that_nobody_asks_for_says_anything():
     question = asked("refine", "grr", epsilon=8.0)
     runs = [
-        answered(question, TEXTS, 60 * COUNTS, [NO_LABEL] * len(TEXTS), np.random.default_rng(seed))
+        simulate_round(
+            question, TEXTS, 60 * COUNTS, [NO_LABEL] * len(TEXTS), np.random.default_rng(seed)
+        )
         for seed in range(50)
     ]
     people = 50 * 60 * int(COUNTS.sum())
@@ -188,7 +193,9 @@ def test_a_group_with_labels_that_nobody_asks_for_says_anything():
 @pytest.mark.parametrize("kind", KINDS)
 def test_nobody_gives_no_support(kind):
     question = asked(kind, "grr")
-    none = answered(question, TEXTS, 0 * COUNTS, labels_of(question), np.random.default_rng(1))
+    none = simulate_round(
+        question, TEXTS, 0 * COUNTS, labels_of(question), np.random.default_rng(1)
+    )
     levels = question.levels if question.kind == "bigram" else 1
     assert none.tolist() == [0] * (levels * question.cells)
 
@@ -214,8 +221,8 @@ def plan_of(method, **given):
 PEOPLE = np.array([70, 30, 40, 10])
 
 
-def found(course):
-    return tuple(shape.text for shape in course.shapes)
+def found(protocol):
+    return tuple(shape.text for shape in protocol.shapes)
 
 
 def tried(plan, times, seed):
@@ -235,10 +242,10 @@ def by_roles(plan, times, seed):
             begin += server.wanted
             if len(now):
                 labels = [LABELS[one] for one in now] if server.question.labels else None
-                answers = answers_of(server.question, [series[one] for one in now], labels)
+                answers = simulate_answers(server.question, [series[one] for one in now], labels)
                 assert not server.receive_many(answers)
             server.close_round()
-        yield found(server.course)
+        yield found(server.protocol)
 
 
 def are_alike(some, others):
@@ -277,7 +284,7 @@ def test_a_trial_repeats_itself_and_asks_nobody_twice(method, labels, monkeypatc
 
     def watched(question, texts, group, labels, generator):
         groups.append(group.copy())
-        return answered(question, texts, group, labels, generator)
+        return simulate_round(question, texts, group, labels, generator)
 
     monkeypatch.setitem(module, "answered", watched)
     given = LABELS if labels else None

@@ -20,9 +20,9 @@ from tempriv.local.shapes.domain import Bigrams, WholeSequences
 from tempriv.local.shapes.messages import (
     DISTANCES,
     HEAD,
-    LARGEST_QUESTION,
     MOST_CANDIDATES,
     MOST_LABELS,
+    MOST_MESSAGE_BYTES,
     ShapesAnswer,
     ShapesQuestion,
 )
@@ -227,7 +227,7 @@ def test_the_largest_question_comes_back():
     candidates = tuple(bodies.text(bodies.ended + i) for i in range(MOST_CANDIDATES))
     question = asked("level", candidates=candidates, sax=Sax(symbols=2, longest=12))
     assert ShapesQuestion.from_bytes(question.to_bytes()) == question
-    assert len(question.to_bytes()) < LARGEST_QUESTION
+    assert len(question.to_bytes()) < MOST_MESSAGE_BYTES
 
 
 # and anything else is refused
@@ -316,7 +316,7 @@ def test_members_too_few_too_many_or_twice(name):
     for odd in (None, 3, [], {}, "[]", "[" * 100_000, '"x"', "", b"\xff\xfe", json.dumps([body])):
         assert refused_or_good(kind, kind.from_json, odd) is None
         assert refused_or_good(kind, kind.from_bytes, odd) is None
-    long = message.to_json() + " " * LARGEST_QUESTION
+    long = message.to_json() + " " * MOST_MESSAGE_BYTES
     assert refused_or_good(kind, kind.from_json, long) is None
 
 

@@ -16,7 +16,7 @@ from tempriv.local.frequency.oracles import GRR, ORACLES
 from tempriv.local.shapes.messages import EXPONENTIAL, HEAD, INDEX, ShapesQuestion
 from tempriv.local.shapes.plan import ShapesPlan
 from tempriv.local.shapes.randomizer import NO_CELL, NO_LABEL, LocalAnswers, WordsOf, local_answers
-from tempriv.local.shapes.roles import ShapesDevice, answers_of
+from tempriv.local.shapes.roles import ShapesDevice, simulate_answers
 from tempriv.local.shapes.sax import Sax
 from tempriv.privacy.guarantees import Pure
 from tempriv.privacy.units import WholeSeries
@@ -248,7 +248,7 @@ def test_one_device_says_what_it_says_among_many(name):
     for seed in range(20):
         key = Key.from_seed(seed)
         series = np.random.default_rng(seed).normal(size=3)
-        together = answers_of(question, [series, [0.0, 1.0]], key=key)
+        together = simulate_answers(question, [series, [0.0, 1.0]], key=key)
         alone = ShapesDevice(series).answer(question, key.again("answers", str(question.round)))
         assert together[0][HEAD.size :] == alone.report
     fresh = {ShapesDevice(series).answer(question).token for _ in range(50)}
@@ -258,10 +258,10 @@ def test_one_device_says_what_it_says_among_many(name):
 def test_a_seed_gives_the_same_messages_and_no_seed_gives_others():
     question = QUESTIONS["whole olh"]
     people = [[0.0, 1.0]] * 40
-    first, second = (answers_of(question, people, key=Key.from_seed(3)) for _ in range(2))
+    first, second = (simulate_answers(question, people, key=Key.from_seed(3)) for _ in range(2))
     assert first == second
     assert len(set(first)) == 40
-    assert set(answers_of(question, people)).isdisjoint(answers_of(question, people))
+    assert set(simulate_answers(question, people)).isdisjoint(simulate_answers(question, people))
 
 
 # mistakes

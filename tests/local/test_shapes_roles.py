@@ -17,8 +17,8 @@ from tempriv.local.shapes.plan import ShapesPlan
 from tempriv.local.shapes.roles import (
     ShapesDevice,
     ShapesServer,
-    answers_of,
     refuse_report,
+    simulate_answers,
     support_of,
 )
 from tempriv.local.shapes.sax import Sax
@@ -57,7 +57,9 @@ def asks_for_labels(server):
 
 
 def asked(server, series, labels, key=None):
-    return answers_of(server.question, series, labels if asks_for_labels(server) else None, key)
+    return simulate_answers(
+        server.question, series, labels if asks_for_labels(server) else None, key
+    )
 
 
 def campaign(plan, seed=0):
@@ -153,7 +155,7 @@ def one_question(kind, oracle, **given):
 def test_reports_that_no_device_sends(kind, oracle):
     question = one_question(kind, oracle)
     numbers = [0] * 300 if question.labels else None
-    sent = answers_of(question, people(300)[0], numbers, Key.from_seed(1))
+    sent = simulate_answers(question, people(300)[0], numbers, Key.from_seed(1))
     good = [answer[HEAD.size :] for answer in sent]
     for report in good:
         refuse_report(question, report)
@@ -343,7 +345,7 @@ def reached(stage, method="nearest"):
     """The state of a server that has come to a stage."""
     for server, messages in campaign(plan_of(method)):
         server.receive_many(messages[:20])
-        if server.course.stage == stage:
+        if server.protocol.stage == stage:
             return server.state()
     assert stage == "done"
     return server.state()
@@ -449,8 +451,8 @@ def test_labels_that_the_question_does_not_have():
     series, _ = people(3)
     for labels in ([0, 1, 3], [-1, 0, 0]):
         with pytest.raises(MessageError, match="from 0 to 2"):
-            answers_of(question, series, labels)
+            simulate_answers(question, series, labels)
     with pytest.raises(MessageError, match="asks for one"):
-        answers_of(question, series)
+        simulate_answers(question, series)
     with pytest.raises(MessageError, match="nobody asks"):
-        answers_of(one_question("length", "grr"), series, [0, 0, 0])
+        simulate_answers(one_question("length", "grr"), series, [0, 0, 0])

@@ -14,7 +14,7 @@ import tempriv as tp
 from tempriv.audit.exact import Comparison, audit, distribution
 from tempriv.data.series import Block
 from tempriv.errors import TemprivError
-from tempriv.local.frequency.longitudinal import collect, other_of
+from tempriv.local.frequency.longitudinal import collect, other_probability
 from tempriv.mechanisms.perturb import perturb_block
 from tempriv.mechanisms.stream import Seen, Stream, resume
 from tempriv.mechanisms.value.memoized_response import MemoizedResponse
@@ -156,7 +156,7 @@ def test_a_single_report_is_a_randomized_response_by_itself(choices, instant):
     found = laws(mechanism, 1)
     for truth in range(choices):
         for report in range(choices):
-            chance = mechanism.keep if report == truth else other_of(mechanism)
+            chance = mechanism.keep if report == truth else other_probability(mechanism)
             assert found[truth,][((report,),),] == pytest.approx(chance, rel=1e-12)
         wrong = math.fsum(p for ((report,),), p in found[truth,].items() if report != (truth,))
         assert mechanism.errors == pytest.approx((wrong,))
@@ -315,9 +315,9 @@ def test_reports_follow_their_laws():
         assert_proportion(kept, PEOPLE, mechanism.keep, detects=0.08)
     # two reports through one permanent answer agree if both kept it, or both took one other
     second = mechanism.instant_law
-    agree = second.keep**2 + 2 * other_of(second) ** 2
+    agree = second.keep**2 + 2 * other_probability(second) ** 2
     found = int((reports[:, 2] == reports[:, 3]).sum())
     assert_proportion(found, PEOPLE, agree, detects=0.08)
     # with a permanent answer for each report this would be another number
-    fresh = mechanism.keep**2 + 2 * other_of(mechanism) ** 2
+    fresh = mechanism.keep**2 + 2 * other_probability(mechanism) ** 2
     assert fresh < 0.8 * agree

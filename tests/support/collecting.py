@@ -21,7 +21,7 @@ from tempriv.collect.server.rate_limits import RateLimits
 from tempriv.collect.server.tokens import Token, digest_of, parse
 from tempriv.local.shapes import messages as shapes_messages
 from tempriv.local.shapes.plan import ShapesPlan
-from tempriv.local.shapes.roles import answers_of
+from tempriv.local.shapes.roles import simulate_answers
 from tempriv.local.shapes.sax import Sax
 from tempriv.local.streams import messages as streams_messages
 from tempriv.sampling.keys import Key, fresh_series_key
@@ -231,7 +231,7 @@ def about_value(question: dict[str, Any], value: int) -> bytes:
 
 def about_shapes(question: dict[str, Any], series: Any, seed: int) -> list[bytes]:
     body = shapes_messages.ShapesQuestion.from_json(json.dumps(question["body"]))
-    return answers_of(body, series, None, Key.from_seed(seed))
+    return simulate_answers(body, series, None, Key.from_seed(seed))
 
 
 def readings(campaign: str, values: list[float]) -> bytes:

@@ -138,7 +138,7 @@ def find(
     _options.refuse_pages([report], force)
     refuse_plot(plot, force)
     _refuse_output(output, source, force)
-    from tempriv.local.shapes.simulate import about, check, promise, simulate
+    from tempriv.local.shapes.simulate import check_series, describe_outcome, guarantee_of, simulate
     from tempriv.releases.description import with_receipt
     from tempriv.releases.run import check_early
     from tempriv.sampling.keys import new_id
@@ -158,13 +158,13 @@ def find(
     early = _plan(settings, 1, declared or ())
     name = dataset or source.name
     with _options.charging(ledger, no_ledger, name, dataset is None) as book:
-        check_early(book, None if book is None else name, promise(early, seed=key_seed))
+        check_early(book, None if book is None else name, guarantee_of(early, seed=key_seed))
         people = _read(source, prefix, series, time, value, label)
         listed = () if people.labels is None else declared or tuple(sorted(set(people.labels)))
         numbers = _numbered(people, listed, label)
         plan = _plan(settings, len(people), listed)
-        check(plan, people.series, numbers)
-        paid, release, receipt = promise(plan, seed=key_seed), new_id(), None
+        check_series(plan, people.series, numbers)
+        paid, release, receipt = guarantee_of(plan, seed=key_seed), new_id(), None
         if book is not None:
             # on disk before anyone answers: whatever happens then, it is paid
             receipt = book.charge(name, paid, people.scope, release, note=_note(output, report))
@@ -173,7 +173,7 @@ def find(
             found = simulate(
                 plan, people.series, numbers, seed=key_seed, campaign=campaign, progress=advance
             )
-        told = with_receipt(about(found, declared is not None), receipt)
+        told = with_receipt(describe_outcome(found, declared is not None), receipt)
         budget = None if book is None else book.show(name)
     written = _write(told, found, output, report, plot)
     if as_json:
@@ -315,7 +315,7 @@ def _csv(told: dict[str, Any]) -> str:
 
 def _show(told: dict[str, Any], budget: Budget | None, written: list[tuple[str, Path]]) -> None:
     from tempriv.cli._output import table
-    from tempriv.local.shapes.simulate import rounded
+    from tempriv.local.shapes.simulate import format_count
     from tempriv.report.shapes import counts_mean, people_of, tells_sureness
 
     asked = len(told["rounds"])
@@ -333,8 +333,8 @@ def _show(told: dict[str, Any], budget: Budget | None, written: list[tuple[str, 
                 one["shape"] + ("" if one["ends"] else "…"),
                 *([one["label"]] if labelled else []),
                 share,
-                rounded(one["count"], error),
-                "not known" if error is None else rounded(error, error),
+                format_count(one["count"], error),
+                "not known" if error is None else format_count(error, error),
                 ("yes" if one["sure"] else "no") if sure else people_of(one, told),
             ]
         )

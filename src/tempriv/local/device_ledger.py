@@ -30,11 +30,11 @@ from tempriv.local.wire import (
 from tempriv.privacy.guarantees import Guarantee, Pure
 from tempriv.privacy.units import Window
 
-ONCE = "this device has answered a question of this campaign; it answers one"
-COPIED = "is not copied: two copies would spend the same budget twice"
+ANSWERED_ONCE = "this device has answered a question of this campaign; it answers one"
+NOT_COPIED = "is not copied: two copies would spend the same budget twice"
 
 
-def _epsilon(epsilon: float) -> None:
+def _require_epsilon(epsilon: float) -> None:
     require(
         isinstance(epsilon, (int, float))
         and not isinstance(epsilon, bool)
@@ -44,7 +44,7 @@ def _epsilon(epsilon: float) -> None:
 
 
 @contextlib.contextmanager
-def _reachable(place: Path) -> Iterator[None]:
+def _disk_errors(place: Path) -> Iterator[None]:
     """A disk that fails keeps a device from answering, and says why."""
     try:
         yield
@@ -71,11 +71,11 @@ class DeviceLedger:
         self._answered: dict[str, float] = {}
         self._turn = threading.Lock()
         if self.folder is not None:
-            with _reachable(self.folder):
+            with _disk_errors(self.folder):
                 self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def __reduce__(self) -> NoReturn:
-        raise StateError(f"a ledger {COPIED}")
+        raise StateError(f"a ledger {NOT_COPIED}")
 
     def spent(self) -> float:
         """Epsilon of all answers together."""
@@ -85,7 +85,7 @@ class DeviceLedger:
     def spend(self, campaign: str, epsilon: float) -> None:
         """Refused if the campaign has had its answer, or the limit is reached."""
         require_campaign(campaign)
-        _epsilon(epsilon)
+        _require_epsilon(epsilon)
         with self._alone():
             self._spend(campaign, epsilon)
 
@@ -96,17 +96,17 @@ class DeviceLedger:
             if self.folder is None:
                 yield
                 return
-            with _reachable(self.folder), FileLock(self.folder, math.inf):
+            with _disk_errors(self.folder), FileLock(self.folder, math.inf, create=False):
                 yield
 
     def _spent(self) -> float:
         if self.folder is None:
             return sum(self._answered.values())
         # a charge that was begun and has no name yet has let no answer leave
-        return sum(_epsilon_in(one) for one in self.folder.iterdir() if one.suffix != ".partial")
+        return sum(_read_epsilon(one) for one in self.folder.iterdir() if one.suffix != ".partial")
 
     def _spend(self, campaign: str, epsilon: float) -> None:
-        require(not self._has(campaign), ONCE, BudgetError)
+        require(not self._has(campaign), ANSWERED_ONCE, BudgetError)
         require(
             self._spent() + epsilon <= self.limit * (1 + 1e-12),
             f"epsilon={epsilon:g}: with what this device has answered before, more than its limit "
@@ -125,7 +125,7 @@ class DeviceLedger:
                 os.fsync(file.fileno())
             os.link(partial, self.folder / campaign)
         except FileExistsError:
-            raise BudgetError(ONCE) from None
+            raise BudgetError(ANSWERED_ONCE) from None
         finally:
             partial.unlink(missing_ok=True)
         sync_directory(self.folder)
@@ -136,7 +136,7 @@ class DeviceLedger:
         return os.path.lexists(self.folder / campaign)
 
 
-def _epsilon_in(path: Path) -> float:
+def _read_epsilon(path: Path) -> float:
     """What cannot be read to its end was begun, or damaged, and counts as all there is."""
     try:
         text = path.read_text()
@@ -172,7 +172,7 @@ class WindowLedger:
             pass  # a damaged file, or one for another window, is refused at once
 
     def __reduce__(self) -> NoReturn:
-        raise StateError(f"a ledger {COPIED}")
+        raise StateError(f"a ledger {NOT_COPIED}")
 
     @property
     def guarantee(self) -> Guarantee:
@@ -181,11 +181,11 @@ class WindowLedger:
     def left(self, step: int) -> float:
         """How much epsilon an answer about this step could still have, rounded down."""
         with self._held():
-            return rounded_down(Fraction(self.limit) - self._spent(step))
+            return round_down(Fraction(self.limit) - self._spent(step))
 
     def spend(self, campaign: str, step: int, part: str, epsilon: float) -> None:
         """Note an answer, or refuse it."""
-        _epsilon(epsilon)
+        _require_epsilon(epsilon)
         with self._held():
             latest = max((charge[0] for charge in self._charges), default=step)
             require(step >= latest, f"step {step} is past: step {latest} was told", BudgetError)
@@ -217,7 +217,7 @@ class WindowLedger:
                 yield
                 return
             lock = self.path.with_name(self.path.name + ".lock")
-            with _reachable(self.path), FileLock(lock, math.inf):
+            with _disk_errors(self.path), FileLock(lock, math.inf):
                 self._read()
                 yield
 
@@ -234,7 +234,7 @@ class WindowLedger:
             return
         try:
             kept = members(strict_json(self.path.read_bytes()), ("window", "limit", "charges"))
-            charges = [_charge(one) for one in kept["charges"]]
+            charges = [_decode_charge(one) for one in kept["charges"]]
         except (ValueError, TypeError, RecursionError):
             raise StateError(f"{self.path}: not a ledger, or damaged") from None
         require(
@@ -247,13 +247,13 @@ class WindowLedger:
         self._charges = charges
 
 
-def _charge(given: list[object]) -> tuple[int, str, str, float]:
+def _decode_charge(given: list[object]) -> tuple[int, str, str, float]:
     step, campaign, part, epsilon = given
     require_state(isinstance(campaign, str) and isinstance(part, str))
     return whole_number(step), str(campaign), str(part), finite(epsilon)
 
 
-def rounded_down(exact: Fraction) -> float:
+def round_down(exact: Fraction) -> float:
     """The largest float that is not more."""
     found = float(exact)
     return found if Fraction(found) <= exact else math.nextafter(found, -math.inf)

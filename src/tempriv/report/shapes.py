@@ -17,7 +17,7 @@ import numpy as np
 from tempriv.data.files import follow_umask, write_durably
 from tempriv.errors import TemprivError, require
 from tempriv.local.shapes.sax import Sax, curve
-from tempriv.local.shapes.simulate import rounded
+from tempriv.local.shapes.simulate import format_count
 from tempriv.privacy import guarantees
 from tempriv.privacy.guarantees import NoGuarantee
 from tempriv.releases.description import ledger_sentence
@@ -250,8 +250,8 @@ def _table(about: About) -> str:
             *([str(one["label"])] if labelled else []),
             _percent(one["share"]),
             _interval(one),
-            rounded(one["count"], error),
-            "not known" if error is None else rounded(error, error),
+            format_count(one["count"], error),
+            "not known" if error is None else format_count(error, error),
             *(["yes" if one["sure"] else "no"] if sure else []),
         ]
         rows.append([_name(one), *cells])

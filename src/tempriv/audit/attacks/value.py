@@ -20,7 +20,7 @@ import numpy.typing as npt
 from tempriv.accounting.composition import advantage
 from tempriv.data.series import Block
 from tempriv.errors import extra_packages, require
-from tempriv.local.frequency.longitudinal import collect, other_of, response_of
+from tempriv.local.frequency.longitudinal import collect, other_probability, response_of
 from tempriv.mechanisms.base import Mechanism
 from tempriv.mechanisms.domains import FINENESS
 from tempriv.mechanisms.perturb import perturb_block
@@ -141,7 +141,7 @@ def longitudinal(
             law, memo = mechanism.instant_law, mechanism.permanent_law
             found = 1.0 if law is None else commonest_is_true(law.keep, choices, count)
             # a wrong guess of the permanent answer is right by chance, if that one was wrong
-            exact.append(found * memo.keep + (1 - found) * other_of(memo))
+            exact.append(found * memo.keep + (1 - found) * other_probability(memo))
             total = float(mechanism.epsilon_forever)
         else:
             exact.append(commonest_is_true(response.keep, choices, count))

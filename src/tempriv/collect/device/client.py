@@ -46,7 +46,7 @@ from tempriv.collect.device.outbox import Letter, Outbox
 from tempriv.collect.protocol.campaign import Campaign
 from tempriv.collect.protocol.kinds.base import VerifiedQuestion
 from tempriv.errors import BudgetError, StateError, TemprivError, require
-from tempriv.local.device_ledger import COPIED
+from tempriv.local.device_ledger import NOT_COPIED
 from tempriv.local.wire import DAMAGE_ERRORS
 from tempriv.privacy.units import Unit
 
@@ -172,7 +172,7 @@ class Client:
         return f"Client(device {self.number} at {self.url})"
 
     def __reduce__(self) -> NoReturn:
-        raise StateError(f"a device {COPIED}")
+        raise StateError(f"a device {NOT_COPIED}")
 
     def __enter__(self) -> Client:
         return self

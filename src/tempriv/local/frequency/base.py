@@ -229,7 +229,9 @@ def values_of(values: Any, size: int, keystream: Keystream) -> Integers:
         f"values: must be whole numbers from 0 to {size - 1}, one for each device",
         DataError,
     )
-    require(keystream.count == len(values), f"words for {keystream.count} devices: {len(values)} report")
+    require(
+        keystream.count == len(values), f"words for {keystream.count} devices: {len(values)} report"
+    )
     return np.asarray(values, dtype=np.int64)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import DataError, extra_packages, require
-from tempriv.local.frequency.longitudinal import other_of, response_of
+from tempriv.local.frequency.longitudinal import other_probability, response_of
 from tempriv.mechanisms import registry
 from tempriv.releases.release import Release
 
@@ -28,7 +28,9 @@ Floats = npt.NDArray[np.float64]
 Interval = Literal["exact", "normal"]
 Whose = Literal["these people", "a larger population"]
 
-REACH = 9  # standard deviations; by Bernstein, less than 1e-17 of a binomial law lies beyond
+REACH_DEVIATIONS = (
+    9  # standard deviations; by Bernstein, less than 1e-17 of a binomial law lies beyond
+)
 
 
 @dataclass(frozen=True)
@@ -182,7 +184,7 @@ def estimate_counts(
         "a time step has too few reports to say anything",
         DataError,
     )
-    keep, other = response.keep, other_of(response)
+    keep, other = response.keep, other_probability(response)
     shares = counts / totals[:, None]
     fractions = (shares - other) / (keep - other)
     if whose == "these people":
@@ -255,7 +257,9 @@ def _binomial(trials: int, probability: float) -> tuple[int, Floats]:
     with extra_packages("analysis", "intervals of shares"):
         from scipy.special import gammaln, xlog1py, xlogy
 
-    reach = REACH * math.sqrt(trials * probability * (1 - probability)) + REACH**2
+    reach = (
+        REACH_DEVIATIONS * math.sqrt(trials * probability * (1 - probability)) + REACH_DEVIATIONS**2
+    )
     low = max(math.floor(trials * probability - reach), 0)
     k = np.arange(low, min(math.ceil(trials * probability + reach), trials) + 1)
     ways = gammaln(trials + 1) - gammaln(k + 1) - gammaln(trials - k + 1)
@@ -275,7 +279,7 @@ def _in_population(
     return (low - other) / (keep - other), (high - other) / (keep - other)
 
 
-def shares_of(truth: Any, choices: int) -> Floats:
+def true_shares(truth: Any, choices: int) -> Floats:
     """The true shares, for comparing: a row for each time step."""
     numbers = np.asarray(truth)
     return np.stack([(numbers == category).mean(axis=0) for category in range(choices)], axis=1)

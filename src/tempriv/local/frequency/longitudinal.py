@@ -67,7 +67,7 @@ def instant_for(epsilon_once: float, epsilon_forever: float, choices: int) -> fl
     return found * (1 - 1e-12)  # rounding must not pass what was asked for
 
 
-def other_of(response: Response) -> float:
+def other_probability(response: Response) -> float:
     """The probability of each category that is not the truth."""
     return (1 - response.keep) / (response.choices - 1)
 
@@ -139,10 +139,10 @@ def standard_error_of_average(
     require(people >= 1 and reports >= 1, "people and reports: must be at least 1 each")
     require(0 <= fraction <= 1, f"fraction={fraction}: must be from 0 to 1")
     first, second = mechanism.permanent_law, mechanism.instant_law
-    keep, other = (1.0, 0.0) if second is None else (second.keep, other_of(second))
-    contrast = (first.keep - other_of(first)) * (keep - other)
+    keep, other = (1.0, 0.0) if second is None else (second.keep, other_probability(second))
+    contrast = (first.keep - other_probability(first)) * (keep - other)
     total = 0.0
-    for part, chance in ((fraction, first.keep), (1 - fraction, other_of(first))):
+    for part, chance in ((fraction, first.keep), (1 - fraction, other_probability(first))):
         between = (keep - other) ** 2 * chance * (1 - chance)
         within = chance * keep * (1 - keep) + (1 - chance) * other * (1 - other)
         total += part * (between + within / reports)

@@ -10,7 +10,7 @@ from numba import njit
 
 Array = Any  # numba takes its types from the calls
 
-TOGETHER = 128  # sequences; their tables for 15 symbols stay in the nearest cache
+BATCH_SEQUENCES = 128  # sequences; their tables for 15 symbols stay in the nearest cache
 
 
 @njit(cache=True, nogil=True)
@@ -26,15 +26,15 @@ def put_warped(
     """The DTW distance of each candidate (row) to each sequence (column), in ``found``.
 
     ``sequences`` has a column for each sequence, ``candidates`` a row for each. The tables of
-    ``TOGETHER`` sequences are filled in step, so that a cell of all of them is one run over
+    ``BATCH_SEQUENCES`` sequences are filled in step, so that a cell of all of them is one run over
     neighboring memory, in numbers of 16 bits: 63 symbols of 26 letters differ by 3,150 at most
     along a path. A prefix of a sequence has its distance in the same table.
     """
     places = sequences.shape[0]
-    gaps = np.empty((symbols, places, TOGETHER), dtype=np.int16)
-    table = np.empty((2, places, TOGETHER), dtype=np.int16)  # two rows of each in turn
-    for begin in range(0, lengths.size, TOGETHER):
-        width = min(TOGETHER, lengths.size - begin)
+    gaps = np.empty((symbols, places, BATCH_SEQUENCES), dtype=np.int16)
+    table = np.empty((2, places, BATCH_SEQUENCES), dtype=np.int16)  # two rows of each in turn
+    for begin in range(0, lengths.size, BATCH_SEQUENCES):
+        width = min(BATCH_SEQUENCES, lengths.size - begin)
         deepest = 0
         for lane in range(width):
             deepest = max(deepest, lengths[begin + lane])

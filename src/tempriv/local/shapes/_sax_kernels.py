@@ -13,7 +13,7 @@ from numba import njit
 
 Array = Any  # numba takes its types from the calls
 
-ALL = -1  # no series was refused
+NONE_REFUSED = -1  # no series was refused
 # Squares between these neither overflow nor underflow; others are computed from numbers near 1.
 LEAST_SQUARES, MOST_SQUARES = 1e-250, 1e300
 LARGEST = 1.7976931348623157e308
@@ -99,7 +99,7 @@ def put_codes(
     a last segment that is cut short has a symbol too; compressed, a symbol that stands already is
     not written again.
 
-    Returns ``ALL``, or the first series with a value that is not a finite number.
+    Returns ``NONE_REFUSED``, or the first series with a value that is not a finite number.
     """
     resting = 0  # the symbol of a mean at the mean of its series
     for i in range(edges.size):
@@ -139,4 +139,4 @@ def put_codes(
             written += 1
             last = symbol
         codes[row] = code
-    return ALL
+    return NONE_REFUSED

@@ -26,11 +26,11 @@ from tempriv.local.shapes._distance_kernels import put_warped
 from tempriv.local.shapes.sequences import Sequences
 
 Floats = npt.NDArray[np.float64]
-Kind = Literal["dtw", "levenshtein", "euclidean"]
+DistanceKind = Literal["dtw", "levenshtein", "euclidean"]
 
 
 def distances(
-    kind: Kind, sequences: Sequences, candidates: Sequences, *, prefix: bool = False
+    kind: DistanceKind, sequences: Sequences, candidates: Sequences, *, prefix: bool = False
 ) -> Floats:
     """A row of distances to all candidates for each sequence.
 
@@ -40,7 +40,10 @@ def distances(
     >>> distances("dtw", some, Sequences.of(["a", "b"], symbols=3), prefix=True).tolist()
     [[0.0, 1.0], [0.0, 1.0]]
     """
-    require(kind in get_args(Kind), f"kind={kind!r}: must be one of {', '.join(get_args(Kind))}")
+    require(
+        kind in get_args(DistanceKind),
+        f"kind={kind!r}: must be one of {', '.join(get_args(DistanceKind))}",
+    )
     require(
         sequences.symbols == candidates.symbols,
         f"sequences of {sequences.symbols} symbols and candidates of {candidates.symbols}: must be "
@@ -59,8 +62,8 @@ def distances(
     return found
 
 
-def told_apart(
-    kind: Kind, sequences: Sequences, candidates: Sequences, *, prefix: bool = False
+def ranked_distances(
+    kind: DistanceKind, sequences: Sequences, candidates: Sequences, *, prefix: bool = False
 ) -> Floats:
     """As ``distances``, but candidates that are equally far differ by less than one step, by how
     far their symbols are in place. Edits and warps are whole numbers, and often the same for many
@@ -69,7 +72,7 @@ def told_apart(
     >>> own, some = Sequences.of(["abcd"], symbols=4), Sequences.of(["dabcd", "abcdc"], symbols=4)
     >>> distances("levenshtein", own, some).tolist()
     [[1.0, 1.0]]
-    >>> told_apart("levenshtein", own, some).argmin(axis=1).tolist()
+    >>> ranked_distances("levenshtein", own, some).argmin(axis=1).tolist()
     [1]
     """
     found = distances(kind, sequences, candidates, prefix=prefix)

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import DataError, extra_packages, require
-from tempriv.local.shapes.distance import Kind as Distance
-from tempriv.local.shapes.messages import LONGEST_TEXT, MOST_LABELS
+from tempriv.local.shapes.distance import DistanceKind as Distance
+from tempriv.local.shapes.messages import MOST_LABELS, MOST_TEXT_CHARACTERS
 from tempriv.local.shapes.plan import MOST_SHAPES, Method, ShapesPlan
 from tempriv.local.shapes.sax import Sax
 from tempriv.local.shapes.simulate import Outcome, Through, nearest, simulate, with_label
@@ -219,8 +219,8 @@ def _require_labels(names: tuple[str, ...]) -> None:
     )
     longest = max(map(len, names))
     require(
-        longest <= LONGEST_TEXT,
-        f"y has a label of {longest:,} characters: must have at most {LONGEST_TEXT}",
+        longest <= MOST_TEXT_CHARACTERS,
+        f"y has a label of {longest:,} characters: must have at most {MOST_TEXT_CHARACTERS}",
         DataError,
     )
 

@@ -13,7 +13,7 @@ from tempriv.errors import require
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-MOST_TRIED = 30_000  # combinations that are all looked at
+MOST_COMBINATIONS = 30_000  # combinations that are all looked at
 
 
 def medoids(apart: Floats, weights: Floats, count: int) -> Integers:
@@ -30,7 +30,7 @@ def medoids(apart: Floats, weights: Floats, count: int) -> Integers:
     require(rows >= 1 and count >= 1, "medoids: there must be something to choose from")
     if count >= rows:
         return np.arange(rows)
-    if math.comb(rows, count) <= MOST_TRIED:
+    if math.comb(rows, count) <= MOST_COMBINATIONS:
         choices = np.array(list(itertools.combinations(range(rows), count)))
         costs = [float(weights @ apart[:, one].min(axis=1)) for one in choices]
         return np.asarray(choices[int(np.argmin(costs))], dtype=np.int64)

@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 from tempriv.errors import TemprivError, require
 from tempriv.local.frequency.oracles import ORACLES
-from tempriv.local.shapes.distance import Kind as Distance
+from tempriv.local.shapes.distance import DistanceKind as Distance
 from tempriv.local.shapes.domain import Bigrams, WholeSequences
 from tempriv.local.shapes.sax import Sax
 from tempriv.local.wire import (
@@ -39,8 +39,8 @@ MOST_CANDIDATES = 4096
 MOST_LABELS = 1024
 MOST_CELLS = 1 << 20
 MOST_ROUNDS = 1 << 16
-LARGEST_QUESTION = 1 << 22  # bytes; the most candidates and labels, spelt out, have room
-LONGEST_TEXT = 200
+MOST_MESSAGE_BYTES = 1 << 22  # bytes; the most candidates and labels, spelt out, have room
+MOST_TEXT_CHARACTERS = 200
 ABOUT = "shapes"
 END = "."
 """Follows a candidate that ends there: the shape is no longer."""
@@ -58,7 +58,7 @@ def _texts(name: str, values: Any, most: int) -> None:
     require(
         isinstance(values, tuple)
         and len(values) <= most
-        and all(isinstance(value, str) and len(value) <= LONGEST_TEXT for value in values)
+        and all(isinstance(value, str) and len(value) <= MOST_TEXT_CHARACTERS for value in values)
         and len(set(values)) == len(values),
         f"{name}: must be at most {most} different texts",
         MessageError,
@@ -187,7 +187,7 @@ class ShapesQuestion:
     # forms
 
     def to_json(self) -> str:
-        fields: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
+        fields: dict[str, Any] = {name: getattr(self, name) for name in PLAIN_FIELDS}
         return json.dumps(
             {
                 "tempriv": "shapes question",
@@ -201,8 +201,8 @@ class ShapesQuestion:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> ShapesQuestion:
-        names = {*PLAIN, "candidates", "labels", "sax"}
-        given = json_object(text, "shapes question", names, ABOUT, LARGEST_QUESTION)
+        names = {*PLAIN_FIELDS, "candidates", "labels", "sax"}
+        given = json_object(text, "shapes question", names, ABOUT, MOST_MESSAGE_BYTES)
         for name in ("candidates", "labels"):
             require(isinstance(given[name], list), f"{name}: must be a list", MessageError)
             given[name] = tuple(given[name])
@@ -230,7 +230,7 @@ class ShapesQuestion:
         return found
 
 
-PLAIN = (
+PLAIN_FIELDS = (
     *("campaign", "round", "kind", "epsilon", "oracle", "distance", "low", "high", "ends"),
     *("readings", "version"),
 )
@@ -279,7 +279,7 @@ class ShapesAnswer:
     @classmethod
     def from_json(cls, text: str | bytes) -> ShapesAnswer:
         names = {"version", "campaign", "round", "token", "report"}
-        given = json_object(text, "shapes answer", names, ABOUT, LARGEST_QUESTION)
+        given = json_object(text, "shapes answer", names, ABOUT, MOST_MESSAGE_BYTES)
         for name in ("token", "report"):
             given[name] = from_base64(name, given[name])
         return cls(**given)
@@ -287,7 +287,7 @@ class ShapesAnswer:
 
 def _headed(data: Any, kind: int) -> tuple[str, int, bytes, bytes]:
     require(
-        isinstance(data, (bytes, bytearray)) and HEAD.size < len(data) <= LARGEST_QUESTION,
+        isinstance(data, (bytes, bytearray)) and HEAD.size < len(data) <= MOST_MESSAGE_BYTES,
         "not a message about shapes: it is too short, or too long",
         MessageError,
     )

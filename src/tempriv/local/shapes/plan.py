@@ -6,9 +6,9 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from tempriv.errors import require
-from tempriv.local.shapes.distance import Kind as Distance
+from tempriv.local.shapes.distance import DistanceKind as Distance
 from tempriv.local.shapes.domain import WholeSequences
-from tempriv.local.shapes.messages import DISTANCES, LONGEST_TEXT, MOST_LABELS
+from tempriv.local.shapes.messages import DISTANCES, MOST_LABELS, MOST_TEXT_CHARACTERS
 from tempriv.local.shapes.sax import Sax
 from tempriv.local.wire import finite, members, refuse_damage, unique_texts
 from tempriv.privacy.guarantees import Guarantee, Published, Pure
@@ -18,7 +18,7 @@ Method = Literal["automatic", "baseline", "published", "nearest", "one-shot"]
 METHODS = ("automatic", "baseline", "published", "nearest", "one-shot")
 
 MOST_SHAPES = 256
-MOST_AT_ONCE = 16_384
+MOST_WHOLE_CELLS = 16_384
 """Cells of a one-shot question: what a server estimates in a moment."""
 
 
@@ -93,13 +93,13 @@ class ShapesPlan:
         require(many <= MOST_LABELS, f"{many:,} labels: must be at most {MOST_LABELS:,}")
         longest = max(map(len, self.labels), default=0)
         require(
-            longest <= LONGEST_TEXT,
-            f"a label of {longest:,} characters: must have at most {LONGEST_TEXT}; take short "
-            "names for labels",
+            longest <= MOST_TEXT_CHARACTERS,
+            f"a label of {longest:,} characters: must have at most {MOST_TEXT_CHARACTERS}; take "
+            "short names for labels",
         )
         # the least that is ever asked for at once: one symbol, that ends or goes on
         require(
-            self.method != "one-shot" or self.whole_cells(1) <= MOST_AT_ONCE,
+            self.method != "one-shot" or self.whole_cells(1) <= MOST_WHOLE_CELLS,
             f"{self.sax.symbols} symbols and {many} labels: too many to ask for whole sequences; "
             "take method nearest",
         )

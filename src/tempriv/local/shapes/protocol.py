@@ -1,7 +1,7 @@
 """How a campaign goes on: from what a round counted to the next question, and at last to shapes.
 
-Nothing here sees an answer, only how many reports support each cell: the same course is taken
-whether devices answered or a population was tried out at once. Four ways of going:
+Nothing here sees an answer, only how many reports support each cell: the protocol is the same
+whether devices answered or a population is simulated. Four ways of going:
 
 ``baseline`` and ``published`` are Algorithms 1 and 2 of Mao, Ye, Hu, Wang and Huang, "PrivShape"
 (ICDE 2024). ``nearest`` grows the same tree, but devices name the nearest candidate through a
@@ -32,7 +32,7 @@ from tempriv.local.shapes.messages import (
     MOST_CELLS,
     ShapesQuestion,
 )
-from tempriv.local.shapes.plan import MOST_AT_ONCE, ShapesPlan
+from tempriv.local.shapes.plan import MOST_WHOLE_CELLS, ShapesPlan
 from tempriv.local.shapes.sequences import LETTERS, Sequences
 from tempriv.local.wire import (
     boolean,
@@ -48,13 +48,13 @@ from tempriv.local.wire import (
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-COVERED, HALF = 0.9, 0.5
+COVERED_SHARE, ONE_SHOT_SHARE = 0.9, 0.5
 """Part of the sequences that are to end within the length that is asked about; and the least part
 for which whole sequences are asked for, if no more of them can be told apart."""
 
-DOUBT = 0.05  # the chance that any cell without anything in it is told as a shape
-PER_LABEL = 8  # shapes of a label at most
-MOST_FOLLOWED = 256  # candidates out of whole sequences
+FALSE_SHAPE_PROBABILITY = 0.05  # the chance that any cell without anything in it is told as a shape
+SHAPES_PER_LABEL = 8  # shapes of a label at most
+MOST_WHOLE_CANDIDATES = 256  # candidates out of whole sequences
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,12 @@ class ShapesProtocol:
 
     @property
     def kept(self) -> int:
+        """How many candidates are followed from one level to the next."""
         return self.plan.breadth * self.plan.shapes
 
     @property
-    def ours(self) -> bool:
+    def improved(self) -> bool:
+        """Whether the method is not one of the paper's: sequences may end, oracles are chosen."""
         return self.method not in ("baseline", "published")
 
     @functools.cached_property
@@ -106,7 +108,7 @@ class ShapesProtocol:
             "low": plan.low,
             "high": plan.sax.longest,
             "readings": plan.readings,
-            "ends": self.ours,
+            "ends": self.improved,
         }
         if self.stage == "length":
             return ShapesQuestion(kind="length", oracle="grr", **ask)
@@ -120,13 +122,13 @@ class ShapesProtocol:
             return ShapesQuestion(kind="whole", oracle=oracle, labels=plan.labels, **ask)
         if self.stage == "level":
             oracle = EXPONENTIAL
-            if self.ours:
+            if self.improved:
                 oracle = name_of(choose(plan.epsilon, max(2, len(self.candidates))))
             return ShapesQuestion(kind="level", oracle=oracle, candidates=self.candidates, **ask)
         cells = max(2, len(self.candidates) * max(1, len(plan.labels)))
         # Section V-E: optimized unary encoding for labels; Section V-B: GRR
         oracle = "oue" if plan.labels else "grr"
-        if self.ours:
+        if self.improved:
             oracle = name_of(choose(plan.epsilon, cells))
         return ShapesQuestion(
             kind="refine", oracle=oracle, candidates=self.candidates, labels=plan.labels, **ask
@@ -146,13 +148,13 @@ class ShapesProtocol:
             share = (1 - lengths) / max(1, self.length)
         elif self.stage == "level":
             # where sequences may end there is one more level, for those that end at the last
-            share = tree / max(1, self.length + int(self.ours))
+            share = tree / max(1, self.length + int(self.improved))
         else:
             share = last
         return max(1, round(share * self.plan.people))
 
     def after(self, support: Integers, people: int) -> ShapesProtocol:
-        """The course after a round in which so many devices answered, none if it failed.
+        """The protocol after a round in which so many devices answered, none if it failed.
 
         Nobody who was asked is asked again: a round without answers goes on with what is known.
         """
@@ -185,11 +187,13 @@ class ShapesProtocol:
         elif method in ("baseline", "published"):
             length = int(lengths[int(np.argmax(support[: len(lengths)]))])
         else:
-            length = _covering(lengths, support[: len(lengths)], plan.epsilon, people, COVERED)
+            length = _covering_length(
+                lengths, support[: len(lengths)], plan.epsilon, people, COVERED_SHARE
+            )
         if method in ("automatic", "one-shot"):
-            fits = [n for n in range(1, length + 1) if plan.whole_cells(n) <= MOST_AT_ONCE]
-            enough = bool(fits) and fits[-1] >= _covering(
-                lengths, support[: len(lengths)], plan.epsilon, people, HALF
+            fits = [n for n in range(1, length + 1) if plan.whole_cells(n) <= MOST_WHOLE_CELLS]
+            enough = bool(fits) and fits[-1] >= _covering_length(
+                lengths, support[: len(lengths)], plan.epsilon, people, ONE_SHOT_SHARE
             )
             if method == "one-shot" or enough:
                 return replace(self, method="one-shot", stage="whole", length=fits[-1])
@@ -226,7 +230,7 @@ class ShapesProtocol:
             kept = [self.candidates[i] for i in order if counts[i] >= plan.least]
         if not kept:
             kept = [self.candidates[i] for i in order[: self.kept]]
-        grown = self._grown(kept) if self.level < self.length + int(self.ours) else ()
+        grown = self._grown(kept) if self.level < self.length + int(self.improved) else ()
         if grown and set(grown) != set(self.candidates):
             return self._at_level(self.level + 1, grown)
         if self.method == "baseline":
@@ -251,7 +255,7 @@ class ShapesProtocol:
                 continue
             next_pairs = self.pairs[self.level - 1] if self.level <= len(self.pairs) else ()
             longer = [one[:-1] + pair for pair in next_pairs if pair[0] == one[-1]]
-            if self.ours and self.level == self.length:
+            if self.improved and self.level == self.length:
                 # it ends here, or goes on past what is asked about
                 longer = [one, *(more for more in longer if more.endswith(END))]
             grown += longer
@@ -263,7 +267,7 @@ class ShapesProtocol:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON; an error that is not known is None."""
         return {
-            **{name: getattr(self, name) for name in PLAIN},
+            **{name: getattr(self, name) for name in PLAIN_FIELDS},
             "pairs": [list(level) for level in self.pairs],
             "candidates": list(self.candidates),
             "shapes": [
@@ -274,9 +278,9 @@ class ShapesProtocol:
 
     @classmethod
     def from_dict(cls, plan: ShapesPlan, given: Any) -> ShapesProtocol:
-        """What ``to_dict`` gave for a course of this plan; anything else is refused."""
+        """What ``to_dict`` gave for a protocol of this plan; anything else is refused."""
         with refuse_damage():
-            body = members(given, (*PLAIN, "pairs", "candidates", "shapes"))
+            body = members(given, (*PLAIN_FIELDS, "pairs", "candidates", "shapes"))
             campaign, number = decode_campaign(body["campaign"]), whole_number(body["round"])
             if body["stage"] == "length":
                 found = cls(plan, campaign)
@@ -285,7 +289,8 @@ class ShapesProtocol:
             method = body["method"]
             require_state(body["stage"] in STAGES[method])
             require_state(
-                method == plan.method or (plan.method == "automatic" and method in CHOSEN)
+                method == plan.method
+                or (plan.method == "automatic" and method in AUTOMATIC_METHODS)
             )
             length = whole_number(body["length"], 1, plan.sax.longest)
             require_state(isinstance(body["pairs"], list) and isinstance(body["shapes"], list))
@@ -299,13 +304,13 @@ class ShapesProtocol:
                 whole_number(body["level"], 0, length + 1),
                 tuple(map(unique_texts, body["pairs"])),
                 unique_texts(body["candidates"]),
-                tuple(_shape_of(one, plan) for one in body["shapes"]),
+                tuple(_decode_shape(one, plan) for one in body["shapes"]),
             )
             found._check()
         return found
 
     def _check(self) -> None:
-        """That such a course can be, and goes on."""
+        """That such a protocol can be, and goes on."""
         asks = self.stage in ("level", "refine")
         require_state(bool(self.candidates) or not asks)
         require_state(not self.candidates or asks or self.stage == "done")
@@ -323,7 +328,7 @@ class ShapesProtocol:
         require_state(all(set(level) <= pairs for level in self.pairs))
         letters = set(self.plan.sax.alphabet)
         for one in self.candidates:
-            body = one.removesuffix(END) if self.ours else one
+            body = one.removesuffix(END) if self.improved else one
             require_state(0 < len(body) <= self.plan.sax.longest and set(body) <= letters)
         require_state(self.stage == "done" or self.question is not None)
 
@@ -339,8 +344,12 @@ class ShapesProtocol:
             # of thousands of cells hardly any holds anything: those that surely do, or at least
             # as many as are followed otherwise
             order = np.argsort(-counts.max(axis=1), kind="stable")
-            sure = int((counts.max(axis=1) > _sure(counts.size) * float(np.median(errors))).sum())
-            some = np.sort(order[: min(max(sure, self.kept), MOST_FOLLOWED)])
+            sure = int(
+                (
+                    counts.max(axis=1) > _certain_deviations(counts.size) * float(np.median(errors))
+                ).sum()
+            )
+            some = np.sort(order[: min(max(sure, self.kept), MOST_WHOLE_CANDIDATES)])
             names = tuple(question.domain.text(int(i)) for i in some)
             counts, errors = counts[some], errors[some]
         if question.labels:
@@ -350,7 +359,7 @@ class ShapesProtocol:
         return replace(self, stage="done", candidates=names, shapes=shapes)
 
     def _shape(self, name: str, count: float, error: float, label: str | None) -> Shape:
-        ends = name.endswith(END) or not self.ours
+        ends = name.endswith(END) or not self.improved
         return Shape(name.removesuffix(END), float(count), float(error), label, ends)
 
     def _of_each_label(
@@ -362,11 +371,11 @@ class ShapesProtocol:
         the cells that are followed, not all that could have been.
         """
         shapes: list[Shape] = []
-        whose, sure = counts.argmax(axis=1), counts > _sure(counts.size) * errors
+        whose, sure = counts.argmax(axis=1), counts > _certain_deviations(counts.size) * errors
         for j, label in enumerate(self.plan.labels):
             order = np.argsort(-counts[:, j], kind="stable")
-            own = order[(whose[order] == j) & sure[order, j]][:PER_LABEL]
-            some = own if self.ours and len(own) else order[:1]
+            own = order[(whose[order] == j) & sure[order, j]][:SHAPES_PER_LABEL]
+            some = own if self.improved and len(own) else order[:1]
             shapes += [self._shape(names[i], counts[i, j], errors[i, j], label) for i in some]
         return tuple(shapes)
 
@@ -375,7 +384,7 @@ class ShapesProtocol:
         bodies = Sequences.of_texts([one.removesuffix(END) for one in names], self.plan.sax)
         apart = distances(self.plan.distance, bodies, bodies)
         count = min(self.plan.shapes, len(names))
-        if self.ours:
+        if self.improved:
             chosen = medoids(apart, np.maximum(counts, 0.0), count)
         else:
             centers = medoids(apart, np.ones(len(names)), count)
@@ -386,8 +395,8 @@ class ShapesProtocol:
         return tuple(self._shape(names[i], counts[i], errors[i], None) for i in order)
 
 
-PLAIN = ("campaign", "round", "stage", "method", "length", "level")
-CHOSEN = ("one-shot", "nearest")  # what automatic may take
+PLAIN_FIELDS = ("campaign", "round", "stage", "method", "length", "level")
+AUTOMATIC_METHODS = ("one-shot", "nearest")  # what automatic may take
 STAGES = {
     "baseline": ("level", "refine", "done"),
     "published": ("bigram", "level", "refine", "done"),
@@ -396,7 +405,7 @@ STAGES = {
 }
 
 
-def _shape_of(given: Any, plan: ShapesPlan) -> Shape:
+def _decode_shape(given: Any, plan: ShapesPlan) -> Shape:
     found = members(given, ("text", "count", "error", "label", "ends"))
     text, label, error = found["text"], found["label"], found["error"]
     require_state(type(text) is str and 0 < len(text) <= plan.sax.longest)
@@ -422,7 +431,7 @@ def least_people(plan: ShapesPlan) -> int:
         levels = replace(here, stage="level").wanted
         before = (length - 1) * levels
         if plan.method != "baseline":
-            before = replace(here, stage="bigram").wanted + (length + int(here.ours)) * levels
+            before = replace(here, stage="bigram").wanted + (length + int(here.improved)) * levels
         most = max(most, first.wanted + before)
     return most + 1
 
@@ -444,12 +453,12 @@ def enough_people(plan: ShapesPlan) -> int:
     )
 
 
-def _sure(cells: int) -> float:
+def _certain_deviations(cells: int) -> float:
     """So many standard errors above nothing, for a cell among so many to be believed."""
-    return NormalDist().inv_cdf(1 - DOUBT / cells)
+    return NormalDist().inv_cdf(1 - FALSE_SHAPE_PROBABILITY / cells)
 
 
-def _covering(
+def _covering_length(
     lengths: Integers, support: Integers, epsilon: float, people: int, part: float
 ) -> int:
     """The least length within which that part of sequences ends, as far as noisy lengths tell."""

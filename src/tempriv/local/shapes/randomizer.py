@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import DataError, require
-from tempriv.local.shapes.distance import distances, told_apart
+from tempriv.local.shapes.distance import distances, ranked_distances
 from tempriv.local.shapes.messages import END, INDEX, ShapesQuestion
 from tempriv.local.shapes.sax import Sax, numbers_of
 from tempriv.local.shapes.sequences import Sequences
@@ -27,7 +27,9 @@ Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bytes = npt.NDArray[np.uint8]
 
-NEAR = 0.1  # Section III-C gives a score in proportion to 1 / distance; this keeps it finite
+DISTANCE_OFFSET = (
+    0.1  # Section III-C gives a score in proportion to 1 / distance; this keeps it finite
+)
 NO_CELL = -1
 """Of a device that has nothing to say: it says any of the cells, each equally likely."""
 NO_LABEL = -1
@@ -124,11 +126,12 @@ def sequences_of(sax: Sax, most: int, series: Any) -> Sequences:
     return Sequences(symbols=sax.symbols, codes=codes)
 
 
-def with_labels(which: Integers, labels: Any) -> tuple[Integers, list[int], Integers]:
+def group_with_labels(which: Integers, labels: Any) -> tuple[Integers, list[int], Integers]:
     """Equal sequences with equal labels together: of each pair which sequence and which label,
     and which pair each device has.
 
-    >>> [part.tolist() for part in map(np.asarray, with_labels(np.array([5, 2, 5]), [1, 0, 1]))]
+    >>> which = np.array([5, 2, 5])
+    >>> [part.tolist() for part in map(np.asarray, group_with_labels(which, [1, 0, 1]))]
     [[2, 5], [0, 1], [1, 0, 1]]
     """
     rows = np.stack([which, np.asarray(labels, dtype=np.int64)], axis=1)
@@ -158,12 +161,14 @@ def local_answers(
         )
     if question.kind == "whole":
         cells = [question.domain.index(text) for text in texts]
-        return LocalAnswers(question, _labelled(question, cells, labels))
+        return LocalAnswers(question, _with_label_cells(question, cells, labels))
     if question.frequency is None:
         scores = _scores(_distances(question, texts, distances))
         return LocalAnswers(question, np.zeros((len(texts), 1), dtype=np.int64), scores)
-    apart = _distances(question, texts, told_apart)
-    return LocalAnswers(question, _labelled(question, apart.argmin(axis=1).tolist(), labels))
+    apart = _distances(question, texts, ranked_distances)
+    return LocalAnswers(
+        question, _with_label_cells(question, apart.argmin(axis=1).tolist(), labels)
+    )
 
 
 def _or_none(cell: int | None) -> int:
@@ -174,7 +179,7 @@ def _column(cells: Sequence[int]) -> Integers:
     return np.array(cells, dtype=np.int64)[:, None]
 
 
-def _labelled(
+def _with_label_cells(
     question: ShapesQuestion, cells: Sequence[int], labels: Sequence[int] | None
 ) -> Integers:
     column = _column(cells)
@@ -219,7 +224,7 @@ def _distances(
 
 def _scores(apart: Floats) -> Floats:
     """1 / distance, from 0 for the worst candidate to 1 for the best."""
-    raw = 1 / (apart + NEAR)
+    raw = 1 / (apart + DISTANCE_OFFSET)
     low, high = raw.min(axis=1, keepdims=True), raw.max(axis=1, keepdims=True)
     flat = high == low
     return np.asarray(np.where(flat, 1.0, (raw - low) / np.where(flat, 1.0, high - low)))

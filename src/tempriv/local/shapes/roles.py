@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import BudgetError, DataError, StateError, TemprivError, require
-from tempriv.local.device_ledger import COPIED, DeviceLedger
+from tempriv.local.device_ledger import NOT_COPIED, DeviceLedger
 from tempriv.local.shapes.messages import (
     ANSWER,
     HEAD,
@@ -34,9 +34,9 @@ from tempriv.local.shapes.protocol import Shape, ShapesProtocol
 from tempriv.local.shapes.randomizer import (
     NO_LABEL,
     WordsOf,
+    group_with_labels,
     local_answers,
     sequences_of,
-    with_labels,
 )
 from tempriv.local.shapes.sax import numbers_of
 from tempriv.local.wire import (
@@ -53,10 +53,10 @@ from tempriv.sampling.keystream import StepRange
 
 Integers = npt.NDArray[np.int64]
 
-AT_ONCE = 1 << 15  # reports kept before they are added up
-TOGETHER = 1 << 12  # answers looked at together
-STATE = "tempriv shapes server 2"
-BODY = ("plan", "course", "support", "received", "tokens")
+BATCH_REPORTS = 1 << 15  # reports kept before they are added up
+BATCH_ANSWERS = 1 << 12  # answers looked at together
+STATE_KIND = "tempriv shapes server 2"
+STATE_FIELDS = ("plan", "course", "support", "received", "tokens")
 
 
 @dataclass
@@ -107,7 +107,7 @@ class ShapesDevice:
         )
 
     def __reduce__(self) -> NoReturn:
-        raise StateError(f"a device {COPIED}")
+        raise StateError(f"a device {NOT_COPIED}")
 
     def answer(self, question: ShapesQuestion, key: SeriesKey | None = None) -> ShapesAnswer:
         """The one answer of this device; a key is for experiments only."""
@@ -146,14 +146,14 @@ class ShapesServer:
 
     def __init__(self, plan: ShapesPlan, campaign: str | None = None):
         self.plan = plan
-        self.course = ShapesProtocol(plan, campaign or new_id())
+        self.protocol = ShapesProtocol(plan, campaign or new_id())
         self._begin()
 
     def _begin(self) -> None:
         self.received = 0
         self._tokens: set[bytes] = set()
         self._waiting: list[bytes] = []
-        question = self.course.question
+        question = self.protocol.question
         size = 0
         if question is not None:
             size = question.cells * (question.levels if question.kind == "bigram" else 1)
@@ -162,7 +162,7 @@ class ShapesServer:
     @property
     def question(self) -> ShapesQuestion:
         """What to ask the next device."""
-        question = self.course.question
+        question = self.protocol.question
         require(question is not None, "the campaign is over: nobody is asked any more")
         assert question is not None
         return question
@@ -170,22 +170,22 @@ class ShapesServer:
     @property
     def wanted(self) -> int:
         """How many answers this round is still for; more are taken, too."""
-        return max(0, self.course.wanted - self.received)
+        return max(0, self.protocol.wanted - self.received)
 
     @property
     def is_over(self) -> bool:
-        return self.course.question is None
+        return self.protocol.question is None
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
         require(self.is_over, "the campaign is not over: close its rounds first")
-        return self.course.shapes
+        return self.protocol.shapes
 
     def receive(self, answer: ShapesAnswer | bytes) -> None:
         """Take one answer, or refuse it with a reason."""
         if not isinstance(answer, ShapesAnswer):
             answer = ShapesAnswer.from_bytes(answer)
-        question = self.course.question
+        question = self.protocol.question
         require(question is not None, "the campaign is over", MessageError)
         assert question is not None
         require(
@@ -200,14 +200,14 @@ class ShapesServer:
         self._tokens.add(answer.token)
         self._waiting.append(answer.report)
         self.received += 1
-        if len(self._waiting) >= AT_ONCE:
+        if len(self._waiting) >= BATCH_REPORTS:
             self._add_up()
 
     def receive_many(self, answers: Iterable[bytes]) -> Counter[str]:
         """Take many; gives how many were refused, by reason."""
         refused: Counter[str] = Counter()
         answers = iter(answers)
-        while some := list(itertools.islice(answers, TOGETHER)):
+        while some := list(itertools.islice(answers, BATCH_ANSWERS)):
             for answer in self._received(some):
                 try:
                     self.receive(answer)
@@ -217,7 +217,7 @@ class ShapesServer:
 
     def _received(self, answers: list[bytes]) -> list[bytes]:
         """Take all at once, if none is in doubt; gives those that were not taken."""
-        question = self.course.question
+        question = self.protocol.question
         if question is None:
             return answers
         size, head = HEAD.size + question.report_bytes, head_of(question)
@@ -250,16 +250,16 @@ class ShapesServer:
         """Go on with what was received."""
         require(not self.is_over, "the campaign is over")
         self._add_up()
-        self.course = self.course.after(self._support, self.received)
+        self.protocol = self.protocol.after(self._support, self.received)
         self._begin()
 
     def state(self) -> bytes:
         """Everything needed to go on after a restart; no more than the answers themselves."""
         self._add_up()
         body = {
-            "is": STATE,
+            "is": STATE_KIND,
             "plan": self.plan.to_dict(),
-            "course": self.course.to_dict(),
+            "course": self.protocol.to_dict(),
             "support": self._support.tolist(),
             "received": self.received,
             "tokens": [base64.b64encode(token).decode() for token in sorted(self._tokens)],
@@ -270,11 +270,11 @@ class ShapesServer:
     def resume(cls, state: bytes) -> ShapesServer:
         """A server that stands where the other one stood."""
         with refuse_damage():
-            body = state_object(state, STATE, BODY)
+            body = state_object(state, STATE_KIND, STATE_FIELDS)
             plan = ShapesPlan.from_dict(body["plan"])
-            course = ShapesProtocol.from_dict(plan, body["course"])
-            server = cls(plan, course.campaign)
-            server.course = course
+            protocol = ShapesProtocol.from_dict(plan, body["course"])
+            server = cls(plan, protocol.campaign)
+            server.protocol = protocol
             server._begin()
             received = decode_received(
                 body, server._support.size, 0 if server.is_over else MAX_WHOLE_NUMBER
@@ -340,7 +340,7 @@ def support_of(question: ShapesQuestion, reports: npt.NDArray[np.uint8]) -> Inte
     return np.concatenate(levels)
 
 
-def answers_of(
+def simulate_answers(
     question: ShapesQuestion,
     series: Any,
     labels: Sequence[int] | None = None,
@@ -353,7 +353,7 @@ def answers_of(
     distinct, which = sequences_of(question.sax, question.readings, series).grouped()
     texts, numbers = distinct.texts(), None
     if labels is not None:
-        own, numbers, which = with_labels(which, labels)
+        own, numbers, which = group_with_labels(which, labels)
         texts = [texts[i] for i in own]
         require(
             NO_LABEL not in numbers,

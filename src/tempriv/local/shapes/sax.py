@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import DataError, require
-from tempriv.local.shapes._sax_kernels import ALL, put_codes
+from tempriv.local.shapes._sax_kernels import NONE_REFUSED, put_codes
 from tempriv.local.shapes.sequences import (
     LETTERS,
     Codes,
@@ -44,7 +44,7 @@ PI = Decimal(
 )
 LONGEST_SEGMENT = 1 << 31
 FARTHEST_EDGE = 1e6
-TOGETHER = 1 << 20  # numbers that are worked on at a time
+BATCH_VALUES = 1 << 20  # numbers that are worked on at a time
 
 # Section V-J of the shapes paper: unit intervals of 0.33 from 0 to 0.99 and -0.99, eight cells
 EIGHT_CELLS = (-0.99, -0.66, -0.33, 0.0, 0.33, 0.66, 0.99)
@@ -253,7 +253,7 @@ class Sax:
                 codes,
             )
         require(
-            refused == ALL,
+            refused == NONE_REFUSED,
             f"series {done + refused}: holds a missing or infinite value; fill it in, or leave it "
             "out (series of different lengths go in a list)",
             DataError,
@@ -326,7 +326,7 @@ def _runs(chunk: Any, done: int) -> Iterator[tuple[Floats, Integers]]:
             DataError,
         )
         people, length = matrix.shape
-        rows = max(1, TOGETHER // max(length, 1))
+        rows = max(1, BATCH_VALUES // max(length, 1))
         for begin in range(0, people, rows):
             part = np.ascontiguousarray(matrix[begin : begin + rows], dtype=np.float64)
             yield part.reshape(-1), np.arange(len(part) + 1, dtype=np.int64) * length
@@ -338,7 +338,7 @@ def _runs(chunk: Any, done: int) -> Iterator[tuple[Floats, Integers]]:
         require(row.ndim == 1, f"series {done + i}: must be numbers in a row", DataError)
         parts.append(row)
         held += row.size
-        if held >= TOGETHER:
+        if held >= BATCH_VALUES:
             yield _joined(parts)
             parts, held = [], 0
     if parts:

@@ -23,8 +23,8 @@ Integers = npt.NDArray[np.int64]
 
 LETTERS = string.ascii_lowercase
 CODE_BITS = 63  # of symbols: the 1 before them takes the last of 64
-TOGETHER = 1 << 14  # sequences that are spelt out at a time
-NOTHING = np.int8(-1)  # in a matrix, after the end of a sequence
+BATCH_SEQUENCES = 1 << 14  # sequences that are spelt out at a time
+AFTER_END = np.int8(-1)  # in a matrix, after the end of a sequence
 
 
 def check_symbols(symbols: int) -> None:
@@ -143,11 +143,11 @@ class Sequences:
         longest = int(self.lengths.max(initial=0))
         found = np.empty((len(self), longest), dtype=np.int8)
         mask = np.uint64((1 << bits_of(self.symbols)) - 1)
-        for begin in range(0, len(self), TOGETHER):
-            part = slice(begin, begin + TOGETHER)
+        for begin in range(0, len(self), BATCH_SEQUENCES):
+            part = slice(begin, begin + BATCH_SEQUENCES)
             after = self.lengths[part, None] - np.arange(1, longest + 1)  # symbols that follow
             symbols = self.codes[part, None] >> self._shift(np.maximum(after, 0)) & mask
-            found[part] = np.where(after >= 0, symbols.astype(np.int8), NOTHING)
+            found[part] = np.where(after >= 0, symbols.astype(np.int8), AFTER_END)
         return found
 
     def texts(self) -> list[str]:

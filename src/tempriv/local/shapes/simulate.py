@@ -19,18 +19,18 @@ import numpy.typing as npt
 
 from tempriv._version import VERSION
 from tempriv.errors import DataError, extra_packages, require
-from tempriv.local.shapes.distance import told_apart
+from tempriv.local.shapes.distance import ranked_distances
 from tempriv.local.shapes.messages import ShapesQuestion
 from tempriv.local.shapes.plan import ShapesPlan
 from tempriv.local.shapes.protocol import Shape, ShapesProtocol, enough_people, least_people
 from tempriv.local.shapes.randomizer import (
     NO_CELL,
     LocalAnswers,
+    group_with_labels,
     local_answers,
     sequences_of,
-    with_labels,
 )
-from tempriv.local.shapes.roles import ShapesServer, answers_of
+from tempriv.local.shapes.roles import ShapesServer, simulate_answers
 from tempriv.local.shapes.sequences import Sequences
 from tempriv.privacy import serialization
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee
@@ -41,9 +41,13 @@ Integers = npt.NDArray[np.int64]
 Through = Literal["messages", "grouped"]
 Progress = Callable[[int], None]
 
-AT_ONCE = 1 << 15  # devices whose messages are there at a time
-DOUBT = 0.05  # the chance that any of the cells without anything in it looks surely frequent
-NORMAL = 1.959963984540054  # 95 % of the normal law lie within so many standard deviations
+BATCH_DEVICES = 1 << 15  # devices whose messages are there at a time
+FALSE_SHAPE_PROBABILITY = (
+    0.05  # the chance that any of the cells without anything in it looks surely frequent
+)
+NORMAL_95_DEVIATIONS = (
+    1.959963984540054  # 95 % of the normal law lie within so many standard deviations
+)
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ class Outcome:
         """
         if self.counted == 0 or not math.isfinite(shape.error):
             return 0.0, 0.0, 1.0  # nobody was left to ask: nothing is known
-        around = NORMAL * shape.error
+        around = NORMAL_95_DEVIATIONS * shape.error
         counts = (shape.count, shape.count - around, shape.count + around)
         share, low, high = (min(1.0, max(0.0, count / self.counted)) for count in counts)
         return share, low, high
@@ -106,7 +110,8 @@ class Outcome:
             return None
         support = round(shape.count * (last.keep - last.other) + last.people * last.other)
         return bool(
-            support > 0 and bdtrc(support - 1, last.people, last.other) < DOUBT / last.cells
+            support > 0
+            and bdtrc(support - 1, last.people, last.other) < FALSE_SHAPE_PROBABILITY / last.cells
         )
 
 
@@ -140,25 +145,25 @@ def simulate(
     """
     require(through in get_args(Through), f"through={through!r}: must be messages or grouped")
     # all are looked at before anyone answers: a refusal then costs nothing, and names the right one
-    sequences = check(plan, series, labels)
+    sequences = check_series(plan, series, labels)
     numbers = None if labels is None else np.asarray(labels, dtype=np.int64)
     if through == "grouped":
-        course, rounds = _grouped(plan, sequences, numbers, seed, progress)
+        protocol, rounds = _grouped(plan, sequences, numbers, seed, progress)
     else:
         name = campaign or (None if seed is None else _campaign(Key.from_seed(seed)))
         server = ShapesServer(plan, name)
-        course, rounds = _by_messages(server, series, len(sequences), numbers, seed, progress)
+        protocol, rounds = _by_messages(server, series, len(sequences), numbers, seed, progress)
     return Outcome(
         plan,
-        campaign or course.campaign,
-        course.method,
-        course.shapes,
+        campaign or protocol.campaign,
+        protocol.method,
+        protocol.shapes,
         tuple(rounds),
-        promise(plan, through, seed),
+        guarantee_of(plan, through, seed),
     )
 
 
-def check(plan: ShapesPlan, series: Any, labels: Sequence[int] | None = None) -> Sequences:
+def check_series(plan: ShapesPlan, series: Any, labels: Sequence[int] | None = None) -> Sequences:
     """Refuse what cannot be played, before anyone answers and before anything is paid.
 
     Whether there are enough people follows from the plan alone, not from what they would answer.
@@ -181,7 +186,9 @@ def check(plan: ShapesPlan, series: Any, labels: Sequence[int] | None = None) ->
         "many at most; declare more, or cut the series",
         DataError,
     )
-    other = "" if plan.method in SHORT else ", or take method one-shot, which asks twice"
+    other = (
+        "" if plan.method in TWO_ROUND_METHODS else ", or take method one-shot, which asks twice"
+    )
     if people < least_people(plan):
         enough = enough_people(replace(plan, people=people))
         raise DataError(
@@ -191,10 +198,10 @@ def check(plan: ShapesPlan, series: Any, labels: Sequence[int] | None = None) ->
     return sequences
 
 
-SHORT = ("automatic", "one-shot")
+TWO_ROUND_METHODS = ("automatic", "one-shot")
 
 
-def promise(
+def guarantee_of(
     plan: ShapesPlan, through: Through = "messages", seed: int | None = None
 ) -> Guarantee | NoGuarantee:
     """What a campaign may guarantee, before it is played."""
@@ -205,9 +212,9 @@ def promise(
     return plan.guarantee
 
 
-def round_of(course: ShapesProtocol, people: int) -> Round:
-    """What is told of the round that a course stands at."""
-    question = course.question
+def describe_round(protocol: ShapesProtocol, people: int) -> Round:
+    """What is told of the round that a protocol stands at."""
+    question = protocol.question
     assert question is not None
     law = question.frequency
     laws = (0.0, 0.0) if law is None else (float(law.keep), float(law.other))
@@ -232,23 +239,23 @@ def _by_messages(
         group = order[asked : asked + server.wanted]
         asked += len(group)
         # one call draws with one key, so that a seeded round is not cut
-        step = AT_ONCE if key is None else max(1, len(group))
+        step = BATCH_DEVICES if key is None else max(1, len(group))
         for begin in range(0, len(group), step):
             who = group[begin : begin + step]
             own = None if labels is None or not question.labels else labels[who].tolist()
-            refused = server.receive_many(answers_of(question, _of(series, who), own, key))
+            refused = server.receive_many(simulate_answers(question, _rows(series, who), own, key))
             assert not refused, "a device's own message was refused"
             progress(len(who))
-        rounds.append(round_of(server.course, len(group)))
+        rounds.append(describe_round(server.protocol, len(group)))
         server.close_round()
-    return server.course, rounds
+    return server.protocol, rounds
 
 
 def _campaign(key: Key) -> str:
     return key.again("campaign", "name").cipher_key("name")[:16].hex()
 
 
-def _of(series: Any, who: Integers) -> Any:
+def _rows(series: Any, who: Integers) -> Any:
     if isinstance(series, np.ndarray) and series.ndim == 2:
         return series[who]
     return [series[i] for i in who.tolist()]
@@ -265,13 +272,13 @@ def _grouped(
     texts: list[str] = distinct.texts()
     numbers: list[int] | None = None
     if labels is not None:
-        own, numbers, which = with_labels(which, labels)
+        own, numbers, which = group_with_labels(which, labels)
         texts = [texts[i] for i in own]
     counts = np.bincount(which, minlength=len(texts)).astype(np.int64)
     rounds: list[Round] = []
 
-    def watch(course: ShapesProtocol, asked: int) -> None:
-        rounds.append(round_of(course, asked))
+    def watch(protocol: ShapesProtocol, asked: int) -> None:
+        rounds.append(describe_round(protocol, asked))
         progress(asked)
 
     key = Key.generate() if seed is None else Key.from_seed(seed)
@@ -299,7 +306,9 @@ def nearest(
     for ends in (True, False):
         some = [i for i, shape in enumerate(ranked) if shape.ends == ends]
         if some:
-            apart[:, some] = told_apart(distance, distinct, candidates.take(some), prefix=not ends)
+            apart[:, some] = ranked_distances(
+                distance, distinct, candidates.take(some), prefix=not ends
+            )
     best = apart.argmin(axis=1)
     far = apart[np.arange(len(distinct)), best]
     if distance != "euclidean":
@@ -312,13 +321,13 @@ def with_label(outcome: Outcome, label: str) -> Outcome:
     return replace(outcome, shapes=tuple(replace(shape, label=label) for shape in outcome.shapes))
 
 
-TAKEN = (
+LABELS_FROM_TABLE = (
     "which labels there are: they were taken from the table, so a label that one person alone has "
     "gives away that somebody has it"
 )
 
 
-def about(outcome: Outcome, declared: bool = True) -> dict[str, Any]:
+def describe_outcome(outcome: Outcome, declared: bool = True) -> dict[str, Any]:
     """Everything public of a campaign in plain values, for JSON and reports.
 
     ``declared`` says that the labels, if there are any, were not taken from the data.
@@ -360,18 +369,18 @@ def about(outcome: Outcome, declared: bool = True) -> dict[str, Any]:
         "not_protected": [
             "how many series there are",
             "the settings: they were declared, not taken from the data",
-            *([TAKEN] if plan.labels and not declared else []),
+            *([LABELS_FROM_TABLE] if plan.labels and not declared else []),
             "anything at all towards whoever held the table and ran this: all series were there",
         ],
         "ledger": None,
     }
 
 
-def rounded(count: float, error: float | None) -> str:
+def format_count(count: float, error: float | None) -> str:
     """A count to as many digits as its error lets matter.
 
-    >>> rounded(639.16, 30.7), rounded(19.48, 1.72), rounded(0.0123, 0.08), rounded(0.0, None)
-    ('639', '19.5', '0.012', '0')
+    >>> [format_count(639.16, 30.7), format_count(19.48, 1.72), format_count(0.0, None)]
+    ['639', '19.5', '0']
     """
     if error is None or error <= 0:
         return f"{count:,.3g}"
@@ -385,7 +394,7 @@ def simulate_grouped(
     counts: Integers,
     key: Key,
     labels: Sequence[int] | None = None,
-    watch: Callable[[ShapesProtocol, int], None] = lambda course, asked: None,
+    watch: Callable[[ShapesProtocol, int], None] = lambda protocol, asked: None,
 ) -> ShapesProtocol:
     """The end of a campaign among people of whom ``counts[i]`` have sequence ``texts[i]``.
 
@@ -394,17 +403,19 @@ def simulate_grouped(
     generator = simulation(key, "campaign")
     left = np.asarray(counts, dtype=np.int64).copy()
     require(len(left) == len(texts) and bool((left >= 0).all()), "counts: one for each sequence")
-    course = ShapesProtocol(plan, "0" * 32)
-    while course.question is not None:
-        asked = min(course.wanted, int(left.sum()))
-        watch(course, asked)
+    protocol = ShapesProtocol(plan, "0" * 32)
+    while protocol.question is not None:
+        asked = min(protocol.wanted, int(left.sum()))
+        watch(protocol, asked)
         group = generator.multivariate_hypergeometric(left, asked, method="marginals")
         left -= group
-        course = course.after(answered(course.question, texts, group, labels, generator), asked)
-    return course
+        protocol = protocol.after(
+            simulate_round(protocol.question, texts, group, labels, generator), asked
+        )
+    return protocol
 
 
-def answered(
+def simulate_round(
     question: ShapesQuestion,
     texts: Sequence[str],
     group: Integers,
@@ -417,23 +428,23 @@ def answered(
     seen = local_answers(question, [texts[i] for i in here], numbers)
     many = group[here]
     if seen.scores is not None:
-        return _chosen(seen, many, generator)
+        return _choice_counts(seen, many, generator)
     if question.kind != "bigram":
         found: Integers = question.frequency.simulate_support(
-            _said(seen, 0, many, generator), generator
+            _cell_counts(seen, 0, many, generator), generator
         )
         return found
     spread = generator.multinomial(many, np.full(question.levels, 1 / question.levels))
     support = [
         question.frequency.simulate_support(
-            _said(seen, level, spread[:, level], generator), generator
+            _cell_counts(seen, level, spread[:, level], generator), generator
         )
         for level in range(question.levels)
     ]
     return np.concatenate(support)
 
 
-def _said(seen: LocalAnswers, level: int, many: Integers, generator: Generator) -> Integers:
+def _cell_counts(seen: LocalAnswers, level: int, many: Integers, generator: Generator) -> Integers:
     """How many have each cell to say; those with none say any of them."""
     cells, size = seen.cells[:, level], seen.question.cells
     known = cells != NO_CELL
@@ -442,7 +453,7 @@ def _said(seen: LocalAnswers, level: int, many: Integers, generator: Generator) 
     return (told + generator.multinomial(blank, np.full(size, 1 / size))).astype(np.int64)
 
 
-def _chosen(seen: LocalAnswers, many: Integers, generator: Generator) -> Integers:
+def _choice_counts(seen: LocalAnswers, many: Integers, generator: Generator) -> Integers:
     """Of the exponential mechanism: a multinomial for each sequence."""
     found = generator.multinomial(many, seen.chances).sum(axis=0)
     return np.asarray(np.resize(np.append(found, np.zeros(2)), seen.question.cells), dtype=np.int64)

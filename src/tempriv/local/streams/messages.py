@@ -36,8 +36,8 @@ NAMES = tuple(ORACLES)
 MOST_VALUES = 1 << 20
 MOST_STEPS = 1 << 62
 MOST_EPSILON = 100
-MOST_BYTES = MOST_VALUES // 8 + 16  # of a report
-LARGEST = 1 << 20  # bytes of a message
+MOST_REPORT_BYTES = MOST_VALUES // 8 + 16  # of a report
+MOST_MESSAGE_BYTES = 1 << 20  # bytes of a message
 ABOUT = "a stream"
 
 HEAD = struct.Struct(">2sBB16sQB16s")  # magic, kind, version, campaign, step, part, token
@@ -106,7 +106,9 @@ class StreamQuestion:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> StreamQuestion:
-        return cls(**json_object(text, "stream question", set(QUESTION_FIELDS), ABOUT, LARGEST))
+        return cls(
+            **json_object(text, "stream question", set(QUESTION_FIELDS), ABOUT, MOST_MESSAGE_BYTES)
+        )
 
     def to_bytes(self) -> bytes:
         body = BODY.pack(self.epsilon, self.size, NAMES.index(self.oracle))
@@ -142,7 +144,7 @@ class StreamAnswer:
     def __post_init__(self) -> None:
         _check("answer", self)
         require_bytes("token", self.token, TOKEN_BYTES, TOKEN_BYTES)
-        require_bytes("report", self.report, 1, MOST_BYTES)
+        require_bytes("report", self.report, 1, MOST_REPORT_BYTES)
 
     def to_json(self) -> str:
         fields = {name: getattr(self, name) for name in ("campaign", "step", "part", "version")}
@@ -153,7 +155,7 @@ class StreamAnswer:
     @classmethod
     def from_json(cls, text: str | bytes) -> StreamAnswer:
         names = {"campaign", "step", "part", "version", "token", "report"}
-        given = json_object(text, "stream answer", names, ABOUT, LARGEST)
+        given = json_object(text, "stream answer", names, ABOUT, MOST_MESSAGE_BYTES)
         for name in ("token", "report"):
             given[name] = from_base64(name, given[name])
         return cls(**given)
@@ -188,7 +190,7 @@ def _head(kind: int, message: StreamQuestion | StreamAnswer, token: bytes) -> by
 
 def _headed(data: Any, kind: int) -> tuple[dict[str, Any], bytes, bytes]:
     require(
-        isinstance(data, (bytes, bytearray)) and HEAD.size < len(data) <= LARGEST,
+        isinstance(data, (bytes, bytearray)) and HEAD.size < len(data) <= MOST_MESSAGE_BYTES,
         "not a message about a stream: it is too short, or too long",
         MessageError,
     )

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import UsageError, require
-from tempriv.local.device_ledger import rounded_down
+from tempriv.local.device_ledger import round_down
 from tempriv.local.frequency.oracles import ORACLES, choose, name_of
 from tempriv.local.streams.messages import (
     MOST_EPSILON,
@@ -58,7 +58,7 @@ METHODS: tuple[Method, ...] = ("LBU", "LSP", "LBD", "LBA", "LPU", "LPD", "LPA")
 ADAPTIVE = ("LBD", "LBA", "LPD", "LPA")
 AUTOMATIC = "automatic"
 
-ONE = 1 << 30
+SHARE_UNITS = 1 << 30
 """Parts of epsilon that a step owns for comparing, and again for publishing. Budgets are whole
 numbers of them, so that sums over a window are exact."""
 
@@ -156,43 +156,45 @@ against anyone who sees the output, whatever else they know.'
         return self.method in ADAPTIVE
 
     @property
-    def one(self) -> int:
+    def step_share(self) -> int:
         """What a step owns for comparing, and again for publishing: 1 / (2 w) of all."""
-        return self.people // (2 * self.window) if self.divides_people else ONE
+        return self.people // (2 * self.window) if self.divides_people else SHARE_UNITS
 
     @property
-    def half(self) -> int:
+    def publication_limit(self) -> int:
         """What publications of a window may take together."""
-        return self.people // 2 if self.divides_people else self.window * ONE
+        return self.people // 2 if self.divides_people else self.window * SHARE_UNITS
 
     @property
-    def uniform(self) -> int:
+    def uniform_share(self) -> int:
         """What a step takes of LBU and LPU: 1 / w of all."""
-        return self.people // self.window if self.divides_people else 2 * ONE
+        return self.people // self.window if self.divides_people else 2 * SHARE_UNITS
 
-    def terms(self, amount: int) -> tuple[float, int]:
+    def epsilon_and_people(self, amount: int) -> tuple[float, int]:
         """Epsilon and the number of people that so much comes to."""
         if self.divides_people:
             return float(self.epsilon), amount
         # rounded down, so that a window never sums to more than epsilon
-        return rounded_down(Fraction(self.epsilon) * amount / (2 * self.window * ONE)), self.people
+        return round_down(
+            Fraction(self.epsilon) * amount / (2 * self.window * SHARE_UNITS)
+        ), self.people
 
-    def asking(self, epsilon: float) -> str:
+    def oracle_for(self, epsilon: float) -> str:
         """The oracle with the least variance."""
         if self.oracle != AUTOMATIC:
             return self.oracle
         return name_of(choose(epsilon, self.size))
 
-    def error(self, epsilon: float, people: float) -> float:
+    def noise_variance(self, epsilon: float, people: float) -> float:
         """The mean squared error of shares by the noise of so many reports.
 
         An oracle's variance is linear in the share of a value, and shares sum to 1: their mean is
         the variance at 1 / size.
         """
-        asked = oracle_of(self.asking(epsilon), epsilon, self.size)
+        asked = oracle_of(self.oracle_for(epsilon), epsilon, self.size)
         return asked.variance(people, 1 / self.size) / people**2
 
-    def sampling(self, people: float) -> float:
+    def sampling_variance(self, people: float) -> float:
         """What drawing so many of the people adds to the variance of a share f, per f (1 - f)."""
         if not self.counts_sampling or self.people == 1:
             return 0.0
@@ -223,23 +225,23 @@ class StreamProtocol:
     first: int = 0
 
     @classmethod
-    def beginning(cls, plan: StreamPlan, campaign: str, first: int = 0) -> StreamProtocol:
+    def start(cls, plan: StreamPlan, campaign: str, first: int = 0) -> StreamProtocol:
         """At its first step; nothing is known, so the release before it is 0 throughout."""
         require(0 <= first < MOST_STEPS, f"first={first}: must be a time step >= 0")
         asked_at = np.full(plan.people if plan.divides_people else 0, first - plan.window)
         nothing = (0.0,) * plan.size
         return cls(
             plan, campaign, first, release=nothing, free=first, first=first, asked_at=asked_at
-        )._started()
+        )._open_step()
 
-    def _started(self) -> StreamProtocol:
+    def _open_step(self) -> StreamProtocol:
         plan = self.plan
         if plan.adapts:
             return replace(self, stage="compare")
         if plan.method != "LSP":
-            return replace(self, stage="publish", amount=plan.uniform)
+            return replace(self, stage="publish", amount=plan.uniform_share)
         if (self.step - self.first) % plan.window == 0:
-            return replace(self, stage="publish", amount=2 * plan.window * ONE)
+            return replace(self, stage="publish", amount=2 * plan.window * SHARE_UNITS)
         return self
 
     # asking
@@ -249,19 +251,19 @@ class StreamProtocol:
         """What to ask now; None when the step is done."""
         if self.stage == "done":
             return None
-        epsilon, _ = self.plan.terms(self._asked_for)
+        epsilon, _ = self.plan.epsilon_and_people(self._amount_asked)
         return StreamQuestion(
             campaign=self.campaign,
             step=self.step,
             part=self.stage,
             epsilon=epsilon,
             size=self.plan.size,
-            oracle=self.plan.asking(epsilon),
+            oracle=self.plan.oracle_for(epsilon),
         )
 
     @property
-    def _asked_for(self) -> int:
-        return self.plan.one if self.stage == "compare" else self.amount
+    def _amount_asked(self) -> int:
+        return self.plan.step_share if self.stage == "compare" else self.amount
 
     @functools.cached_property
     def asked(self) -> Integers:
@@ -270,7 +272,9 @@ class StreamProtocol:
             return np.zeros(0, dtype=np.int64)
         if not self.plan.divides_people:
             return np.arange(self.plan.people)
-        return drawn(self.campaign, self.step, self.stage, self._rested(), self._asked_for)
+        return draw_devices(
+            self.campaign, self.step, self.stage, self._rested(), self._amount_asked
+        )
 
     def _rested(self) -> Integers:
         """Who was not asked within the window that ends here."""
@@ -289,39 +293,41 @@ class StreamProtocol:
         shares = None
         if people > 0:
             shares = question.frequency.estimate(support, people).counts / people
-        going = self._having_asked()
+        going = self._mark_asked()
         if self.stage == "compare":
             return going._compared(shares, people)
-        going = replace(going, stage="done", **self._having_taken())
+        going = replace(going, stage="done", **self._record_publication())
         if shares is None:
             return going
         return replace(going, release=tuple(shares.tolist()), published=True)
 
-    def _having_asked(self) -> StreamProtocol:
+    def _mark_asked(self) -> StreamProtocol:
         if not self.plan.divides_people:
             return self
         asked_at = self.asked_at.copy()
         asked_at[self.asked] = self.step
         return replace(self, asked_at=asked_at)
 
-    def _having_taken(self) -> dict[str, Any]:
+    def _record_publication(self) -> dict[str, Any]:
         if not self.plan.adapts:
             return {}
         taken = (*self.taken, (self.step, self.amount))
         # a publication that took k parts leaves nothing to the k - 1 steps after it
-        return {"taken": taken, "free": self.step + self.amount // self.plan.one}
+        return {"taken": taken, "free": self.step + self.amount // self.plan.step_share}
 
     def _compared(self, shares: Floats | None, people: int) -> StreamProtocol:
         """Publish if the stream moved away by more than a publication errs, else repeat."""
-        amount, plan = self._at_hand(), self.plan
+        amount, plan = self._available(), self.plan
         repeating = replace(self, stage="done")
         if shares is None or amount < (plan.least if plan.divides_people else 1):
             return repeating
         distance, spread = self.distance(shares, people)
-        epsilon, asked = plan.terms(amount)
+        epsilon, asked = plan.epsilon_and_people(amount)
         # as many of them answer, about, as answered now
-        people_then = asked * people / plan.terms(plan.one)[1]
-        error = plan.error(epsilon, people_then) + plan.sampling(people_then) * spread
+        people_then = asked * people / plan.epsilon_and_people(plan.step_share)[1]
+        error = (
+            plan.noise_variance(epsilon, people_then) + plan.sampling_variance(people_then) * spread
+        )
         if distance <= error:
             return repeating
         return replace(self, stage="publish", amount=amount)
@@ -332,33 +338,33 @@ class StreamProtocol:
         Unbiased: what estimated shares stray by themselves is taken off.
         """
         plan = self.plan
-        noise = plan.error(plan.terms(plan.one)[0], people)
-        sampling = plan.sampling(people)
+        noise = plan.noise_variance(plan.epsilon_and_people(plan.step_share)[0], people)
+        sampling = plan.sampling_variance(people)
         squares = float(np.mean(shares**2)) - noise
         # E squares = mean f^2 + sampling * mean f (1 - f), and f sums to 1
         spread = (1 / plan.size - squares) / (1 - sampling) if sampling < 1 else 0.0
         away = float(np.mean((shares - np.array(self.release)) ** 2))
         return away - noise - sampling * spread, max(0.0, spread)
 
-    def _at_hand(self) -> int:
+    def _available(self) -> int:
         """What a publication at this step may take."""
         plan = self.plan
         if plan.method in ("LBD", "LPD"):
             recent = [amount for step, amount in self.taken if self.step - step < plan.window]
-            return (plan.half - sum(recent)) // 2
-        return plan.one * max(0, min(self.step - self.free + 1, plan.window))
+            return (plan.publication_limit - sum(recent)) // 2
+        return plan.step_share * max(0, min(self.step - self.free + 1, plan.window))
 
     def next_step(self) -> StreamProtocol:
         require(self.stage == "done", "this step has a question still: close it first")
         step = self.step + 1
         taken = tuple(one for one in self.taken if step - one[0] < self.plan.window)
-        return replace(self, step=step, taken=taken, published=False, amount=0)._started()
+        return replace(self, step=step, taken=taken, published=False, amount=0)._open_step()
 
     # for a restart
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            **{name: getattr(self, name) for name in PLAIN},
+            **{name: getattr(self, name) for name in PLAIN_FIELDS},
             "release": list(self.release),
             "taken": [list(one) for one in self.taken],
             "asked_at": base64.b64encode(self.asked_at.astype("<i8").tobytes()).decode(),
@@ -366,13 +372,13 @@ class StreamProtocol:
 
     @classmethod
     def from_dict(cls, plan: StreamPlan, given: Any) -> StreamProtocol:
-        """What ``to_dict`` gave for a course of this plan; anything else is refused."""
+        """What ``to_dict`` gave for a protocol of this plan; anything else is refused."""
         with refuse_damage():
-            return cls._from_dict(plan, members(given, COURSE))
+            return cls._from_dict(plan, members(given, STATE_FIELDS))
 
     @classmethod
     def _from_dict(cls, plan: StreamPlan, given: dict[str, Any]) -> StreamProtocol:
-        most = plan.people if plan.divides_people else 2 * plan.window * ONE
+        most = plan.people if plan.divides_people else 2 * plan.window * SHARE_UNITS
         step = whole_number(given["step"], 0, MOST_STEPS)
         first = whole_number(given["first"], 0, step)
         stages = ("compare", "publish", "done") if plan.adapts else ("publish", "done")
@@ -405,16 +411,18 @@ class StreamProtocol:
         )
         # there are people left to ask
         require_state(
-            stage == "done" or not plan.divides_people or len(found._rested()) >= found._asked_for
+            stage == "done"
+            or not plan.divides_people
+            or len(found._rested()) >= found._amount_asked
         )
         return found
 
 
-PLAIN = ("campaign", "step", "stage", "published", "amount", "free", "first")
-COURSE = (*PLAIN, "release", "taken", "asked_at")
+PLAIN_FIELDS = ("campaign", "step", "stage", "published", "amount", "free", "first")
+STATE_FIELDS = (*PLAIN_FIELDS, "release", "taken", "asked_at")
 
 
-def drawn(campaign: str, step: int, part: str, places: Integers, count: int) -> Integers:
+def draw_devices(campaign: str, step: int, part: str, places: Integers, count: int) -> Integers:
     """So many of these places, by a draw that is public: it follows from the campaign's name."""
     require(count <= len(places), f"{count} of {len(places)} devices: there are not so many")
     if count == 0 or count == len(places):

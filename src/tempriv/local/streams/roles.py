@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import DataError, StateError, UsageError, require
-from tempriv.local.device_ledger import COPIED, WindowLedger
+from tempriv.local.device_ledger import NOT_COPIED, WindowLedger
 from tempriv.local.streams.messages import (
     MOST_STEPS,
     MOST_VALUES,
@@ -44,8 +44,8 @@ from tempriv.sampling.keystream import Keystream, StepRange
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-AT_ONCE = 1 << 15  # reports kept before they are added up
-STATE = "tempriv stream server 1"
+BATCH_REPORTS = 1 << 15  # reports kept before they are added up
+STATE_KIND = "tempriv stream server 1"
 REPORT = "stream report"
 
 
@@ -80,7 +80,7 @@ class StreamDevice:
         return f"Device({self.guarantee.sentence})"
 
     def __reduce__(self) -> NoReturn:
-        raise StateError(f"a device {COPIED}")
+        raise StateError(f"a device {NOT_COPIED}")
 
     @property
     def guarantee(self) -> Guarantee:
@@ -148,7 +148,7 @@ class StreamServer:
         self.plan = plan
         campaign = campaign or new_id()
         require_campaign(campaign)
-        self.course = StreamProtocol.beginning(plan, campaign, first)
+        self.protocol = StreamProtocol.start(plan, campaign, first)
         self._begin()
 
     def _begin(self) -> None:
@@ -160,7 +160,7 @@ class StreamServer:
     @property
     def question(self) -> StreamQuestion:
         """What to ask the devices of ``asked``."""
-        question = self.course.question
+        question = self.protocol.question
         require(question is not None, "this step is done: go on with next_step()")
         assert question is not None
         return question
@@ -168,33 +168,33 @@ class StreamServer:
     @property
     def asked(self) -> Integers:
         """The numbers of the devices, from 0, that the question is for."""
-        return self.course.asked
+        return self.protocol.asked
 
     @property
     def is_done(self) -> bool:
         """Whether this step has its release."""
-        return self.course.question is None
+        return self.protocol.question is None
 
     @property
     def release(self) -> Floats:
         """The share of people with each value at this step; unbiased, so also below 0."""
         require(self.is_done, "this step has a question still: close it first")
-        return np.array(self.course.release)
+        return np.array(self.protocol.release)
 
     def receive(self, answer: StreamAnswer | bytes) -> None:
         """Take one answer, or refuse it with a reason."""
         if not isinstance(answer, StreamAnswer):
             answer = StreamAnswer.from_bytes(answer)
-        course = self.course
+        protocol = self.protocol
         require(
-            answer.campaign == course.campaign,
+            answer.campaign == protocol.campaign,
             "the answer belongs to another campaign",
             MessageError,
         )
-        here = course.question
+        here = protocol.question
         # within a step comparing comes first, and by the alphabet too
-        late = answer.step < course.step or (
-            answer.step == course.step and (here is None or answer.part < here.part)
+        late = answer.step < protocol.step or (
+            answer.step == protocol.step and (here is None or answer.part < here.part)
         )
         require(not late, "the answer is late", MessageError)
         require(
@@ -205,15 +205,15 @@ class StreamServer:
         assert here is not None
         require(answer.token not in self._tokens, "this answer is there already", MessageError)
         require(
-            self.received < len(course.asked),
-            f"all {len(course.asked)} that were asked have answered",
+            self.received < len(protocol.asked),
+            f"all {len(protocol.asked)} that were asked have answered",
             MessageError,
         )
         refuse_report(here, answer.report)
         self._tokens.add(answer.token)
         self._waiting.append(answer.report)
         self.received += 1
-        if len(self._waiting) >= AT_ONCE:
+        if len(self._waiting) >= BATCH_REPORTS:
             self._add_up()
 
     def receive_many(self, answers: Iterable[bytes]) -> Counter[str]:
@@ -235,20 +235,20 @@ class StreamServer:
         """Go on with what was received: to another question of this step, or to its release."""
         require(not self.is_done, "this step is done: go on with next_step()")
         self._add_up()
-        self.course = self.course.after(self._support, self.received)
+        self.protocol = self.protocol.after(self._support, self.received)
         self._begin()
 
     def next_step(self) -> None:
-        self.course = self.course.next_step()
+        self.protocol = self.protocol.next_step()
         self._begin()
 
     def state(self) -> bytes:
         """Everything needed to go on after a restart; no more than the answers themselves."""
         self._add_up()
         body = {
-            "is": STATE,
+            "is": STATE_KIND,
             "plan": asdict(self.plan),
-            "course": self.course.to_dict(),
+            "course": self.protocol.to_dict(),
             "support": self._support.tolist(),
             "received": self.received,
             "tokens": [base64.b64encode(token).decode() for token in sorted(self._tokens)],
@@ -259,20 +259,20 @@ class StreamServer:
     def resume(cls, state: bytes) -> StreamServer:
         """A server that stands where the other one stood."""
         with refuse_damage():
-            body = state_object(state, STATE, BODY)
+            body = state_object(state, STATE_KIND, STATE_FIELDS)
             plan = StreamPlan(**members(body["plan"], (one.name for one in fields(StreamPlan))))
-            course = StreamProtocol.from_dict(plan, body["course"])
-            received = decode_received(body, plan.size, len(course.asked))
-        server = cls(plan, course.campaign)
-        server.course = course
+            protocol = StreamProtocol.from_dict(plan, body["course"])
+            received = decode_received(body, plan.size, len(protocol.asked))
+        server = cls(plan, protocol.campaign)
+        server.protocol = protocol
         server._support, server.received, server._tokens = received
         return server
 
 
-BODY = ("plan", "course", "support", "received", "tokens")
+STATE_FIELDS = ("plan", "course", "support", "received", "tokens")
 
 
-def answers_of(question: StreamQuestion, values: Any, key: Key | None = None) -> list[bytes]:
+def simulate_answers(question: StreamQuestion, values: Any, key: Key | None = None) -> list[bytes]:
     """The messages of many devices that are all here and answer this for the first time.
 
     For trials on one machine: the same messages as of ``StreamDevice``, drawn together.

@@ -55,7 +55,7 @@ def simulate_grouped(
     ([0.5, 0.5], 0.2)
     """
     generator = simulation(key, "stream over a population")
-    course = StreamProtocol.beginning(plan, campaign)
+    protocol = StreamProtocol.start(plan, campaign)
     releases, truth = np.empty((steps, plan.size)), np.empty((steps, plan.size))
     published = np.zeros(steps, dtype=bool)
     answers = 0
@@ -66,16 +66,16 @@ def simulate_grouped(
             f"values({step}): must be a whole number for each of {plan.people} people",
             DataError,
         )
-        course = course if step == 0 else course.next_step()
+        protocol = protocol if step == 0 else protocol.next_step()
         everyone = _counts(here, plan.size)
-        while course.question is not None:
+        while protocol.question is not None:
             group = everyone
             if plan.divides_people:
-                group = _counts(here[course.asked], plan.size)
-            support = course.question.frequency.simulate_support(group, generator)
+                group = _counts(here[protocol.asked], plan.size)
+            support = protocol.question.frequency.simulate_support(group, generator)
             answers += int(group.sum())
-            course = course.after(support, int(group.sum()))
-        releases[step], published[step] = course.release, course.published
+            protocol = protocol.after(support, int(group.sum()))
+        releases[step], published[step] = protocol.release, protocol.published
         truth[step] = everyone / plan.people
     return Trial(releases, truth, published, answers / (plan.people * max(1, steps)))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.local.shapes.distance import Kind, distances
+from tempriv.local.shapes.distance import DistanceKind, distances
 from tempriv.local.shapes.plan import Method, ShapesPlan
 from tempriv.local.shapes.protocol import Shape, ShapesProtocol
 from tempriv.local.shapes.sax import Sax
@@ -139,7 +139,12 @@ def people_for(task: Task, sax: Sax | None = None) -> SimulatedPeople:
 
 
 def plan_for(
-    people: SimulatedPeople, name: str, epsilon: float, distance: Kind, labelled: bool, low: int = 1
+    people: SimulatedPeople,
+    name: str,
+    epsilon: float,
+    distance: DistanceKind,
+    labelled: bool,
+    low: int = 1,
 ) -> ShapesPlan:
     """With the paper's parameters: c = 3, N = 100, 2, 8, 70 and 20 % of the people."""
     return ShapesPlan(
@@ -227,14 +232,23 @@ def spread(values: Sequence[float]) -> tuple[float, float]:
 
 
 def scores(
-    people: SimulatedPeople, name: str, epsilon: float, distance: Kind, labelled: bool, runs: int
+    people: SimulatedPeople,
+    name: str,
+    epsilon: float,
+    distance: DistanceKind,
+    labelled: bool,
+    runs: int,
 ) -> Scores:
     """A campaign again and again, the people's sequences being the same."""
     return each_of(people, {name: runs}, epsilon, distance, labelled)[name]
 
 
 def each_of(
-    people: SimulatedPeople, runs: dict[str, int], epsilon: float, distance: Kind, labelled: bool
+    people: SimulatedPeople,
+    runs: dict[str, int],
+    epsilon: float,
+    distance: DistanceKind,
+    labelled: bool,
 ) -> dict[str, Scores]:
     """The scores of methods, with so many campaigns each; the same seeds for all."""
     found: dict[str, dict[int, Judged]] = {name: {} for name in runs}
@@ -264,7 +278,7 @@ RULES = ("by place", "most frequent", "at random", "first")
 
 
 def tied(
-    people: SimulatedPeople, shapes: Sequence[Shape], kind: Kind, seed: int
+    people: SimulatedPeople, shapes: Sequence[Shape], kind: DistanceKind, seed: int
 ) -> tuple[dict[str, float], float]:
     """Accuracy by each rule for series that are equally near to two shapes; and how many are.
 
@@ -331,13 +345,13 @@ def pattern_rand(task: Task, name: str, epsilon: float, size: PrivShapeSize) -> 
 
 
 def apart(
-    people: SimulatedPeople, texts: Sequence[str], kind: Kind
+    people: SimulatedPeople, texts: Sequence[str], kind: DistanceKind
 ) -> list[tuple[str, float, float, float]]:
     """For each class mode the nearest text, and how far it is: DTW, edits, Euclidean."""
     modes = Sequences.of_texts(list(people.modes), people.sax)
     found = Sequences.of_texts(list(texts), people.sax)
     best = distances(kind, modes, found).argmin(axis=1)
-    kinds: tuple[Kind, ...] = ("dtw", "levenshtein", "euclidean")
+    kinds: tuple[DistanceKind, ...] = ("dtw", "levenshtein", "euclidean")
     each = [distances(one, modes, found)[np.arange(len(best)), best] for one in kinds]
     return [(texts[b], *(float(one[i]) for one in each)) for i, b in enumerate(best)]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tempriv.local.shapes.distance import Kind
+from tempriv.local.shapes.distance import DistanceKind
 from tempriv.local.shapes.sax import Sax, without_segments
 from tempriv.local.shapes.sequences import longest_of
 from tempriv.studies.common import ResultTable
@@ -53,10 +53,10 @@ from tempriv.studies.privshape.experiment import (
 
 T_SYMBOLS, T_TRACE = (4, 5, 6, 7, 8), (3, 4, 5, 6, 7)
 W_SYMBOLS, W_TRACE = (15, 20, 25, 30, 40), (5, 10, 15, 20, 30)
-KINDS: tuple[Kind, ...] = ("dtw", "levenshtein", "euclidean")
+KINDS: tuple[DistanceKind, ...] = ("dtw", "levenshtein", "euclidean")
 USERS = (5_000, 10_000, 20_000, 39_000)
-EDIT: Kind = "levenshtein"  # Section V-B2: for Trace; DTW for Symbols
-WARPED: Kind = "dtw"
+EDIT: DistanceKind = "levenshtein"  # Section V-B2: for Trace; DTW for Symbols
+WARPED: DistanceKind = "dtw"
 NAN = float("nan")
 
 

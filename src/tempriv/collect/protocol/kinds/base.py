@@ -30,8 +30,7 @@ from tempriv.collect.protocol.forms import (
 )
 from tempriv.collect.protocol.simulated import Reports, SimulatedDevices
 from tempriv.errors import require
-from tempriv.local.frequency.base import Bytes, Flags, Integers
-from tempriv.local.frequency.oracles import Oracle
+from tempriv.local.frequency.base import Bytes, Flags, FrequencyOracle, Integers
 from tempriv.local.streams import messages
 from tempriv.local.wire import TOKEN_BYTES, MessageError, new_token
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
@@ -718,7 +717,7 @@ def answer_category(request: AnswerRequest, index: int) -> bytes:
 
 
 def estimated_shares(
-    names: Sequence[str], oracle: Oracle, support: Sequence[int], people: int
+    names: Sequence[str], oracle: FrequencyOracle, support: Sequence[int], people: int
 ) -> list[dict[str, Any]]:
     """Return a row for each category: its count and share, with error and 95 % interval.
 

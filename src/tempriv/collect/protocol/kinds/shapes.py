@@ -44,9 +44,9 @@ from tempriv.local.frequency.base import Bytes, Integers
 from tempriv.local.shapes import roles
 from tempriv.local.shapes.messages import ShapesQuestion
 from tempriv.local.shapes.plan import ShapesPlan
-from tempriv.local.shapes.protocol import CHOSEN, STAGES, ShapesProtocol, least_people
-from tempriv.local.shapes.randomizer import local_answers, sequences_of, with_labels
-from tempriv.local.shapes.simulate import Outcome, Round, about, round_of
+from tempriv.local.shapes.protocol import AUTOMATIC_METHODS, STAGES, ShapesProtocol, least_people
+from tempriv.local.shapes.randomizer import group_with_labels, local_answers, sequences_of
+from tempriv.local.shapes.simulate import Outcome, Round, describe_outcome, describe_round
 from tempriv.local.wire import MessageError
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class ShapesState(ProtocolState):
             self,
             protocol=self.protocol.after(support, people),
             asked_share=min(1.0, self.asked_share + self._round_share),
-            rounds=(*self.rounds, round_of(self.protocol, people)),
+            rounds=(*self.rounds, describe_round(self.protocol, people)),
         )
 
     @property
@@ -261,7 +261,7 @@ class ShapesKind(CampaignKind[ShapesPlan]):
 
     def result(self, state: ProtocolState, steps: list[dict[str, Any]]) -> dict[str, Any]:
         assert isinstance(state, ShapesState)
-        facts = about(state.outcome)
+        facts = describe_outcome(state.outcome)
         names = ("shapes", "rounds", "counted", "method")
         people = sum(row.people for row in state.rounds)
         return {**{name: facts[name] for name in names}, "people": people}
@@ -276,7 +276,9 @@ class ShapesKind(CampaignKind[ShapesPlan]):
         sequences, which = sequences_of(sax, message.readings, pool).grouped()
         texts, labels = sequences.texts(), None
         if message.labels:
-            pairs, labels, which = with_labels(which, np.arange(POOL_SERIES) % len(message.labels))
+            pairs, labels, which = group_with_labels(
+                which, np.arange(POOL_SERIES) % len(message.labels)
+            )
             texts = [texts[i] for i in pairs]
         answers = local_answers(message, texts, labels)
         answer_index: Integers = np.asarray(which, dtype=np.int64)
@@ -340,7 +342,7 @@ def _planned_questions(
     """What the plan asks where its protocol may stand so; only candidates come from answers."""
     if message.kind == "length":
         return [ShapesProtocol(plan, campaign).question]
-    methods = CHOSEN if plan.method == "automatic" else (plan.method,)
+    methods = AUTOMATIC_METHODS if plan.method == "automatic" else (plan.method,)
     questions = []
     for method in methods:
         if message.kind not in STAGES[method]:

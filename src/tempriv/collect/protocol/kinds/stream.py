@@ -39,10 +39,10 @@ from tempriv.collect.protocol.simulated import (
 )
 from tempriv.errors import require
 from tempriv.local.frequency.base import Bytes, Frequencies, Integers
-from tempriv.local.shapes.simulate import NORMAL
+from tempriv.local.shapes.simulate import NORMAL_95_DEVIATIONS
 from tempriv.local.streams import protocol
 from tempriv.local.streams.messages import StreamQuestion, head_of
-from tempriv.local.streams.protocol import METHODS, ONE, StreamPlan
+from tempriv.local.streams.protocol import METHODS, SHARE_UNITS, StreamPlan
 from tempriv.local.streams.roles import StreamDevice
 from tempriv.local.wire import (
     MessageError,
@@ -199,7 +199,7 @@ class StreamState(ProtocolState):
         shares = estimate.counts / people
         likely, everyone = np.clip(shares, 0, 1), self.campaign.people
         part = max(0.0, (everyone - people) / max(1, everyone - 1))
-        sampling = NORMAL**2 * part * likely * (1 - likely) / people
+        sampling = NORMAL_95_DEVIATIONS**2 * part * likely * (1 - likely) / people
         below = np.sqrt(np.maximum(0, shares - estimate.low / people) ** 2 + sampling)
         above = np.sqrt(np.maximum(0, estimate.high / people - shares) ** 2 + sampling)
         low, high = np.clip(likely - below, 0, 1), np.clip(likely + above, 0, 1)
@@ -259,7 +259,7 @@ class StreamState(ProtocolState):
 def _first_state(campaign: Campaign, first_step: int) -> StreamState:
     plan = _plan_of(campaign)
     size = len(plan.categories)
-    start = protocol.StreamProtocol.beginning(plan.stream, campaign.id, first_step)
+    start = protocol.StreamProtocol.start(plan.stream, campaign.id, first_step)
     return StreamState(campaign, start, ((0.0,) * size, (1.0,) * size))
 
 
@@ -376,7 +376,7 @@ class StreamKind(CampaignKind[StreamCampaignPlan]):
             _has_planned_epsilon(plan.stream, message)
             and message.campaign == campaign.id
             and message.size == plan.stream.size
-            and message.oracle == plan.stream.asking(message.epsilon),
+            and message.oracle == plan.stream.oracle_for(message.epsilon),
             "the question does not follow from the plan of its campaign",
             MessageError,
         )
@@ -497,16 +497,16 @@ def _has_planned_epsilon(stream: StreamPlan, message: StreamQuestion) -> bool:
     """Whether the plan leads to a question with this epsilon, for this part of a step."""
     epsilon = message.epsilon
     if message.part == "compare":
-        return stream.adapts and epsilon == stream.terms(stream.one)[0]
+        return stream.adapts and epsilon == stream.epsilon_and_people(stream.step_share)[0]
     if stream.method == "LSP":
-        return epsilon == stream.terms(2 * stream.window * ONE)[0]
+        return epsilon == stream.epsilon_and_people(2 * stream.window * SHARE_UNITS)[0]
     if not stream.adapts:
-        return epsilon == stream.terms(stream.uniform)[0]
+        return epsilon == stream.epsilon_and_people(stream.uniform_share)[0]
     if stream.divides_people:
         return epsilon == stream.epsilon
     # how many parts of its half a publication takes follows from reports
-    parts = round(Fraction(epsilon) * 2 * stream.window * ONE / Fraction(stream.epsilon))
-    return 1 <= parts <= stream.half and epsilon == stream.terms(parts)[0]
+    parts = round(Fraction(epsilon) * 2 * stream.window * SHARE_UNITS / Fraction(stream.epsilon))
+    return 1 <= parts <= stream.publication_limit and epsilon == stream.epsilon_and_people(parts)[0]
 
 
 def simulated_weights(step: int, size: int) -> Floats:
