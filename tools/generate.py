@@ -1,21 +1,26 @@
 """Write the generated files of the package: ``make generate``.
 
 ``src/tempriv/mechanisms/index.json`` says where each mechanism is, ``src/tempriv/__init__.pyi``
-names the public names for type checkers. ``--check`` writes nothing and exits with 1 when a file is
-not what would be written.
+names the public names for type checkers, and docs/mechanisms/index.md has a table of mechanisms.
+``--check`` writes nothing and exits with 1 when a file is not what would be written.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import tempriv
+from tempriv.cli.mechanisms import TITLES
 from tempriv.mechanisms import registry
 
 SOURCE = Path(tempriv.__file__).parent
+PAGES = Path(__file__).parents[1] / "docs" / "mechanisms"
+TABLE = re.compile(r"(?<=<!-- mechanisms -->\n).*?(?=<!-- /mechanisms -->)", re.DOTALL)
 HEAD = "# written by make generate; do not edit\n"
 
 
@@ -38,7 +43,43 @@ def stub() -> str:
     return HEAD + "\n".join([*lines, "", "__version__: str", ""])
 
 
-FILES = {SOURCE / "mechanisms" / "index.json": index, SOURCE / "__init__.pyi": stub}
+def page_of(name: str) -> str:
+    """The page that describes a mechanism: of its own name, or one that lists it at its top."""
+    if (PAGES / f"{name}.md").exists():
+        return f"{name}.md"
+    pages = (path for path in sorted(PAGES.glob("*.md")) if name in _listed(path))
+    page = next(pages, None)
+    if page is None:
+        sys.exit(f"docs/mechanisms/{name}.md is missing: every mechanism has a page")
+    return page.name
+
+
+def _listed(page: Path) -> list[str]:
+    """The mechanisms that the first lines of a page name, as ``mechanisms: a, b``."""
+    match = re.match(r"---\nmechanisms: (.*)\n---\n", page.read_text())
+    return match[1].split(", ") if match else []
+
+
+def table() -> str:
+    """The page about all mechanisms, with the table between its two comments written anew."""
+    lines = []
+    kinds = [entry.load() for entry in registry.discover()]
+    for hides, group in itertools.groupby(kinds, key=lambda kind: kind.command.hides):
+        lines += ["", f"### {TITLES[hides]}", "", "| mechanism | what for | in Python |"]
+        lines += ["|---|---|---|"]
+        for kind in group:
+            name = kind.command.name
+            link = f"[{name}]({page_of(name)})"
+            lines.append(f"| {link} | {kind.command.purpose} | `tp.{kind.__name__}` |")
+    text = "\n".join([*lines, "", ""])
+    return TABLE.sub(lambda _: text, (PAGES / "index.md").read_text())
+
+
+FILES = {
+    SOURCE / "mechanisms" / "index.json": index,
+    SOURCE / "__init__.pyi": stub,
+    PAGES / "index.md": table,
+}
 
 
 def main() -> int:

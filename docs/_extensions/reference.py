@@ -54,7 +54,7 @@ def public_section(title: str, packages: tuple[str, ...]) -> str:
     names = [
         name
         for name, module in tempriv._MODULES.items()
-        if any(module == package or module.startswith(f"{package}.") for package in packages)
+        if any(f"{module}.".startswith(f"tempriv.{package}.") for package in packages)
     ]
     names.sort(key=lambda name: (isinstance(getattr(tempriv, name), type), name))
     lines = [f"## {title}", "", "```{eval-rst}"]
@@ -108,7 +108,7 @@ def write_pages(app: Sphinx) -> None:
     missing = {
         name
         for name, module in tempriv._MODULES.items()
-        if not any(module.startswith(p) for group in SECTIONS.values() for p in group)
+        if not any(module.startswith(f"tempriv.{p}") for group in SECTIONS.values() for p in group)
     }
     assert not missing, f"public names in no section of the reference: {sorted(missing)}"
     pages = {package: package_page(package) for package in packages()}
@@ -144,6 +144,11 @@ def skip_member(
 MARKUP = re.compile(r"(``.*?``)|([|*]|(?<=\w)_(?=\W|$))")
 
 
+def _literal_or_escaped(match: re.Match[str]) -> str:
+    # a literal must not begin or end with a space
+    return f"``{match[1].strip('` ')}``" if match[1] else "\\" + match[2]
+
+
 def escape_markup(
     app: Sphinx, what: str, name: str, value: object, options: Any, lines: list[str]
 ) -> None:
@@ -158,7 +163,7 @@ def escape_markup(
         else:
             doctest = False
         if not doctest and literal is None:
-            lines[index] = MARKUP.sub(lambda m: m[1] or "\\" + m[2], line)
+            lines[index] = MARKUP.sub(_literal_or_escaped, line)
             literal = indentation if line.rstrip().endswith("::") else None
 
 

@@ -55,6 +55,8 @@ def stated_errors_are_exact(case: Case) -> None:
     """Against the mean over all outcomes, at 1e-6 of it."""
     if not case.independent or case.marked:
         return  # laws that vary have no single error: see test_landmark_schemes
+    if case.mechanism.value_kind == "numbers" and not case.mechanism.command.on_times:
+        assert case.mechanism.averaging_factor is not None, "reports would show no averages"
     laws = _laws(case)
     for column, stated in enumerate(case.mechanism.errors):
         law = laws[min(column, len(laws) - 1)]

@@ -109,6 +109,13 @@ def _other_landmarks(scheme: Any) -> Iterator[tuple[str, Any]]:
         yield "count_epsilon", replace(scheme, count=None, count_epsilon=other)
 
 
+def _another(value: Any) -> Any:
+    """Another value of a field: as good a setting as the first, for most."""
+    if isinstance(value, bool):
+        return not value
+    return 0.5 if value is None else value + 1 if isinstance(value, int) else value / 2
+
+
 def changed_specs(mechanism: Any) -> Iterator[tuple[str, Any]]:
     """The mechanism with each of its fields changed in turn."""
     if isinstance(mechanism.domain, WithLandmarks):
@@ -173,7 +180,7 @@ def changed_specs(mechanism: Any) -> Iterator[tuple[str, Any]]:
             other = "increments" if mechanism.method == "tree" else "tree"
             yield "method", replace(mechanism, method=other, branching=None, bits=None)
             continue
-        change = others[field.name](getattr(mechanism, field.name))
+        change = others.get(field.name, _another)(getattr(mechanism, field.name))
         yield field.name, replace(mechanism, **{field.name: change})
 
 

@@ -1,7 +1,8 @@
 """Which functions of the package run, in the order of their first calls.
 
 ``python -m tests.support.tracing release FOLDER`` prints them as JSON for a release; ``stream``
-for a stream and ``answer`` for one answer to a campaign, from the device to the result.
+for a stream and ``answer`` for one answer to a campaign, from the device to the result. ``modules``
+prints how many modules of the package a release loads.
 docs/architecture.md names the stations of these paths and tests/test_docs.py compares.
 """
 
@@ -113,5 +114,14 @@ PATHS: dict[str, Callable[[Path], Calls]] = {
 }
 
 
+def modules(folder: Path) -> int:
+    """How many modules of the package a release loads."""
+    release(folder)
+    return sum(name.partition(".")[0] == "tempriv" for name in sys.modules)
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "modules":
+        print(modules(Path(sys.argv[2])))
+        sys.exit()
     print(json.dumps(list(PATHS[sys.argv[1]](Path(sys.argv[2])))))
