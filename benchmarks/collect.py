@@ -73,7 +73,7 @@ def _whole_campaign() -> Row:
         url = f"http://127.0.0.1:{port}"
         with Traffic(Fleet.from_seed(1), url, token) as traffic:
             began = time.perf_counter()
-            traffic.enrol(FLEET)
+            traffic.enroll(FLEET)
             enrolled, before = time.perf_counter() - began, _megabytes(process)
             sax = Sax(symbols=4, segment=10, longest=10)
             plan = ShapesPlan(epsilon=2.0, shapes=3, people=FLEET, sax=sax, method="published")
@@ -118,22 +118,22 @@ def _prepared(url: str) -> tuple[Any, list[Any]]:
 
     store = Database(url)
     store.open()
-    desk = CollectionService(store)
+    service = CollectionService(store)
     secrets = os.urandom(32 * DEVICES)
     for low in range(0, DEVICES, 10_000):
-        made = store.do(lambda db: desk.make_tokens(db, 10_000)).result()
+        made = store.submit(lambda db: service.make_tokens(db, 10_000)).result()
         given = [
             (parse(text), digest_of(secrets[32 * (low + i) : 32 * (low + i + 1)]))
             for i, text in enumerate(made)
         ]
-        store.do(lambda db, given=given: desk.enrol(db, given)).result()  # type: ignore[misc]
+        store.submit(lambda db, given=given: service.enroll(db, given)).result()  # type: ignore[misc]
     plan = FrequencyCampaignPlan(epsilon=1.0, people=DEVICES + 1, categories=tuple("abcdefgh"))
     found = []
     for number in range(ROUNDS):
         campaign = Campaign.begin(
             "frequency", f"Round {number}", "Which?", plan, now=datetime.now(UTC)
         )
-        store.do(lambda db, campaign=campaign: desk.begin(db, campaign, 1)).result()  # type: ignore[misc]
+        store.submit(lambda db, campaign=campaign: service.begin(db, campaign, 1)).result()  # type: ignore[misc]
         found.append(campaign)
     store.close()
     return secrets, found

@@ -44,7 +44,7 @@ def service(tmp_path, url):
 
 
 def count(service, table):
-    with service.desk.store.reading() as db:
+    with service.collection.store.reading() as db:
         return db.execute(select(func.count()).select_from(table)).scalar_one()
 
 
@@ -57,7 +57,7 @@ def waves(people):
 
 
 def test_each_device_is_asked_one_question_of_a_shapes_campaign(service):
-    numbers = service.enrol(300)
+    numbers = service.enroll(300)
     campaign = service.begin(shapes(300))["id"]
     asked = dict.fromkeys(numbers, 0)
     while (question := service.question(campaign)) is not None:
@@ -74,21 +74,21 @@ def test_each_device_is_asked_one_question_of_a_shapes_campaign(service):
 
 
 def test_a_question_ends_when_all_have_answered_and_as_many_are_there_as_announced(service):
-    numbers = service.enrol(4)
+    numbers = service.enroll(4)
     campaign = service.begin(categories(5))["id"]
     question = service.question(campaign)
     answers = {one: about_value(question, 0) for one in numbers}
     assert service.batch(question["id"], answers) == ["taken"] * 4
     service.tick(10)
     assert service.get(f"/v1/campaigns/{campaign}")["state"] == "running"
-    (late,) = service.enrol(1)
+    (late,) = service.enroll(1)
     assert service.question(campaign)["expected"] == 5
     assert service.batch(question["id"], {late: about_value(question, 1)}) == ["taken"]
     assert service.get(f"/v1/campaigns/{campaign}")["state"] == "finished"
 
 
 def test_patience_and_the_deadline_end_what_nobody_answers(service):
-    service.enrol(3)
+    service.enroll(3)
     patient = service.begin(categories(5, patience=100.0))["id"]
     deadline = "2026-03-02T12:01:00Z"
     short = service.begin(shapes(300) | {"deadline": deadline})["id"]
@@ -104,7 +104,7 @@ def test_patience_and_the_deadline_end_what_nobody_answers(service):
 
 
 def test_a_campaign_waits_until_it_opens(service):
-    service.enrol(2)
+    service.enroll(2)
     campaign = service.begin(categories(2, opens="2026-03-02T13:00:00Z"))
     assert campaign["state"] == "waiting" and campaign["question"] is None
     service.tick(3600)
@@ -115,7 +115,7 @@ def test_a_campaign_waits_until_it_opens(service):
 
 
 def test_an_answer_is_counted_once_however_often_it_is_sent(service):
-    one, two = service.enrol(2)
+    one, two = service.enroll(2)
     campaign = service.begin(categories(3))["id"]
     question = service.question(campaign)["id"]
     data = about_value(service.question(campaign), 1)
@@ -130,7 +130,7 @@ def test_an_answer_is_counted_once_however_often_it_is_sent(service):
 
 
 def test_a_device_twice_in_a_batch_is_counted_once(service):
-    service.enrol(2)
+    service.enroll(2)
     campaign = service.begin(categories(3))["id"]
     question = service.question(campaign)
     data = about_value(question, 1)
@@ -148,7 +148,7 @@ def test_a_device_twice_in_a_batch_is_counted_once(service):
 
 
 def test_late_foreign_and_malformed_answers_are_refused_with_a_reason(service):
-    one, two, gone = service.enrol(3)
+    one, two, gone = service.enroll(3)
     first, other = (service.begin(categories(4))["id"] for _ in range(2))
     question = service.question(first)
     data = about_value(question, 0)
@@ -180,7 +180,7 @@ def test_late_foreign_and_malformed_answers_are_refused_with_a_reason(service):
 
 
 def test_who_is_not_asked_is_not_counted(service):
-    numbers = service.enrol(200)
+    numbers = service.enroll(200)
     campaign = service.begin(shapes(200))["id"]
     question = service.question(campaign)
     others = [one for one in numbers if not service.question(campaign, one)["asked"]]
@@ -190,28 +190,28 @@ def test_who_is_not_asked_is_not_counted(service):
 
 
 def test_reports_are_stored_apart_from_who_sent_them_and_then_forgotten(service):
-    numbers = service.enrol(50)
+    numbers = service.enroll(50)
     campaign = service.begin(categories(60))["id"]
     question = service.question(campaign)
     answers = {one: about_value(question, one % 3) for one in numbers}
     service.batch(question["id"], answers)
-    with service.desk.store.reading() as db:
+    with service.collection.store.reading() as db:
         (row,) = db.execute(select(schema.pending)).all()
     reports = [one[-1:] for one in answers.values()]
     assert bytes(row.reports) == b"".join(sorted(reports)) != b"".join(reports)
     service.tick()
     assert count(service, schema.pending) == 0
     assert count(service, schema.answered) == 50
-    with service.desk.store.reading() as db:
+    with service.collection.store.reading() as db:
         support = db.execute(select(schema.questions.c.support)).scalar_one()
     assert np.frombuffer(support, "<i8").tolist() == [reports.count(bytes([i])) for i in range(3)]
     service.close(campaign)
-    with service.desk.store.reading() as db:
+    with service.collection.store.reading() as db:
         assert db.execute(select(schema.questions.c.support)).scalar_one() == b""
 
 
 def test_cancelling_forgets_what_came_in(service):
-    (one,) = service.enrol(1)
+    (one,) = service.enroll(1)
     for kind, data in (("frequency", None), ("upload", [1.0, 2.0, 3.0, 4.0])):
         campaign = service.begin(KINDS[kind](2))["id"]
         question = service.question(campaign)
@@ -227,7 +227,7 @@ def test_cancelling_forgets_what_came_in(service):
 
 
 def test_a_shapes_campaign_ends_as_it_does_in_one_process(service):
-    numbers = service.enrol(3000)
+    numbers = service.enroll(3000)
     document = service.begin(shapes(3000))
     campaign = Campaign.from_dict(document["spec"])
     assert campaign.id == document["id"]
@@ -252,7 +252,7 @@ def test_a_shapes_campaign_ends_as_it_does_in_one_process(service):
 
 def test_a_shapes_campaign_with_one_device_comes_to_its_end(service, caplog):
     """Later rounds are for nobody: their range of hashes begins where all hashes end."""
-    (number,) = service.enrol(1)
+    (number,) = service.enroll(1)
     campaign = service.begin(shapes(1))["id"]
     question = service.question(campaign)
     data = about_shapes(question, waves(1), 5)
@@ -268,7 +268,7 @@ def test_a_shapes_campaign_with_one_device_comes_to_its_end(service, caplog):
 
 @pytest.mark.parametrize("method", ["LBU", "LPU", "LPA", "LBD"])
 def test_a_stream_follows_the_clock_and_asks_whom_the_course_asks(service, method):
-    numbers = service.enrol(40)
+    numbers = service.enroll(40)
     campaign = service.begin(stream(40, method))["id"]
     for step in range(5):
         while (question := service.question(campaign)) is not None:
@@ -292,7 +292,7 @@ def test_a_stream_follows_the_clock_and_asks_whom_the_course_asks(service, metho
 
 def test_steps_that_passed_while_the_server_was_away_are_told_as_repeated(tmp_path, url):
     with serving(tmp_path, url) as service:
-        numbers = service.enrol(10)
+        numbers = service.enroll(10)
         campaign = service.begin(stream(10))["id"]
         question = service.question(campaign)
         service.batch(question["id"], {one: about_value(question, 0) for one in numbers})
@@ -315,16 +315,16 @@ def test_steps_that_passed_while_the_server_was_away_are_told_as_repeated(tmp_pa
 
 
 def test_a_stream_waits_for_its_people_and_takes_no_more(service):
-    service.enrol(5)
+    service.enroll(5)
     campaign = service.begin(stream(8))
     assert campaign["state"] == "waiting"
-    service.enrol(5)
+    service.enroll(5)
     service.tick(1)
     assert service.question(campaign["id"])["expected"] == 8
 
 
 def test_of_closed_steps_it_is_not_known_for_long_who_answered(service):
-    numbers = service.enrol(10)
+    numbers = service.enroll(10)
     campaign = service.begin(stream(10, steps=30))["id"]
     for _ in range(20):
         question = service.question(campaign)
@@ -337,7 +337,7 @@ def test_of_closed_steps_it_is_not_known_for_long_who_answered(service):
 
 
 def test_uploads_come_out_as_they_were_sent(service, tmp_path):
-    numbers = service.enrol(3)
+    numbers = service.enroll(3)
     campaign = service.begin(upload(3))["id"]
     question = service.question(campaign)["id"]
     sent = {one: [one + 0.5, float("nan"), -1.25, 7.0] for one in numbers}
@@ -360,7 +360,7 @@ def test_uploads_come_out_as_they_were_sent(service, tmp_path):
 def test_a_campaign_goes_on_after_a_restart(tmp_path, url, kind):
     with contextlib.ExitStack() as stack:
         service = stack.enter_context(serving(tmp_path, url))
-        numbers = service.enrol(100)
+        numbers = service.enroll(100)
         campaign = service.begin(KINDS[kind](100))["id"]
         clock, secrets = service.clock, service.secrets
         for part in (numbers[:50], numbers[50:]):
@@ -389,7 +389,7 @@ def test_a_campaign_goes_on_after_a_restart(tmp_path, url, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_release_can_be_verified_from_its_files(service, tmp_path, kind, run_command):
-    numbers = service.enrol(20)
+    numbers = service.enroll(20)
     campaign = service.begin(KINDS[kind](20))["id"]
     while (question := service.question(campaign)) is not None:
         if kind in ("frequency", "stream"):
@@ -435,7 +435,7 @@ def run_command(capsys):
 
 
 def test_a_preview_says_what_a_device_reveals_and_begins_nothing(service):
-    service.enrol(2)
+    service.enroll(2)
     for kind, made in KINDS.items():
         given = made(40_000)
         told = service.http.post("/v1/campaigns/preview", json=given, headers=service.admin).json()
@@ -473,7 +473,7 @@ def test_a_campaign_that_cannot_be_is_refused_with_a_reason(service, change, rea
 
 
 def test_devices_see_only_campaigns_that_go_on(service):
-    (one,) = service.enrol(1)
+    (one,) = service.enroll(1)
     over = service.begin(categories(1))["id"]
     service.http.post(f"/v1/campaigns/{over}/cancel", headers=service.admin)
     running = service.begin(categories(1))["id"]
@@ -484,7 +484,7 @@ def test_devices_see_only_campaigns_that_go_on(service):
 
 
 def test_whoever_watches_is_told_of_every_change(service):
-    (one,) = service.enrol(1)
+    (one,) = service.enroll(1)
     campaign = service.begin(categories(1))["id"]
     question = service.question(campaign)
     path = f"/v1/campaigns/{campaign}/events"
@@ -496,7 +496,7 @@ def test_whoever_watches_is_told_of_every_change(service):
 
 
 def test_metrics_count_and_name_nobody(service):
-    numbers = service.enrol(2)
+    numbers = service.enroll(2)
     campaign = service.begin(categories(3))["id"]
     question = service.question(campaign)
     service.batch(question["id"], {one: about_value(question, 0) for one in numbers})
@@ -518,9 +518,9 @@ def test_an_older_store_is_brought_up_to_date(tmp_path, url):
         assert schema.version_of(db) == 1
     engine.dispose()
     with serving(tmp_path, url) as service:
-        with service.desk.store.reading() as db:
+        with service.collection.store.reading() as db:
             assert schema.version_of(db) == schema.VERSION == 2
-        (one,) = service.enrol(1)
+        (one,) = service.enroll(1)
         campaign = service.begin(upload(1))["id"]
         sent = readings(campaign, [1.0] * 4)
         assert service.answer(campaign, f"{campaign}/0", one, sent).status_code == 200
@@ -534,7 +534,7 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path, url):
 
     with serving(tmp_path, url) as service:
         job = update(schema.about).values(value="99")
-        service.desk.store.do(lambda db: db.execute(job)).result()
+        service.collection.store.submit(lambda db: db.execute(job)).result()
     with pytest.raises(TemprivError, match="version 99"):
         Database(url).open()
 
@@ -542,7 +542,7 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path, url):
 def test_who_has_answered_is_looked_up_and_not_searched_for(tmp_path):
     from tempriv.collect.server import database
 
-    with serving(tmp_path) as service, service.desk.store.reading() as db:
+    with serving(tmp_path) as service, service.collection.store.reading() as db:
         asked = []
         real, numbers = database.execute, np.arange(5)
         with pytest.MonkeyPatch.context() as patch:
@@ -561,7 +561,7 @@ def test_who_has_answered_is_looked_up_and_not_searched_for(tmp_path):
 
 
 def test_a_stream_that_nobody_came_to_ends_at_its_deadline_and_others_go_on(service):
-    service.enrol(2)
+    service.enroll(2)
     deadline = "2026-03-02T12:01:00Z"
     alone = service.begin(stream(8) | {"deadline": deadline})["id"]
     other = service.begin(categories(5, patience=100.0))["id"]
@@ -574,10 +574,10 @@ def test_a_stream_that_nobody_came_to_ends_at_its_deadline_and_others_go_on(serv
 
 
 def test_a_stream_whose_steps_have_passed_ends(service):
-    service.enrol(3)
+    service.enroll(3)
     campaign = service.begin(stream(4))["id"]
     service.clock.pass_by(3600)
-    service.enrol(1)
+    service.enroll(1)
     service.tick()
     assert service.get(f"/v1/campaigns/{campaign}")["state"] == "finished"
 
@@ -585,11 +585,11 @@ def test_a_stream_whose_steps_have_passed_ends(service):
 def test_one_damaged_campaign_does_not_stop_the_others(service):
     from sqlalchemy import update
 
-    service.enrol(2)
+    service.enroll(2)
     damaged, other = (service.begin(categories(5, patience=100.0))["id"] for _ in range(2))
     job = update(schema.campaigns).where(schema.campaigns.c.id == damaged).values(course="{}")
-    service.desk.store.do(lambda db: db.execute(job)).result()
-    service.desk._forget()
+    service.collection.store.submit(lambda db: db.execute(job)).result()
+    service.collection._forget()
     service.tick(101)
     assert service.get(f"/v1/campaigns/{other}")["state"] == "finished"
     assert service.http.get("/v1/campaigns", headers=service.admin).status_code == 200
@@ -616,7 +616,7 @@ def test_a_campaign_that_could_not_be_read_again_is_not_begun(service):
 
 
 def test_a_question_is_closed_once_however_often_it_is_asked_for(service):
-    service.enrol(300)
+    service.enroll(300)
     campaign = service.begin(shapes(300))["id"]
     given = {"question": service.question(campaign)["id"]}
     path = f"/v1/campaigns/{campaign}/close-question"
@@ -626,7 +626,7 @@ def test_a_question_is_closed_once_however_often_it_is_asked_for(service):
 
 
 def test_who_withdraws_after_answering_stays_counted_and_expected(service):
-    numbers = service.enrol(5)
+    numbers = service.enroll(5)
     campaign = service.begin(categories(5))["id"]
     question = service.question(campaign)
     first, quiet, *others = numbers
@@ -635,14 +635,14 @@ def test_who_withdraws_after_answering_stays_counted_and_expected(service):
         service.http.delete(f"/v1/devices/{one}", headers=service.admin)
     for one in others[:-1]:
         assert service.batch(question["id"], {one: about_value(question, 0)}) == ["taken"]
-    service.desk._forget()  # as after a restart
+    service.collection._forget()  # as after a restart
     assert service.get(f"/v1/campaigns/{campaign}")["state"] == "running"
     assert service.batch(question["id"], {others[-1]: about_value(question, 0)}) == ["taken"]
     assert service.get(f"/v1/campaigns/{campaign}")["state"] == "finished"
 
 
 def test_nothing_is_taken_after_its_time_even_before_the_clock_ticks(service):
-    (one,) = service.enrol(1)
+    (one,) = service.enroll(1)
     campaign = service.begin(categories(5, patience=10.0))["id"]
     question = service.question(campaign)
     service.clock.pass_by(11)
@@ -653,11 +653,11 @@ def test_nothing_is_taken_after_its_time_even_before_the_clock_ticks(service):
 def test_a_server_that_lost_its_lock_takes_it_again_or_writes_nothing(tmp_path):
     from sqlalchemy import text
 
-    from tempriv.collect.server.database import LOCK, Database
+    from tempriv.collect.server.database import ADVISORY_LOCK, Database
 
     url = postgres.new_database()
     with serving(tmp_path, url) as service:
-        store = service.desk.store
+        store = service.collection.store
 
         def lose():
             gone = text(f"SELECT pg_terminate_backend({store._holder})")
@@ -665,12 +665,12 @@ def test_a_server_that_lost_its_lock_takes_it_again_or_writes_nothing(tmp_path):
                 db.execute(gone)
 
         lose()
-        service.enrol(1)  # taken again: nobody else was there
+        service.enroll(1)  # taken again: nobody else was there
         lose()
         other = Database(url)._connected().connect()
-        other.execute(text(f"SELECT pg_advisory_lock({LOCK})"))
+        other.execute(text(f"SELECT pg_advisory_lock({ADVISORY_LOCK})"))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tempriv.collect.server.database.TRIES", 2)
+            patch.setattr("tempriv.collect.server.database.LOCK_TRIES", 2)
             made = service.http.post("/v1/enrolments", json={"count": 1}, headers=service.admin)
         assert made.status_code == 503
         other.close()

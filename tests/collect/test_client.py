@@ -29,7 +29,7 @@ from tempriv.collect.device.http import (
     new_http,
     origin_of,
 )
-from tempriv.collect.device.outbox import Letter, Outbox
+from tempriv.collect.device.outbox import Outbox, PendingAnswer
 from tempriv.collect.server.tokens import Token
 from tempriv.errors import StateError, UsageError
 from tempriv.privacy.units import WholeSeries
@@ -444,7 +444,7 @@ def test_a_digit_that_is_no_number_is_no_time_to_wait(tmp_path):
 def test_a_letter_with_a_broken_deadline_stops_no_visit(tmp_path, deadline):
     server = Server(frequency_campaign())
     with device(server, tmp_path) as client:
-        client._outbox.put(Letter("0" * 32, "0/0", b"x", deadline, 0))
+        client._outbox.put(PendingAnswer("0" * 32, "0/0", b"x", deadline, 0))
         visit = client.run_once()
         assert visit.taken == 1 and visit.waiting == 0
 
@@ -496,7 +496,7 @@ def test_a_packed_reply_is_not_unpacked(tmp_path):
 
 
 def test_a_reply_without_end_is_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("tempriv.collect.device.http.LARGEST", 1000)
+    monkeypatch.setattr("tempriv.collect.device.http.MAX_REPLY_BYTES", 1000)
     server = Server()
     server.before = lambda request: (
         httpx.Response(200, content=b"1" * 2000) if request.url.path == "/v1/campaigns" else None
@@ -508,7 +508,7 @@ def test_a_reply_without_end_is_not_read(tmp_path, monkeypatch):
 @pytest.mark.parametrize("early", [b"HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n", b""])
 def test_a_reply_that_drips_is_given_up(monkeypatch, early):
     """Each byte comes in time; in the head of the reply as in its body."""
-    monkeypatch.setattr("tempriv.collect.device.http.WHOLE", 0.5)
+    monkeypatch.setattr("tempriv.collect.device.http.REPLY_SECONDS", 0.5)
     over = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as place, new_http() as http:
 

@@ -20,7 +20,7 @@ from tempriv.collect.protocol.kinds.upload import UploadCampaignPlan
 from tempriv.collect.protocol.simulated import POOL_SERIES, falling_weights
 from tempriv.collect.server.results import result_of
 from tempriv.collect.server.tokens import digest_of
-from tempriv.collect.simulation.faults import FAR, NEAR, Faults
+from tempriv.collect.simulation.faults import DELAY_BATCHES, REORDER_BATCHES, Faults
 from tempriv.collect.simulation.fleet import (
     Fleet,
     FleetAnswers,
@@ -29,7 +29,7 @@ from tempriv.collect.simulation.fleet import (
     open_fleet,
     replayed,
 )
-from tempriv.collect.simulation.traffic import Traffic, _ahead
+from tempriv.collect.simulation.traffic import Traffic, _bounded_calls
 from tempriv.errors import StateError, TemprivError, UsageError
 from tempriv.local.shapes.plan import ShapesPlan
 from tempriv.local.shapes.sax import Sax
@@ -198,7 +198,7 @@ def test_a_fleet_is_the_same_after_a_restart(tmp_path):
 
 
 def test_a_fleet_that_is_stopped_while_it_enrols_knows_its_devices(service, tmp_path, monkeypatch):
-    monkeypatch.setattr("tempriv.collect.simulation.traffic.DEVICES", 100)
+    monkeypatch.setattr("tempriv.collect.simulation.traffic.DEVICE_BATCH", 100)
     path, server = tmp_path / "fleet.json", "http://testserver"
     token = service.admin["authorization"].removeprefix("Bearer ")
     fleet, kept = open_fleet(path, server, None), []
@@ -209,9 +209,9 @@ def test_a_fleet_that_is_stopped_while_it_enrols_knows_its_devices(service, tmp_
         if len(made) == 200:
             raise KeyboardInterrupt
 
-    traffic = Traffic(fleet, server, token, lanes=1, http=service.http)
+    traffic = Traffic(fleet, server, token, connections=1, http=service.http)
     with pytest.raises(KeyboardInterrupt):
-        traffic.enrol(350, keep)
+        traffic.enroll(350, keep)
     assert kept == [(0, 0), (100, 100), (200, 200)]
     again = open_fleet(path, server, None)
     numbers = np.concatenate([*again.blocks()])
@@ -258,7 +258,9 @@ def test_every_batch_leaves_once_and_few_wait_at_a_time(on):
         left.append(one)
     assert sorted(left) == list(range(3000))
     assert (left == list(range(3000))) == (not on)
-    assert most <= 1 + (NEAR if on.get("reorder") else 0) + (FAR if on.get("delay") else 0)
+    assert most <= 1 + (REORDER_BATCHES if on.get("reorder") else 0) + (
+        DELAY_BATCHES if on.get("delay") else 0
+    )
 
 
 def test_parts_are_parts():
@@ -276,7 +278,7 @@ def test_only_a_few_requests_are_ahead():
             return parcel
 
     started = []
-    ahead = _ahead(Pool(), None, iter(range(100)), 8)
+    ahead = _bounded_calls(Pool(), None, iter(range(100)), 8)
     for i, (parcel, _) in enumerate(ahead):
         assert parcel == i and len(started) <= i + 8
 
@@ -303,12 +305,12 @@ def traffic_to(service, faults=None, batch=64, devices=600, **given):
         token,
         faults=faults,
         batch=batch,
-        lanes=1,
+        connections=1,
         http=service.http,
         wait=lambda seconds: service.tick(60.0),
         **given,
     )
-    traffic.enrol(devices)
+    traffic.enroll(devices)
     return traffic
 
 
@@ -349,7 +351,7 @@ def test_over_any_network_a_server_finds_what_the_devices_find_without_one(servi
 def uploads(service, name):
     from tempriv.collect.server.views import uploads_of
 
-    with service.desk.store.reading() as db:
+    with service.collection.store.reading() as db:
         return uploads_of(db, name)
 
 
@@ -407,7 +409,7 @@ def test_a_fleet_that_was_stopped_goes_on_with_the_same_answers(service):
         "http://testserver",
         traffic._staff._token,
         batch=70,
-        lanes=1,
+        connections=1,
         http=service.http,
         wait=lambda seconds: service.tick(60.0),
     )
@@ -459,7 +461,7 @@ def test_a_server_s_odd_replies_are_tried_again_or_refused(service):
             "http://127.0.0.1:1",
             "admin-1.x",
             http=http,
-            lanes=1,
+            connections=1,
             wait=waits.append,
         )
         with pytest.raises(TemprivError, match="refuses a batch of answers: a batch: too large"):

@@ -21,7 +21,7 @@ from tempriv.collect.device.answers import DeviceAnswers, OwnedData
 from tempriv.collect.device.checks import verified_question
 from tempriv.collect.device.home import Home
 from tempriv.collect.device.limits import DeviceLimits
-from tempriv.collect.device.outbox import Letter, Outbox
+from tempriv.collect.device.outbox import Outbox, PendingAnswer
 from tempriv.errors import DataError, StateError, TemprivError, UsageError
 from tempriv.local.streams.messages import StreamAnswer
 from tempriv.sampling.keys import fresh_series_key
@@ -71,7 +71,7 @@ def test_nothing_private_is_told_written_or_logged(tmp_path, caplog):
         offers = client.offers()
         with pytest.raises(DataError) as refused:
             client.hold(series=[SECRET_VALUE, float("nan")])
-        told = [repr(client), repr(client._held), repr(visit), repr(offers), str(refused.value)]
+        told = [repr(client), repr(client._data), repr(visit), repr(offers), str(refused.value)]
         told += [caplog.text, repr(client._home), repr(client._wire), repr(client._home.identity)]
         key = client._home.link.secret.hex()
         secret = client._home.identity.token.partition(".")[2]
@@ -137,7 +137,7 @@ def test_a_restored_folder_repeats_its_answer_and_never_puts_its_noise_on_other_
 
 def test_a_letter_is_whole_or_not_there(tmp_path):
     outbox = Outbox(tmp_path / "outbox")
-    letter = Letter("0" * 32, "0/0", b"noise", "2026-01-01T00:00:00Z", 3)
+    letter = PendingAnswer("0" * 32, "0/0", b"noise", "2026-01-01T00:00:00Z", 3)
     outbox.put(letter)
     with pytest.raises(StateError, match="waits already"):
         outbox.put(letter)
@@ -215,7 +215,7 @@ def test_closing_waits_for_a_visit_and_ends_the_run(tmp_path):
 def test_a_copy_of_a_home_is_refused_and_a_moved_one_is_not(tmp_path):
     server = Server(frequency_campaign())
     with device(server, tmp_path / "home") as client:
-        client._enrol()
+        client._enroll()
     shutil.copytree(tmp_path / "home", tmp_path / "copy")
     before = {path: path.read_bytes() for path in (tmp_path / "copy").glob("*.json")}
     with pytest.raises(StateError, match="Go on with the folder that it was copied from"):

@@ -67,7 +67,7 @@ def collected(home, store, devices, kills, batch, campaigns, **faults):
         served(home, store) as server,
         Traffic(fleet, server.url, server.admin, faults=bad, batch=batch) as traffic,
     ):
-        traffic.enrol(devices)
+        traffic.enroll(devices)
         rounds = 0
         while rounds < len(campaigns) or server.kills < kills:
             campaign = begun(server, campaigns[rounds % len(campaigns)](devices))

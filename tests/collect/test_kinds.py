@@ -16,7 +16,7 @@ KINDS = tuple(campaign_kinds())
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
     with serving(tmp_path_factory.mktemp("kinds")) as service:
-        service.enrol(40)
+        service.enroll(40)
         yield service
 
 

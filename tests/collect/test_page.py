@@ -99,7 +99,7 @@ class PageServer:
         with urllib.request.urlopen(asked, timeout=30) as answer:
             return json.load(answer)
 
-    def enrol(self, tokens: list[str]) -> None:
+    def enroll(self, tokens: list[str]) -> None:
         """Devices make their secrets, and enroll with one-time tokens."""
         for token in tokens:
             number = int(token.removeprefix("enrol-").split(".")[0])
@@ -246,7 +246,7 @@ def test_a_person_runs_a_campaign_from_the_tokens_to_the_release(tab, page_serve
     tokens = Path(coming.value.path()).read_text().split()
     assert len(tokens) == 40 and all(token.startswith("enrol-") for token in tokens)
     tab.get_by_role("dialog").get_by_role("button", name="Close").click()
-    page_server.enrol(tokens)
+    page_server.enroll(tokens)
     numbers = sorted(page_server.secrets)
 
     campaign = start_campaign(tab, "How homes are heated")
@@ -347,7 +347,7 @@ def test_the_form_the_preview_and_the_result_of_each_kind_come_from_the_server(
 ):
     sign_in(tab, page_server)
     with Traffic(Fleet.from_seed(5), page_server.url, page_server.admin_token) as traffic:
-        traffic.enrol(200)
+        traffic.enroll(200)
         tab.get_by_role("link", name="New campaign").first.click()
         title = campaign_kinds()[kind].title
         tab.get_by_role("radio", name=title, exact=True).check()

@@ -48,7 +48,7 @@ ALLOWED = {
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
     with serving(tmp_path_factory.mktemp("rights")) as found:
-        found.enrol(2)
+        found.enroll(2)
         found.callers = {
             "nobody": {},
             "device": found.device(1),
@@ -89,7 +89,7 @@ def test_only_those_with_a_right_get_through(service, method, path, role):
 
 def test_a_device_withdraws_itself_and_no_other(tmp_path):
     with serving(tmp_path) as service:
-        service.enrol(2)
+        service.enroll(2)
         one = service.device(1)
         assert service.http.delete("/v1/devices/2", headers=one).status_code == 403
         assert service.http.delete("/v1/devices/1", headers=one).status_code == 200
@@ -157,7 +157,7 @@ def test_nobody_locks_themselves_out(service):
 
 def test_the_store_holds_no_secret(tmp_path):
     with serving(tmp_path) as service:
-        service.enrol(3)
+        service.enroll(3)
         made = service.http.post("/v1/enrolments", json={"count": 2}, headers=service.admin).json()
         secrets = [parse(text).secret for text in made["tokens"]] + list(service.secrets.values())
         secrets.append(parse((tmp_path / "admin.token").read_text().strip()).secret)
@@ -169,7 +169,7 @@ def test_the_store_holds_no_secret(tmp_path):
 
 def test_the_files_of_a_server_are_its_own(tmp_path):
     with serving(tmp_path) as service:
-        service.enrol(1)
+        service.enroll(1)
         for path in tmp_path.iterdir():
             assert path.stat().st_mode & 0o077 == 0, path.name
 
@@ -179,13 +179,13 @@ def test_a_one_time_token_enrols_one_device(tmp_path):
         made = service.http.post("/v1/enrolments", json={"count": 1}, headers=service.admin).json()
         (token,) = made["tokens"]
 
-        def enrol(secret):
+        def enroll(secret):
             given = {"devices": [{"token": token, "secret_hash": digest_of(secret).hex()}]}
             return service.http.post("/v1/devices", json=given).json()["devices"][0]
 
-        assert enrol(b"a" * 32) == {"number": 1, "outcome": "enrolled"}
-        assert enrol(b"a" * 32) == {"number": 1, "outcome": "there already"}
-        assert enrol(b"b" * 32) == {"number": None, "outcome": "refused"}
+        assert enroll(b"a" * 32) == {"number": 1, "outcome": "enrolled"}
+        assert enroll(b"a" * 32) == {"number": 1, "outcome": "there already"}
+        assert enroll(b"b" * 32) == {"number": None, "outcome": "refused"}
         service.secrets[1] = b"b" * 32
         assert service.http.get("/v1/me", headers=service.device(1)).status_code == 401
 
@@ -218,7 +218,7 @@ def test_an_address_that_asks_too_often_without_a_token_has_to_wait(tmp_path):
 
 def test_a_caller_who_asks_too_often_has_to_wait(tmp_path):
     with serving(tmp_path, limits=RateLimits(device_rate=0.5, burst=4.0)) as service:
-        service.enrol(1)
+        service.enroll(1)
         found = [service.http.get("/v1/me", headers=service.device(1)) for _ in range(4)]
         assert [one.status_code for one in found] == [200, 200, 429, 429]
         assert found[-1].headers["retry-after"]
@@ -257,7 +257,7 @@ def test_refusals_do_not_repeat_what_was_sent(service):
 
 def test_logs_hold_no_secret_and_nothing_that_was_sent(tmp_path, caplog):
     with caplog.at_level("INFO", "tempriv.collect"), serving(tmp_path) as service:
-        service.enrol(1)
+        service.enroll(1)
         service.http.get("/v1/me?note=private-word", headers=service.device(1))
         service.begin(categories(5, title="secret-title"))
         tokens = [service.admin["authorization"], service.device(1)["authorization"]]

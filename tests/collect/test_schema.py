@@ -24,7 +24,7 @@ def test_nothing_that_is_sent_makes_it_fail(tmp_path, made, role):
     program = Path(sys.executable).with_name("schemathesis")
     with served(tmp_path, f"sqlite:///{tmp_path}/collect.db") as server:
         with httpx.Client(base_url=server.url, headers=bearer(server.admin)) as http:
-            server.enrol(http, 40)
+            server.enroll(http, 40)
             campaign = http.post("/v1/campaigns", json=made(40)).json()["id"]
         token = {"admin": server.admin, "device": server.device(1), "nobody": "admin-9.wrong"}
         settings = tmp_path / "schemathesis.toml"

@@ -88,8 +88,8 @@ def public(name: str) -> Any:
 
 def pass_time(app: Any) -> None:
     """Let the service do what is due by its clock."""
-    desk = app.state.desk
-    desk.store.do(desk.tick).result()
+    service = app.state.service
+    service.store.submit(service.tick).result()
 
 
 # what is digested
@@ -290,7 +290,7 @@ BOUNDS, BOUNDS_2 = ("--bounds", "0", "5"), ("--bounds", "0", "5", "--bounds", "0
 SHARED, WHOLE = ("--unit", "window", "--window", "6"), ("--unit", "series", "--length", "60")
 EVENT = ("--unit", "event")
 HOME_AWAY = ("--categories", "home,away")
-NEAR = ("--origin", "39.9", "116.4", "--metres", "200")
+REORDER_BATCHES = ("--origin", "39.9", "116.4", "--metres", "200")
 PEOPLE = ("--value", "people", "--bounds", "0", "100")
 MARKED = ("--landmarks", "mark")
 AT_MOST = (*MARKED, "--count", "20")
@@ -342,8 +342,8 @@ RELEASES: dict[str, dict[str, tuple[Any, ...]]] = {
         "instant": (2, *ANSWER, *HOME_AWAY, "--epsilon-instant", "1"),
     },
     "planar-laplace": {
-        "near": (1, *PLACE, *NEAR),
-        "coarse": (1, *PLACE, *NEAR, "--resolution", "4"),
+        "near": (1, *PLACE, *REORDER_BATCHES),
+        "coarse": (1, *PLACE, *REORDER_BATCHES, "--resolution", "4"),
     },
     "sparse-vector": {
         "series": (5, *PEOPLE, "--threshold", "50", "--alerts", "3", *WHOLE),
@@ -432,7 +432,7 @@ RELEASES: dict[str, dict[str, tuple[Any, ...]]] = {
             "numbers": (5, *KWH, *BOUNDS, *given),
             "columns": (5, *TWO, *BOUNDS_2, *given),
             "categories": (5, *ANSWER, *HOME_AWAY, *given),
-            "places": (5, *PLACE, *NEAR, *given),
+            "places": (5, *PLACE, *REORDER_BATCHES, *given),
             **more,
         }
         for name, given, more in (
@@ -1276,7 +1276,7 @@ class Service:
     def traffic(self, fleet: Any, faults: Any = None) -> Any:
         """Made-up devices that answer it; their noise follows from the seed of the fleet."""
         return internal("Traffic")(
-            fleet, "http://testserver", self.token, faults=faults, batch=50, lanes=1,
+            fleet, "http://testserver", self.token, faults=faults, batch=50, connections=1,
             http=self.http, wait=lambda seconds: self.tick(60.0),
         )  # fmt: skip
 
@@ -1378,7 +1378,7 @@ def collected(campaign: Callable[[int], dict[str, Any]], faults: bool = False) -
             wrong = {"seed": 5, "loss": 0.2, "duplicate": 0.2, "reorder": True, "delay": True}
             fleet = internal("Fleet").from_seed(7)
             traffic = service.traffic(fleet, internal("Faults")(**wrong) if faults else None)
-            traffic.enrol(150)
+            traffic.enroll(150)
             given = campaign(150)
             previewed = service.post("/v1/campaigns/preview", **given)
             made = service.post("/v1/campaigns", **given)

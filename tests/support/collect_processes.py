@@ -79,7 +79,7 @@ class Served:
             self.process.terminate()
             self.process.wait(STARTS)
 
-    def enrol(self, http: httpx.Client, count: int) -> list[int]:
+    def enroll(self, http: httpx.Client, count: int) -> list[int]:
         tokens = http.post("/v1/enrolments", json={"count": count}).json()["tokens"]
         given = []
         for text in tokens:

@@ -58,8 +58,8 @@ class Service:
         return bearer((self.home / ADMIN_FILE).read_text().strip())
 
     @property
-    def desk(self) -> Any:
-        return self.http.app.state.desk  # type: ignore[attr-defined]
+    def collection(self) -> Any:
+        return self.http.app.state.service  # type: ignore[attr-defined]
 
     def staff(self, role: str) -> dict[str, str]:
         made = self.http.post("/v1/staff", json={"role": role, "name": "x"}, headers=self.admin)
@@ -67,9 +67,9 @@ class Service:
 
     def tick(self, seconds: float = 0.0) -> None:
         self.clock.pass_by(seconds)
-        self.desk.store.do(self.desk.tick).result()
+        self.collection.store.submit(self.collection.tick).result()
 
-    def enrol(self, count: int) -> list[int]:
+    def enroll(self, count: int) -> list[int]:
         made = self.http.post("/v1/enrolments", json={"count": count}, headers=self.admin).json()
         tokens = [parse(text) for text in made["tokens"]]
         fresh = {token.number: os.urandom(32) for token in tokens if token is not None}

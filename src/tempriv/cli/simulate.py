@@ -129,7 +129,7 @@ def simulate(
     ):
         _sign_in(traffic, devices, fleet)
         if devices > len(known):
-            traffic.enrol(devices - len(known), lambda made: keep_fleet(fleet, server, made))
+            traffic.enroll(devices - len(known), lambda made: keep_fleet(fleet, server, made))
         traffic.fleet = known.first(devices)
         try:
             traffic.run(campaign, once=once, follow=follow, close_questions=close_questions)

@@ -26,11 +26,11 @@ def verify(path: Path) -> list[Check]:
     """Everything about the release of a campaign that can be recomputed."""
     about = read_about(path)
     checks = [checksum_check(path, about)]
-    given = {
+    document = {
         name: value for name, value in about["mechanism"].items() if name != serialization.KIND
     }
     try:
-        campaign = Campaign.from_dict(given)
+        campaign = Campaign.from_dict(document)
         stated = guarantees.decode(about["guarantee"])
     except TemprivError as problem:
         return [*checks, Check("the campaign can be read", False, str(problem))]
@@ -59,14 +59,14 @@ def verify(path: Path) -> list[Check]:
 
 def _amplified(about: dict[str, Any], campaign: Campaign) -> Check:
     what = "what shuffling adds follows from how many answered"
-    said = about.get("amplified")
-    if said is None:
+    stated = about.get("amplified")
+    if stated is None:
         return Check(what, True, "nothing is said of shuffling")
-    counts = [one["people"] for one in about.get("rounds", []) if one["people"]]
+    counts = [row["people"] for row in about.get("rounds", []) if row["people"]]
     people = min(counts, default=about.get("people", 0))
-    found = amplified(campaign, people) if people >= 2 else None
-    right = found is not None and said == amplified_facts(found)
-    return Check(what, right, "nothing" if found is None else found.sentence)
+    recomputed = amplified(campaign, people) if people >= 2 else None
+    right = recomputed is not None and stated == amplified_facts(recomputed)
+    return Check(what, right, "nothing" if recomputed is None else recomputed.sentence)
 
 
 def _rows(path: Path, about: dict[str, Any]) -> Check:

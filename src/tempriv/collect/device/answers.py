@@ -183,9 +183,9 @@ def _window_of(limits: DeviceLimits, path: Path, second: int) -> WindowLedger:
         return WindowLedger(window, limits.stream_limit, path)
     except StateError:
         with refuse_damage():
-            kept = members(strict_json(path.read_bytes()), ("window", "limit", "charges"))
-            latest = max((whole_number(charge[0]) for charge in kept["charges"]), default=0)
-            wait = latest + max(window, whole_number(kept["window"])) - second
+            document = members(strict_json(path.read_bytes()), ("window", "limit", "charges"))
+            latest = max((whole_number(charge[0]) for charge in document["charges"]), default=0)
+            wait = latest + max(window, whole_number(document["window"])) - second
     require(
         wait <= 0,
         f"stream_limit and stream_seconds: are other ones than before; they may change {wait} "

@@ -42,7 +42,7 @@ from tempriv.collect.device.http import (
     refuse_access,
 )
 from tempriv.collect.device.limits import DeviceLimits, default_kinds
-from tempriv.collect.device.outbox import Letter, Outbox
+from tempriv.collect.device.outbox import Outbox, PendingAnswer
 from tempriv.collect.protocol.campaign import Campaign
 from tempriv.collect.protocol.kinds.base import VerifiedQuestion
 from tempriv.errors import BudgetError, StateError, TemprivError, require
@@ -50,12 +50,12 @@ from tempriv.local.device_ledger import NOT_COPIED
 from tempriv.local.wire import DAMAGE_ERRORS
 from tempriv.privacy.units import Unit
 
-PAUSE = 60.0  # seconds between two visits
-LEAST_PAUSE = 1.0
+VISIT_SECONDS = 60.0  # seconds between two visits
+MIN_VISIT_SECONDS = 1.0
 SENSELESS = "the campaign makes no sense to this device"
 TAKEN, THERE = "taken", "there already"
-MOST_CAMPAIGNS = 1000
-_AS_BEFORE: Any = object()
+MAX_CAMPAIGNS = 1000
+_UNCHANGED: Any = object()
 
 
 @dataclass(frozen=True)
@@ -163,10 +163,13 @@ class Client:
         self._own_http = http is None
         self._http = new_http() if http is None else http
         self._wire = HttpClient(self.url, self._http, identity.token)
-        self._held = OwnedData()
+        self._data = OwnedData()
         self._agreed: dict[str, bool] = {}
         self._latest: dict[str, str] = {}  # question that was answered, by campaign
-        self._pause, self._after = PAUSE, 0.0  # until the next visit; as the server wants it
+        self._pause, self._after = (
+            VISIT_SECONDS,
+            0.0,
+        )  # until the next visit; as the server wants it
 
     def __repr__(self) -> str:
         return f"Client(device {self.number} at {self.url})"
@@ -212,10 +215,10 @@ class Client:
     def hold(
         self,
         *,
-        series: Any = _AS_BEFORE,
-        label: str | None = _AS_BEFORE,
-        category: str | None = _AS_BEFORE,
-        categories: tuple[str, ...] | None = _AS_BEFORE,
+        series: Any = _UNCHANGED,
+        label: str | None = _UNCHANGED,
+        category: str | None = _UNCHANGED,
+        categories: tuple[str, ...] | None = _UNCHANGED,
     ) -> None:
         """What to answer with from now on; what is not given stays as it was.
 
@@ -225,24 +228,24 @@ class Client:
         any of its own, each equally likely.
         """
         self._require_open()
-        told = dict(vars(self._held))
-        if series is not _AS_BEFORE:
-            told["series"] = copied_series(series)
-        if label is not _AS_BEFORE:
-            told["label"] = text_or_none("label", label)
+        fields = dict(vars(self._data))
+        if series is not _UNCHANGED:
+            fields["series"] = copied_series(series)
+        if label is not _UNCHANGED:
+            fields["label"] = text_or_none("label", label)
         require(not isinstance(categories, str), "categories: must be names, not one text")
-        if categories is not _AS_BEFORE:
-            told["categories"] = None if categories is None else tuple(map(str, categories))
-        if category is not _AS_BEFORE:
-            told["category"], told["has_category"] = text_or_none("category", category), True
+        if categories is not _UNCHANGED:
+            fields["categories"] = None if categories is None else tuple(map(str, categories))
+        if category is not _UNCHANGED:
+            fields["category"], fields["has_category"] = text_or_none("category", category), True
         require(
-            not told["has_category"]
-            or told["categories"] is None
-            or told["category"] is None
-            or told["category"] in told["categories"],
+            not fields["has_category"]
+            or fields["categories"] is None
+            or fields["category"] is None
+            or fields["category"] in fields["categories"],
             "the category: must be one of categories",
         )
-        self._held = OwnedData(**told)
+        self._data = OwnedData(**fields)
 
     def observe(self, value: str | None) -> None:
         """What the device has from now on, for streams; None for nothing that could be told.
@@ -250,11 +253,11 @@ class Client:
         Which step of a campaign that belongs to, the device's clock says.
         """
         self._require_open()
-        told = dict(vars(self._held)) | {
+        fields = dict(vars(self._data)) | {
             "observed": text_or_none("value", value),
             "has_observed": True,
         }
-        self._held = OwnedData(**told)
+        self._data = OwnedData(**fields)
 
     # what it is asked for
 
@@ -263,29 +266,29 @@ class Client:
         self._require_open()
         cost, limits = self.limits.cost(campaign), self.limits
         if not campaign.answers_once:
-            own = (
+            sentence = (
                 f"Answers within {limits.stream_seconds:g} seconds come to epsilon = {cost:g} at "
                 f"most; this device's limit is {limits.stream_limit:g}."
             )
         else:
-            own = (
+            sentence = (
                 f"It costs epsilon = {cost:g} of this device's {limits.limit:g}; "
                 f"{self._answers.once.spent():g} of that is spent."
             )
-        return [*campaign.sentences, own]
+        return [*campaign.sentences, sentence]
 
     def offers(self) -> list[CampaignOffer]:
         """What the server asks for now, and what this device makes of it; nothing is answered."""
         with self._open():
             require(not self._home.identity.has_withdrawn, "this device has withdrawn", StateError)
-            self._enrol()
+            self._enroll()
             campaigns, _ = self._campaigns()
-            return [self._offer(one) for one in campaigns]
+            return [self._offer(campaign) for campaign in campaigns]
 
     def _offer(self, campaign: Campaign) -> CampaignOffer:
         try:
-            told = tuple(self.consent(campaign))
-            return CampaignOffer(campaign, told, self._refusal(campaign, ask_owner=False))
+            sentences = tuple(self.consent(campaign))
+            return CampaignOffer(campaign, sentences, self._refusal(campaign, ask_owner=False))
         except DAMAGE_ERRORS as reason:
             return CampaignOffer(campaign, (), _sentence(reason, SENSELESS))
 
@@ -300,7 +303,7 @@ class Client:
             self.limits.refuse(campaign, self._answers.once.spent())
         except BudgetError as reason:
             return str(reason)
-        if not campaign.definition.can_answer(campaign.plan, self._held):
+        if not campaign.definition.can_answer(campaign.plan, self._data):
             return f"this device holds nothing for a campaign of kind {campaign.kind}"
         if self._agree is not None and ask_owner:
             if campaign.id not in self._agreed:
@@ -326,7 +329,7 @@ class Client:
         refused: list[str] = []
         declined: dict[str, str] = {}
         problem = None
-        self._pause = PAUSE
+        self._pause = VISIT_SECONDS
         try:
             if self._home.identity.has_withdrawn:
                 self._leave()
@@ -347,10 +350,10 @@ class Client:
     def _take_part(
         self, counts: Counter[str], refused: list[str], declined: dict[str, str]
     ) -> None:
-        self._enrol()
+        self._enroll()
         self._flush(counts, refused)
-        campaigns, odd = self._campaigns()
-        declined.update(odd)
+        campaigns, unreadable = self._campaigns()
+        declined.update(unreadable)
         for campaign in campaigns:
             try:
                 reason = self._look_at(campaign)
@@ -363,7 +366,7 @@ class Client:
             self._flush(counts, refused)
 
     def run(
-        self, until: datetime | Callable[[], bool] | None = None, *, pause: float = PAUSE
+        self, until: datetime | Callable[[], bool] | None = None, *, pause: float = VISIT_SECONDS
     ) -> None:
         """Look in again and again, until then, or until ``stop()`` is called from elsewhere.
 
@@ -408,10 +411,10 @@ class Client:
         self._outbox.clear()
         if self._home.identity.over == "left":
             return
-        status, found = self._wire.ask("DELETE", f"/v1/devices/{self.number}")
+        status, document = self._wire.ask("DELETE", f"/v1/devices/{self.number}")
         require(
             status in (200, 401, 404),  # the others: it is not there any more
-            f"the server refuses to withdraw this device: {reason_of(found)}",
+            f"the server refuses to withdraw this device: {reason_of(document)}",
             TemprivError,
         )
         self._home.is_over("left")
@@ -428,29 +431,29 @@ class Client:
         return int(self._clock().timestamp())
 
     def _leave_links_behind(self) -> None:
-        """A kill may have come between keeping a letter and this."""
-        letters = list(self._outbox)
+        """A kill may have come between keeping an answer and this."""
+        pending_answers = list(self._outbox)
         require(
-            len(letters) == len(self._outbox),
-            f"{self._outbox.folder}: a letter cannot be read now",
+            len(pending_answers) == len(self._outbox),
+            f"{self._outbox.folder}: an answer cannot be read now",
             StateError,
         )
-        for letter in letters:
-            self._home.advance(letter.link)
+        for pending in pending_answers:
+            self._home.advance(pending.link)
         if not self._home.identity.enrolled:  # so they are of another number, for its questions
             self._outbox.clear()
 
-    def _enrol(self) -> None:
+    def _enroll(self) -> None:
         """Once; sent again it is the same request, and the server says that it is there already."""
         identity = self._home.identity
         if identity.enrolled:
             return
-        one = {"token": identity.enrollment, "secret_hash": identity.digest}
+        request = {"token": identity.enrollment, "secret_hash": identity.digest}
         wire = HttpClient(self.url, self._http)
-        status, found = wire.ask("POST", "/v1/devices", {"devices": [one]})
+        status, document = wire.ask("POST", "/v1/devices", {"devices": [request]})
         try:
-            (told,) = found["devices"] if status == 200 else [{"outcome": "refused"}]
-            outcome, number = told["outcome"], told.get("number", identity.number)
+            (reply,) = document["devices"] if status == 200 else [{"outcome": "refused"}]
+            outcome, number = reply["outcome"], reply.get("number", identity.number)
         except (KeyError, TypeError, ValueError, AttributeError):
             raise UnreachableError("the server's reply about enrolling makes no sense") from None
         require(
@@ -463,18 +466,18 @@ class Client:
 
     def _campaigns(self) -> tuple[list[Campaign], dict[str, str]]:
         """Those that the server shows, and why some were none."""
-        found = self._wire.need("GET", "/v1/campaigns")
-        documents = found.get("campaigns") if isinstance(found, dict) else None
+        reply = self._wire.need("GET", "/v1/campaigns")
+        documents = reply.get("campaigns") if isinstance(reply, dict) else None
         if not isinstance(documents, list):
             raise UnreachableError("the server's list of campaigns makes no sense")
-        campaigns, odd = [], {}
-        for document in documents[:MOST_CAMPAIGNS]:
+        campaigns, unreadable = [], {}
+        for document in documents[:MAX_CAMPAIGNS]:
             try:
                 campaigns.append(campaign_of(document))
             except DAMAGE_ERRORS as reason:
                 name = document.get("id") if isinstance(document, dict) else None
-                odd[str(name)[:32]] = _sentence(reason, "not a campaign")
-        return campaigns, odd
+                unreadable[str(name)[:32]] = _sentence(reason, "not a campaign")
+        return campaigns, unreadable
 
     def _look_at(self, campaign: Campaign) -> str | None:
         """Answer the open question of a campaign, if it is for this device; else say why not."""
@@ -484,57 +487,61 @@ class Client:
         if reason is not None:
             return reason
         visit_seconds = campaign.definition.visit_seconds(campaign.plan)
-        self._pause = max(LEAST_PAUSE, min(self._pause, visit_seconds))
+        self._pause = max(MIN_VISIT_SECONDS, min(self._pause, visit_seconds))
         if not campaign.opens_at <= self._clock() <= campaign.closes_at:
             return None
-        status, found = self._wire.ask("GET", f"/v1/campaigns/{campaign.id}/question")
+        status, document = self._wire.ask("GET", f"/v1/campaigns/{campaign.id}/question")
         if status != 401:  # the token is as good as it was for the list
             require(
-                status < 300, f"the server refuses its question: {reason_of(found)}", TemprivError
+                status < 300,
+                f"the server refuses its question: {reason_of(document)}",
+                TemprivError,
             )
-        refuse_access(status, found)
+        refuse_access(status, document)
         # a reply may be held back: what is asked, what is paid and what is told are of this moment
-        now, held = self._clock(), self._held
-        told = found.get("question") if isinstance(found, dict) else None
-        asked = verified_question(campaign, told, self.number, now)
-        if asked is not None and not self._has_sent(asked):
-            self._answer(campaign, asked, held, int(now.timestamp()))
+        now, data = self._clock(), self._data
+        question_document = document.get("question") if isinstance(document, dict) else None
+        question = verified_question(campaign, question_document, self.number, now)
+        if question is not None and not self._has_sent(question):
+            self._answer(campaign, question, data, int(now.timestamp()))
         return None
 
-    def _has_sent(self, asked: VerifiedQuestion) -> bool:
+    def _has_sent(self, question: VerifiedQuestion) -> bool:
         """Whether the question has its answer since the start; before that, the ledger knows."""
-        return self._latest.get(asked.id.partition("/")[0]) == asked.id
+        return self._latest.get(question.id.partition("/")[0]) == question.id
 
     def _answer(
-        self, campaign: Campaign, asked: VerifiedQuestion, held: OwnedData, second: int
+        self, campaign: Campaign, question: VerifiedQuestion, data: OwnedData, second: int
     ) -> None:
         """Pay, draw, keep; and leave the key behind before anything is sent."""
         link = self._home.link
-        answer = self._answers.draw(campaign, asked, held, link, second)
-        self._outbox.put(Letter(campaign.id, asked.id, answer, campaign.deadline, link.epoch))
+        answer = self._answers.draw(campaign, question, data, link, second)
+        self._outbox.put(
+            PendingAnswer(campaign.id, question.id, answer, campaign.deadline, link.epoch)
+        )
         self._home.advance(link.epoch)
-        self._latest[campaign.id] = asked.id
+        self._latest[campaign.id] = question.id
 
     def _flush(self, counts: Counter[str], refused: list[str]) -> None:
-        for letter in self._outbox:
-            if self._clock() > letter.closes_at:
-                self._outbox.remove(letter)  # nobody takes it any more
+        for pending in self._outbox:
+            if self._clock() > pending.closes_at:
+                self._outbox.remove(pending)  # nobody takes it any more
                 continue
-            given = {
-                "question": letter.question,
-                "answer": base64.b64encode(letter.answer).decode(),
+            body = {
+                "question": pending.question,
+                "answer": base64.b64encode(pending.answer).decode(),
             }
-            path = f"/v1/campaigns/{letter.campaign}/answers"
-            status, found = self._wire.ask("POST", path, given)
-            refuse_access(status, found)
-            outcome = found.get("outcome") if isinstance(found, dict) else None
+            path = f"/v1/campaigns/{pending.campaign}/answers"
+            status, document = self._wire.ask("POST", path, body)
+            refuse_access(status, document)
+            outcome = document.get("outcome") if isinstance(document, dict) else None
             if status == 200 and outcome in (TAKEN, THERE):
                 counts[outcome] += 1
-            elif 400 <= status < 500 and isinstance(found, dict) and "reason" in found:
-                refused.append(reason_of(found))
+            elif 400 <= status < 500 and isinstance(document, dict) and "reason" in document:
+                refused.append(reason_of(document))
             else:
                 raise UnreachableError("the server's reply to an answer makes no sense")
-            self._outbox.remove(letter)
+            self._outbox.remove(pending)
 
 
 def _sentence(reason: BaseException, otherwise: str) -> str:

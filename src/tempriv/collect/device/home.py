@@ -28,15 +28,15 @@ from tempriv.local.wire import (
 from tempriv.sampling.keys import SeriesKey, fresh_series_key
 
 IDENTITY, NOISE, LOCK = "identity.json", "noise.json", "lock"
-KEPT = ("server", "number", "secret", "enrolled", "enrolment", "over", "place")
-A_COPY = (
+IDENTITY_FIELDS = ("server", "number", "secret", "enrolled", "enrolment", "over", "place")
+COPIED_FOLDER = (
     "was copied, or put back from a copy: two devices with one key would give away twice what the "
     "owner agreed to. Go on with the folder that it was copied from; if that is gone, enroll a new "
     "device in a new folder, with limits that leave out what this one has given away"
 )
 CLOSED = "this device is closed, and another process may be it; open its folder again"
-LATER: dict[str, Any] = {"over": "", "place": None}  # what homes of before do not have
-OVER = ("", "refused", "leaving", "left")
+FIELD_DEFAULTS: dict[str, Any] = {"over": "", "place": None}  # what homes of before do not have
+END_STATES = ("", "refused", "leaving", "left")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Identity:
         return digest_of(self.secret).hex()
 
     def to_bytes(self) -> bytes:
-        told = {
+        document = {
             "server": self.server,
             "number": self.number,
             "secret": self.secret.hex(),
@@ -78,23 +78,25 @@ class Identity:
             "over": self.over,
             "place": self.place,
         }
-        return json.dumps(told, sort_keys=True).encode()
+        return json.dumps(document, sort_keys=True).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Identity:
-        found = members(LATER | strict_json(data), KEPT)
-        require_state(isinstance(found["server"], str) and isinstance(found["enrolment"], str))
-        require_state(found["over"] in OVER and isinstance(found["place"], list | None))
-        secret = bytes.fromhex(found["secret"])
+        document = members(FIELD_DEFAULTS | strict_json(data), IDENTITY_FIELDS)
+        require_state(
+            isinstance(document["server"], str) and isinstance(document["enrolment"], str)
+        )
+        require_state(document["over"] in END_STATES and isinstance(document["place"], list | None))
+        secret = bytes.fromhex(document["secret"])
         require_state(len(secret) == SECRET_BYTES)
         return cls(
-            found["server"],
-            whole_number(found["number"]),
+            document["server"],
+            whole_number(document["number"]),
             secret,
-            boolean(found["enrolled"]),
-            found["enrolment"],
-            found["over"],
-            found["place"],
+            boolean(document["enrolled"]),
+            document["enrolment"],
+            document["over"],
+            document["place"],
         )
 
 
@@ -125,7 +127,7 @@ class Home:
             self._identity: Identity | None = self._read(IDENTITY, Identity.from_bytes)
             self._place = file_identity(self.folder / LOCK)
             kept = self._identity and self._identity.place
-            require(kept in (None, self._place), f"{self.folder}: {A_COPY}", StateError)
+            require(kept in (None, self._place), f"{self.folder}: {COPIED_FOLDER}", StateError)
             self._link = self._read(NOISE, _link_of) or self._keep_link(fresh_series_key())
         except BaseException:
             self.close()
@@ -218,8 +220,8 @@ class Home:
 
     def _keep_link(self, link: SeriesKey) -> SeriesKey:
         self._require_open()
-        told = {"secret": link.secret.hex(), "link": link.epoch}
-        write_durably(self.folder / NOISE, json.dumps(told).encode())
+        document = {"secret": link.secret.hex(), "link": link.epoch}
+        write_durably(self.folder / NOISE, json.dumps(document).encode())
         self._link = link
         return link
 
@@ -238,8 +240,8 @@ def _refuse_other(folder: Path) -> None:
     require(folder.is_dir() or not folder.exists(), f"{folder}: must be a folder", StateError)
     if not folder.exists() or (folder / IDENTITY).exists():
         return
-    own = re.compile(rf"{LOCK}(\.held)?|{NOISE}|\.({IDENTITY}|{NOISE})\.\d+\.partial")
-    others = sorted(one.name for one in folder.iterdir() if not own.fullmatch(one.name))
+    own_files = re.compile(rf"{LOCK}(\.held)?|{NOISE}|\.({IDENTITY}|{NOISE})\.\d+\.partial")
+    others = sorted(path.name for path in folder.iterdir() if not own_files.fullmatch(path.name))
     require(
         not others,
         f"{folder}: is no home of a device, and not empty ({(*others, '')[0]!r:.100}); name "
@@ -249,7 +251,7 @@ def _refuse_other(folder: Path) -> None:
 
 
 def _link_of(data: bytes) -> SeriesKey:
-    found = members(strict_json(data), ("secret", "link"))
-    secret = bytes.fromhex(found["secret"])
+    document = members(strict_json(data), ("secret", "link"))
+    secret = bytes.fromhex(document["secret"])
     require_state(len(secret) == SECRET_BYTES)
-    return SeriesKey(secret, whole_number(found["link"]))
+    return SeriesKey(secret, whole_number(document["link"]))

@@ -15,12 +15,12 @@ import httpx
 from tempriv.errors import TemprivError, require
 from tempriv.local.wire import strict_json
 
-LARGEST = 1 << 26  # bytes of a reply
-SECONDS = 30.0  # until something comes
-WHOLE = 120.0  # seconds until all of a reply is there
-LONGEST_REASON = 200
+MAX_REPLY_BYTES = 1 << 26  # bytes of a reply
+TIMEOUT_SECONDS = 30.0  # until something comes
+REPLY_SECONDS = 120.0  # seconds until all of a reply is there
+MAX_REASON_CHARACTERS = 200
 LABEL = re.compile("[A-Za-z0-9_-]{1,63}")
-LATER = (408, 425, 429)
+RETRY_STATUSES = (408, 425, 429)
 
 
 class UnreachableError(TemprivError):
@@ -69,7 +69,7 @@ def origin_of(url: str, plain: bool = False) -> str:
 
 def _is_host(name: str) -> bool:
     labels = name.removesuffix(".").split(".")
-    return ":" in name or all(LABEL.fullmatch(one) for one in labels)
+    return ":" in name or all(LABEL.fullmatch(label) for label in labels)
 
 
 def _is_here(host: str) -> bool:
@@ -84,7 +84,7 @@ def _is_here(host: str) -> bool:
 def new_http(connections: int = 4) -> httpx.Client:
     """Connections as they are used here; nothing is followed to another address."""
     limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
-    return httpx.Client(timeout=SECONDS, limits=limits, follow_redirects=False)
+    return httpx.Client(timeout=TIMEOUT_SECONDS, limits=limits, follow_redirects=False)
 
 
 class HttpClient:
@@ -102,7 +102,7 @@ class HttpClient:
         headers = {"accept-encoding": "identity", **content.pop("headers", {})}
         if self._token is not None:
             headers["authorization"] = f"Bearer {self._token}"
-        until = time.monotonic() + WHOLE
+        until = time.monotonic() + REPLY_SECONDS
 
         def call() -> tuple[httpx.Response, bytes]:
             with self._http.stream(
@@ -111,34 +111,34 @@ class HttpClient:
                 return reply, _body_of(reply, until)
 
         try:
-            reply, body = _within(WHOLE, call)
+            reply, body = _within(REPLY_SECONDS, call)
         except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL) as problem:
             # its message may quote what was sent
             kind = type(problem).__name__
             raise UnreachableError(f"{self.url}: cannot be reached now ({kind})") from None
         elsewhere = 300 <= reply.status_code < 400  # never followed, and least of all with a token
-        if elsewhere or reply.status_code in LATER or reply.status_code >= 500:
+        if elsewhere or reply.status_code in RETRY_STATUSES or reply.status_code >= 500:
             raise UnreachableError(
                 f"{self.url}: answers with status {reply.status_code}", _after(reply)
             )
         return reply.status_code, body
 
-    def ask(self, method: str, path: str, given: Any = None) -> tuple[int, Any]:
+    def ask(self, method: str, path: str, document: Any = None) -> tuple[int, Any]:
         """The same for JSON both ways."""
-        content = {} if given is None else {"json": given}
+        content = {} if document is None else {"json": document}
         status, body = self.send(method, path, **content)
         return status, read_json(body)
 
     def need(self, method: str, path: str, given: Any = None) -> Any:
         """What a request gave that has to go through; refused with the server's reason."""
-        status, found = self.ask(method, path, given)
-        refuse_access(status, found)
+        status, document = self.ask(method, path, given)
+        refuse_access(status, document)
         require(
             200 <= status < 300,
-            f"{self.url}: refuses {method} {path}: {reason_of(found)}",
+            f"{self.url}: refuses {method} {path}: {reason_of(document)}",
             TemprivError,
         )
-        return found
+        return document
 
 
 def read_json(body: bytes) -> Any:
@@ -148,36 +148,38 @@ def read_json(body: bytes) -> Any:
         raise UnreachableError("the server's reply is no JSON") from None
 
 
-def refuse_access(status: int, found: Any) -> None:
+def refuse_access(status: int, document: Any) -> None:
     require(
         status not in (401, 403),
-        f"the server does not take this token: {reason_of(found)}",
+        f"the server does not take this token: {reason_of(document)}",
         AccessError,
     )
 
 
-def reason_of(found: Any) -> str:
+def reason_of(document: Any) -> str:
     """The sentence of a refusal, as far as it is one."""
-    given = found.get("reason") if isinstance(found, dict) else None
-    text = given if isinstance(given, str) else "no reason is given"
-    return "".join(one if one.isprintable() else " " for one in text)[:LONGEST_REASON]
+    reason = document.get("reason") if isinstance(document, dict) else None
+    text = reason if isinstance(reason, str) else "no reason is given"
+    return "".join(character if character.isprintable() else " " for character in text)[
+        :MAX_REASON_CHARACTERS
+    ]
 
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
-def _within(seconds: float, call: Callable[[], Found]) -> Found:
+def _within(seconds: float, call: Callable[[], Value]) -> Value:
     """What a call gives, if it does so in time.
 
     Whoever sends a byte now and then is never late by any single read; so another thread reads,
     and is left to itself when the time is over.
     """
-    found: list[Found] = []
+    values: list[Value] = []
     problems: list[BaseException] = []
 
     def reading() -> None:
         try:
-            found.append(call())
+            values.append(call())
         except BaseException as problem:
             problems.append(problem)
 
@@ -186,9 +188,9 @@ def _within(seconds: float, call: Callable[[], Found]) -> Found:
     thread.join(seconds)
     if problems:
         raise problems[0]
-    if not found:
+    if not values:
         raise UnreachableError(f"the server's reply takes more than {seconds:g} seconds")
-    return found[0]
+    return values[0]
 
 
 def _body_of(reply: httpx.Response, until: float) -> bytes:
@@ -199,12 +201,12 @@ def _body_of(reply: httpx.Response, until: float) -> bytes:
         size += len(part)
         if time.monotonic() > until:
             raise UnreachableError("the server's reply takes too long")
-        if size > LARGEST:
+        if size > MAX_REPLY_BYTES:
             raise UnreachableError("the server's reply is too long")
         parts.append(part)
     return b"".join(parts)
 
 
 def _after(reply: httpx.Response) -> float:
-    given = reply.headers.get("retry-after", "")
-    return min(float(given), 3600.0) if given.isascii() and given.isdigit() else 0.0
+    header = reply.headers.get("retry-after", "")
+    return min(float(header), 3600.0) if header.isascii() and header.isdigit() else 0.0

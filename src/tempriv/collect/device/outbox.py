@@ -22,12 +22,12 @@ from tempriv.local.wire import (
     whole_number,
 )
 
-ENDING = ".letter"
+SUFFIX = ".letter"
 FIELDS = ("campaign", "question", "answer", "deadline", "link")
 
 
 @dataclass(frozen=True)
-class Letter:
+class PendingAnswer:
     """One answer as it goes over the wire, protected already.
 
     ``link`` is the link of the device's key chain that its noise came from, and ``deadline`` when
@@ -46,75 +46,75 @@ class Letter:
 
     def to_bytes(self) -> bytes:
         answer = base64.b64encode(self.answer).decode()
-        told = {name: getattr(self, name) for name in FIELDS} | {"answer": answer}
-        return json.dumps(told, sort_keys=True).encode()
+        document = {name: getattr(self, name) for name in FIELDS} | {"answer": answer}
+        return json.dumps(document, sort_keys=True).encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Letter:
-        found = members(strict_json(data), FIELDS)
+    def from_bytes(cls, data: bytes) -> PendingAnswer:
+        document = members(strict_json(data), FIELDS)
         require_state(
-            all(isinstance(found[name], str) for name in ("question", "answer", "deadline"))
+            all(isinstance(document[name], str) for name in ("question", "answer", "deadline"))
         )
-        decode_campaign(found["campaign"])
-        require_state(datetime.fromisoformat(found["deadline"]).tzinfo is not None)
+        decode_campaign(document["campaign"])
+        require_state(datetime.fromisoformat(document["deadline"]).tzinfo is not None)
         return cls(
-            found["campaign"],
-            found["question"],
-            from_base64("answer", found["answer"]),
-            found["deadline"],
-            whole_number(found["link"]),
+            document["campaign"],
+            document["question"],
+            from_base64("answer", document["answer"]),
+            document["deadline"],
+            whole_number(document["link"]),
         )
 
 
 class Outbox:
-    """Letters in a folder of their own, one file each.
+    """Answers that wait to be sent, in a folder of their own, one file each.
 
     Guarantees:
-        - a letter is there as a whole or not at all, after a kill at any moment;
-        - there is never a second letter to the same question.
+        - an answer is there as a whole or not at all, after a kill at any moment;
+        - there is never a second answer to the same question.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> outbox = Outbox(Path(folder.name) / "outbox")
-    >>> outbox.put(Letter("0" * 32, "0/0", b"noise", "2026-01-01T00:00:00Z", 0))
-    >>> [letter.answer for letter in Outbox(outbox.folder)]
+    >>> outbox.put(PendingAnswer("0" * 32, "0/0", b"noise", "2026-01-01T00:00:00Z", 0))
+    >>> [pending.answer for pending in Outbox(outbox.folder)]
     [b'noise']
     """
 
     def __init__(self, folder: Path):
         self.folder = folder
         folder.mkdir(mode=0o700, exist_ok=True)
-        for left in folder.glob(".*.partial"):  # by a kill: it was never sent
-            left.unlink(missing_ok=True)
+        for partial in folder.glob(".*.partial"):  # by a kill: it was never sent
+            partial.unlink(missing_ok=True)
 
     def _place(self, question: str) -> Path:
         name = hashlib.blake2b(question.encode(), digest_size=16).hexdigest()
-        return self.folder / f"{name}{ENDING}"
+        return self.folder / f"{name}{SUFFIX}"
 
-    def put(self, letter: Letter) -> None:
+    def put(self, pending: PendingAnswer) -> None:
         """It may be sent once this returns."""
-        place = self._place(letter.question)
-        require(not place.exists(), "an answer to this question waits already", StateError)
-        write_durably(place, letter.to_bytes())
+        path = self._place(pending.question)
+        require(not path.exists(), "an answer to this question waits already", StateError)
+        write_durably(path, pending.to_bytes())
 
-    def remove(self, letter: Letter) -> None:
-        self._place(letter.question).unlink(missing_ok=True)
+    def remove(self, pending: PendingAnswer) -> None:
+        self._place(pending.question).unlink(missing_ok=True)
         sync_directory(self.folder)
 
     def clear(self) -> None:
-        for path in self.folder.glob(f"*{ENDING}"):
+        for path in self.folder.glob(f"*{SUFFIX}"):
             path.unlink(missing_ok=True)
         sync_directory(self.folder)
 
-    def __iter__(self) -> Iterator[Letter]:
+    def __iter__(self) -> Iterator[PendingAnswer]:
         """Those that can be read now."""
-        for path in sorted(self.folder.glob(f"*{ENDING}")):
+        for path in sorted(self.folder.glob(f"*{SUFFIX}")):
             try:
-                yield Letter.from_bytes(path.read_bytes())
+                yield PendingAnswer.from_bytes(path.read_bytes())
             except OSError:
                 continue  # not now; it stays where it is
             except DAMAGE_ERRORS:
                 path.unlink(missing_ok=True)  # what a disk has spoilt is lost, and costs no privacy
 
     def __len__(self) -> int:
-        return sum(1 for _ in self.folder.glob(f"*{ENDING}"))
+        return sum(1 for _ in self.folder.glob(f"*{SUFFIX}"))

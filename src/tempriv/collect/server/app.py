@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tempriv import ui
 from tempriv._version import VERSION
-from tempriv.collect.server.auth import Problem
+from tempriv.collect.server.auth import HttpProblem
 from tempriv.collect.server.database import Database, StoreError
 from tempriv.collect.server.logging import log, log_line, log_problem
 from tempriv.collect.server.metrics import routes as metrics_routes
@@ -29,7 +29,7 @@ from tempriv.collect.server.service import Clock, CollectionService, now_in_utc
 from tempriv.data.files import write_durably
 from tempriv.errors import TemprivError
 
-TICK = 0.2  # seconds
+TICK_SECONDS = 0.2  # seconds
 PAGE = Path(__file__).parents[1] / "page"
 ADMIN_FILE = "admin.token"
 BATCHES = "/v1/answers"
@@ -52,25 +52,27 @@ def make_app(
 ) -> FastAPI:
     """A server over a store; of a new one the first admin token goes into ``home``.
 
-    With ``ticking`` off, time passes only when ``app.state.desk.tick`` is called.
+    With ``ticking`` off, time passes only when ``app.state.service.tick`` is called.
     """
-    kept = Database(store) if isinstance(store, str) else store
+    database = Database(store) if isinstance(store, str) else store
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        kept.open()
-        desk = app.state.desk = CollectionService(kept, clock)
+        database.open()
+        service = app.state.service = CollectionService(database, clock)
         try:
-            await asyncio.wrap_future(kept.do(lambda db: _first_admin(db, desk, home)))
-            await asyncio.wrap_future(kept.do(desk.tick))  # what was due while nobody was here
-            ticker = asyncio.create_task(_tick(kept, desk)) if ticking else None
+            await asyncio.wrap_future(database.submit(lambda db: _first_admin(db, service, home)))
+            await asyncio.wrap_future(
+                database.submit(service.tick)
+            )  # what was due while nobody was here
+            ticker = asyncio.create_task(_tick(database, service)) if ticking else None
             yield
         finally:
             app.state.stopping = True
             if ticking and ticker is not None:
                 ticker.cancel()
                 await asyncio.gather(ticker, return_exceptions=True)
-            await asyncio.to_thread(kept.close)
+            await asyncio.to_thread(database.close)
 
     app = FastAPI(
         title="tempriv collect",
@@ -89,26 +91,26 @@ def make_app(
     app.include_router(metrics_routes)
     _add_page(app)
     _add_problems(app)
-    app.add_middleware(Sized, limits=app.state.limits)
-    app.add_middleware(Logged)
+    app.add_middleware(RequestSizeLimit, limits=app.state.limits)
+    app.add_middleware(RequestLog)
     return app
 
 
-def _first_admin(db: Any, desk: CollectionService, home: Path | None) -> None:
+def _first_admin(db: Any, service: CollectionService, home: Path | None) -> None:
     if home is None:
         return
-    token = desk.first_admin(db)
+    token = service.first_admin(db)
     if token is not None:
         # on disk before the commit: a crash leaves a token that nothing knows, and the next start
         # writes another one
         write_durably(home / ADMIN_FILE, token.text.encode() + b"\n")
 
 
-async def _tick(store: Database, desk: CollectionService) -> None:
+async def _tick(store: Database, service: CollectionService) -> None:
     while True:
-        await asyncio.sleep(TICK)
+        await asyncio.sleep(TICK_SECONDS)
         try:
-            await asyncio.wrap_future(store.do(desk.tick))
+            await asyncio.wrap_future(store.submit(service.tick))
         except Exception as problem:  # the next one may go through
             log_problem("tick", problem)
 
@@ -127,44 +129,44 @@ def _add_page(app: FastAPI) -> None:
 
 
 class _Page(StaticFiles):
-    def file_response(self, *given: Any, **named: Any) -> Response:
-        found = super().file_response(*given, **named)
-        found.headers.update(HEADERS)
-        found.headers["cache-control"] = "no-cache"
-        return found
+    def file_response(self, *arguments: Any, **options: Any) -> Response:
+        response = super().file_response(*arguments, **options)
+        response.headers.update(HEADERS)
+        response.headers["cache-control"] = "no-cache"
+        return response
 
 
 def _add_problems(app: FastAPI) -> None:
-    @app.exception_handler(Problem)
-    async def problem(request: Request, found: Problem) -> JSONResponse:
-        headers = {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "1"}}.get(found.status)
-        return JSONResponse({"reason": found.reason}, found.status, headers)
+    @app.exception_handler(HttpProblem)
+    async def problem(request: Request, error: HttpProblem) -> JSONResponse:
+        headers = {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "1"}}.get(error.status)
+        return JSONResponse({"reason": error.reason}, error.status, headers)
 
     @app.exception_handler(TemprivError)
-    async def refusal(request: Request, found: TemprivError) -> JSONResponse:
-        status = 503 if isinstance(found, StoreError) else 409
-        if found.exit_status == 2:
+    async def refusal(request: Request, error: TemprivError) -> JSONResponse:
+        status = 503 if isinstance(error, StoreError) else 409
+        if error.exit_status == 2:
             status = 422
-        return JSONResponse({"reason": str(found)}, status)
+        return JSONResponse({"reason": str(error)}, status)
 
     @app.exception_handler(RequestValidationError)
-    async def unfit(request: Request, found: RequestValidationError) -> JSONResponse:
+    async def unfit(request: Request, error: RequestValidationError) -> JSONResponse:
         # where and why, never what was sent
-        first = found.errors()[0]
+        first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"][1:]) or "the request"
         return JSONResponse({"reason": f"{where}: {first['msg']}"[:300]}, 422)
 
     @app.exception_handler(Exception)
-    async def fault(request: Request, found: Exception) -> JSONResponse:
-        log_problem("fault", found)
+    async def fault(request: Request, error: Exception) -> JSONResponse:
+        log_problem("fault", error)
         return JSONResponse({"reason": "a fault of the server; its log says which"}, 500)
 
     @app.exception_handler(HTTPException)
-    async def other(request: Request, found: HTTPException) -> JSONResponse:
-        return JSONResponse({"reason": str(found.detail)}, found.status_code, found.headers)
+    async def other(request: Request, error: HTTPException) -> JSONResponse:
+        return JSONResponse({"reason": str(error.detail)}, error.status_code, error.headers)
 
 
-class Sized:
+class RequestSizeLimit:
     """Refuses a request that is larger than its route takes, before all of it has come."""
 
     def __init__(self, app: ASGIApp, limits: RateLimits):
@@ -174,29 +176,29 @@ class Sized:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        most = self.limits.batch_body if scope["path"] == BATCHES else self.limits.body
-        told = dict(scope["headers"]).get(b"content-length", b"0")
-        if not told.isdigit() or int(told) > most:
-            await JSONResponse({"reason": _too_large(most)}, 413)(scope, receive, send)
+        max_bytes = self.limits.batch_body if scope["path"] == BATCHES else self.limits.body
+        length = dict(scope["headers"]).get(b"content-length", b"0")
+        if not length.isdigit() or int(length) > max_bytes:
+            await JSONResponse({"reason": _too_large(max_bytes)}, 413)(scope, receive, send)
             return
-        seen = 0
+        received_bytes = 0
 
         async def counted() -> Message:
-            nonlocal seen
+            nonlocal received_bytes
             message = await receive()
-            seen += len(message.get("body", b""))
-            if seen > most:
-                raise HTTPException(413, _too_large(most))
+            received_bytes += len(message.get("body", b""))
+            if received_bytes > max_bytes:
+                raise HTTPException(413, _too_large(max_bytes))
             return message
 
         await self.app(scope, counted, send)
 
 
-def _too_large(most: int) -> str:
-    return f"too large: at most {most:,} bytes"
+def _too_large(max_bytes: int) -> str:
+    return f"too large: at most {max_bytes:,} bytes"
 
 
-class Logged:
+class RequestLog:
     """One line of JSON for a request: what kind, how it ended, how long; nothing that was in it."""
 
     def __init__(self, app: ASGIApp):
@@ -206,7 +208,7 @@ class Logged:
         if scope["type"] != "http" or not log.isEnabledFor(logging.INFO):
             await self.app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 500
+        start, status = time.perf_counter(), 500
 
         async def noted(message: Message) -> None:
             nonlocal status
@@ -224,5 +226,5 @@ class Logged:
                 route=getattr(route, "path", "unknown"),
                 status=status,
                 role=scope.get("state", {}).get("role"),
-                ms=round(1000 * (time.perf_counter() - began), 1),
+                ms=round(1000 * (time.perf_counter() - start), 1),
             )

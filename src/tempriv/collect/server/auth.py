@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 BEARER = "bearer "
 
 
-class Problem(Exception):
+class HttpProblem(Exception):
     """What is answered instead, with a sentence."""
 
     def __init__(self, status: int, reason: str):
@@ -32,7 +32,7 @@ class Reason(BaseModel):
     reason: str
 
 
-_TOLD: dict[int, str] = {
+_DESCRIPTIONS: dict[int, str] = {
     400: "Cannot be read",
     401: "No token, or a wrong one",
     403: "Not for this role",
@@ -45,7 +45,8 @@ _TOLD: dict[int, str] = {
     503: "The store cannot be written now",
 }
 REFUSALS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Reason, "description": told} for status, told in _TOLD.items()
+    status: {"model": Reason, "description": description}
+    for status, description in _DESCRIPTIONS.items()
 }
 
 
@@ -55,8 +56,8 @@ def done(future: Future[Result]) -> Result:
 
 
 def served(request: Request) -> CollectionService:
-    found: CollectionService = request.app.state.desk
-    return found
+    service: CollectionService = request.app.state.service
+    return service
 
 
 def address_of(request: Request) -> str:
@@ -70,7 +71,7 @@ def address_of(request: Request) -> str:
 
 def _allow(rates: Rates, kind: str, who: str, rate: float, limits: RateLimits) -> None:
     if not rates.allows(kind, who, rate, max(1.0, rate * limits.burst)):
-        raise Problem(429, "too many requests; wait a moment")
+        raise HttpProblem(429, "too many requests; wait a moment")
 
 
 def caller_of(request: Request) -> Caller:
@@ -78,65 +79,65 @@ def caller_of(request: Request) -> Caller:
     limits: RateLimits = request.app.state.limits
     rates: Rates = request.app.state.rates
     address = "?" if request.client is None else request.client.host
-    given = request.headers.get("authorization", "")
-    token = parse(given[len(BEARER) :].strip()) if given.lower().startswith(BEARER) else None
-    found = None if token is None or token.role == "enrol" else _known(request, token)
-    if found is None:
+    header = request.headers.get("authorization", "")
+    token = parse(header[len(BEARER) :].strip()) if header.lower().startswith(BEARER) else None
+    caller = None if token is None or token.role == "enrol" else _known(request, token)
+    if caller is None:
         _allow(rates, "address", address, limits.address_rate, limits)
-        if given:
+        if header:
             count_failure(request, address)
-        raise Problem(401, "a valid token is needed: Authorization: Bearer TOKEN")
-    rate = limits.device_rate if found.role == "device" else limits.staff_rate
-    _allow(rates, found.role, str(found.number), rate, limits)
-    request.state.role = found.role
-    return found
+        raise HttpProblem(401, "a valid token is needed: Authorization: Bearer TOKEN")
+    rate = limits.device_rate if caller.role == "device" else limits.staff_rate
+    _allow(rates, caller.role, str(caller.number), rate, limits)
+    request.state.role = caller.role
+    return caller
 
 
 def count_failure(request: Request, address: str) -> None:
     """A wrong token or secret; an address that tries many has to wait."""
     limits: RateLimits = request.app.state.limits
     if not request.app.state.rates.allows("wrong", address, limits.failures / 60, limits.failures):
-        raise Problem(429, f"{limits.failures} wrong tokens in a minute: wait before you go on")
+        raise HttpProblem(429, f"{limits.failures} wrong tokens in a minute: wait before you go on")
 
 
 def _known(request: Request, token: Token) -> Caller | None:
-    desk = served(request)
-    with desk.store.reading() as db:
+    service = served(request)
+    with service.store.reading() as db:
         if token.role == "device":
             devices = schema.devices
             row = db.execute(select(devices).where(devices.c.number == token.number)).first()
-            gone = row is None or row.withdrawn_at is not None
-            digest, name = None if row is None or gone else row.secret, ""
+            is_gone = row is None or row.withdrawn_at is not None
+            digest, name = None if row is None or is_gone else row.secret, ""
         else:
             staff = schema.staff
             row = db.execute(select(staff).where(staff.c.number == token.number)).first()
-            gone = row is None or row.revoked_at is not None or row.role != token.role
-            digest, name = (None, "") if row is None or gone else (row.digest, row.name)
-    right = matches(token.secret, None if digest is None else bytes(digest))
-    return Caller(token.role, token.number, name) if right and not gone else None
+            is_gone = row is None or row.revoked_at is not None or row.role != token.role
+            digest, name = (None, "") if row is None or is_gone else (row.digest, row.name)
+    matching = matches(token.secret, None if digest is None else bytes(digest))
+    return Caller(token.role, token.number, name) if matching and not is_gone else None
 
 
 def _staff(caller: Annotated[Caller, Depends(caller_of)]) -> Caller:
     if not caller.is_staff:
-        raise Problem(403, "this is for analysts and admins")
+        raise HttpProblem(403, "this is for analysts and admins")
     return caller
 
 
 def _admin(caller: Annotated[Caller, Depends(caller_of)]) -> Caller:
     if not caller.is_admin:
-        raise Problem(403, "this is for admins")
+        raise HttpProblem(403, "this is for admins")
     return caller
 
 
 def _device(caller: Annotated[Caller, Depends(caller_of)]) -> Caller:
     if caller.role != "device":
-        raise Problem(403, "this is for devices")
+        raise HttpProblem(403, "this is for devices")
     return caller
 
 
-SERVICE = Depends(served)
-ADDRESS = Depends(address_of)
-ANYONE = Depends(caller_of)
-STAFF = Depends(_staff)
-ADMIN = Depends(_admin)
-DEVICE = Depends(_device)
+Service = Annotated[CollectionService, Depends(served)]
+ClientAddress = Annotated[str, Depends(address_of)]
+AnyCaller = Annotated[Caller, Depends(caller_of)]
+StaffCaller = Annotated[Caller, Depends(_staff)]
+AdminCaller = Annotated[Caller, Depends(_admin)]
+DeviceCaller = Annotated[Caller, Depends(_device)]

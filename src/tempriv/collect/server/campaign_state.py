@@ -24,9 +24,9 @@ from tempriv.local.frequency.base import Flags, Integers
 from tempriv.local.wire import MessageError
 
 WAITING, RUNNING, FINISHED, CANCELLED = "waiting", "running", "finished", "cancelled"
-AT_ONCE = 1 << 15  # reports that wait before they are added up
-ROWS = 1 << 14  # of the table of reports that are looked at together
-KEPT_QUESTIONS = 4  # of a stream, for which it is known who answered
+REPORT_BATCH_ROWS = 1 << 15  # reports that wait before they are added up
+PENDING_BATCH_ROWS = 1 << 14  # of the table of reports that are looked at together
+REMEMBERED_QUESTIONS = 4  # of a stream, for which it is known who answered
 
 
 def stamp(moment: datetime) -> str:
@@ -86,45 +86,45 @@ def load(db: Connection, row: Any, enrolled: Integers, withdrawn: Integers) -> A
     """A campaign from its rows."""
     campaign = Campaign.from_json(row.spec)
     protocol = campaign.load_state(row.course)
-    people = None
+    participants = None
     if row.participants is not None:
-        people = np.frombuffer(row.participants, dtype="<i8").astype(np.int64)
-    found = ActiveCampaign(campaign, protocol, row.state, people, None, enrolled, withdrawn)
+        participants = np.frombuffer(row.participants, dtype="<i8").astype(np.int64)
+    active = ActiveCampaign(campaign, protocol, row.state, participants, None, enrolled, withdrawn)
     questions = schema.questions
     open_row = db.execute(
         select(questions).where(questions.c.campaign == row.id, questions.c.closed_at.is_(None))
     ).first()
     if open_row is not None:
-        asked = protocol.question
-        assert asked is not None and asked.id == open_row.id
-        found.open = OpenQuestion(
+        question = protocol.question
+        assert question is not None and question.id == open_row.id
+        active.open = OpenQuestion(
             open_row.number,
             open_row.scope,
-            asked,
+            question,
             datetime.fromisoformat(open_row.closes_at),
             open_row.received,
             open_row.expected,
-            _numbers(found, asked),
+            _numbers(active, question),
         )
-        found.open.expected = expected_of(db, found, found.open)
+        active.open.expected = expected_of(db, active, active.open)
         rows = select(func.count()).where(schema.pending.c.question == open_row.number)
-        found.open.waiting = db.execute(rows).scalar_one()
-    return found
+        active.open.waiting = db.execute(rows).scalar_one()
+    return active
 
 
-def _numbers(found: ActiveCampaign, asked: ProtocolQuestion) -> Integers | None:
-    if asked.positions is None:
+def _numbers(active: ActiveCampaign, question: ProtocolQuestion) -> Integers | None:
+    if question.positions is None:
         return None
-    assert found.participants is not None
-    return found.participants[asked.positions[asked.positions < len(found.participants)]]
+    assert active.participants is not None
+    return active.participants[question.positions[question.positions < len(active.participants)]]
 
 
-def expected_of(db: Connection, found: ActiveCampaign, question: OpenQuestion) -> int:
+def expected_of(db: Connection, active: ActiveCampaign, question: OpenQuestion) -> int:
     """How many devices it is for: those enrolled, and those that answered and then withdrew."""
-    name = found.campaign.id
-    gone = found.withdrawn[question.is_for(name, found.withdrawn)]
-    answered = len(answered_of(db, question.scope, gone)) if len(gone) else 0
-    return int(question.is_for(name, found.enrolled).sum()) + answered
+    name = active.campaign.id
+    withdrawn = active.withdrawn[question.is_for(name, active.withdrawn)]
+    answered = len(answered_of(db, question.scope, withdrawn)) if len(withdrawn) else 0
+    return int(question.is_for(name, active.enrolled).sum()) + answered
 
 
 def note_expected(db: Connection, question: OpenQuestion) -> None:
@@ -136,59 +136,61 @@ def note_expected(db: Connection, question: OpenQuestion) -> None:
 # going on
 
 
-def ask(db: Connection, found: ActiveCampaign, now: datetime) -> None:
+def ask(db: Connection, active: ActiveCampaign, now: datetime) -> None:
     """Open the next question, if there is one."""
-    asked = found.protocol.question
-    if asked is None:
+    protocol_question = active.protocol.question
+    if protocol_question is None:
         return
-    closes = min(found.protocol.closes_at(asked, now), found.campaign.closes_at)
-    question = OpenQuestion(0, 0, asked, closes, 0, 0, _numbers(found, asked))
-    question.expected = expected_of(db, found, question)
+    closes = min(active.protocol.closes_at(protocol_question, now), active.campaign.closes_at)
+    question = OpenQuestion(
+        0, 0, protocol_question, closes, 0, 0, _numbers(active, protocol_question)
+    )
+    question.expected = expected_of(db, active, question)
     questions = schema.questions
-    done = db.execute(
+    inserted = db.execute(
         insert(questions).values(
-            campaign=found.campaign.id,
-            id=asked.id,
+            campaign=active.campaign.id,
+            id=protocol_question.id,
             scope=0,
-            kind=asked.kind,
+            kind=protocol_question.kind,
             opened_at=stamp(now),
             closes_at=stamp(closes),
             received=0,
             expected=question.expected,
-            support=np.zeros(asked.cells, dtype="<i8").tobytes(),
+            support=np.zeros(protocol_question.cells, dtype="<i8").tobytes(),
         )
     )
-    assert done.inserted_primary_key is not None
-    question.number = question.scope = int(done.inserted_primary_key[0])
-    if found.campaign.answers_once:
+    assert inserted.inserted_primary_key is not None
+    question.number = question.scope = int(inserted.inserted_primary_key[0])
+    if active.campaign.answers_once:
         first = select(func.min(questions.c.number)).where(
-            questions.c.campaign == found.campaign.id
+            questions.c.campaign == active.campaign.id
         )
         question.scope = int(db.execute(first).scalar_one())
     where = questions.c.number == question.number
     db.execute(update(questions).where(where).values(scope=question.scope))
-    found.open = question
+    active.open = question
 
 
 def add_up(db: Connection, question: OpenQuestion) -> Integers:
     """Count the reports that wait and forget them; gives the support of all so far."""
     pending, questions = schema.pending, schema.questions
     where = questions.c.number == question.number
-    kept = db.execute(select(questions.c.support).where(where)).scalar_one()
-    support = np.frombuffer(kept, dtype="<i8").astype(np.int64)
+    stored = db.execute(select(questions.c.support).where(where)).scalar_one()
+    support = np.frombuffer(stored, dtype="<i8").astype(np.int64)
     while True:
         rows = db.execute(
             select(pending.c.number, pending.c.reports)
             .where(pending.c.question == question.number)
             .order_by(pending.c.number)
-            .limit(ROWS)
+            .limit(PENDING_BATCH_ROWS)
         ).all()
         if not rows:
             break
         joined = np.frombuffer(b"".join(row.reports for row in rows), dtype=np.uint8)
         reports = joined.reshape(-1, question.asked.report_bytes)
-        for low in range(0, len(reports), AT_ONCE):
-            support = support + question.asked.support(reports[low : low + AT_ONCE])
+        for low in range(0, len(reports), REPORT_BATCH_ROWS):
+            support = support + question.asked.support(reports[low : low + REPORT_BATCH_ROWS])
         last = pending.c.number <= rows[-1].number
         db.execute(delete(pending).where(pending.c.question == question.number, last))
     db.execute(update(questions).where(where).values(support=support.astype("<i8").tobytes()))
@@ -196,13 +198,13 @@ def add_up(db: Connection, question: OpenQuestion) -> Integers:
     return support
 
 
-def close(db: Connection, found: ActiveCampaign, now: datetime) -> None:
+def close(db: Connection, active: ActiveCampaign, now: datetime) -> None:
     """Go on with what was received: to the next question, the next step, or the end."""
-    question = found.open
+    question = active.open
     require(question is not None, "no question is open now", MessageError)
     assert question is not None
     support = np.zeros(0, np.int64) if question.asked.keeps_reports else add_up(db, question)
-    protocol = found.protocol.after(support, question.received)
+    protocol = active.protocol.after(support, question.received)
     values = {
         "closed_at": stamp(now),
         "support": b"",
@@ -211,26 +213,26 @@ def close(db: Connection, found: ActiveCampaign, now: datetime) -> None:
     }
     where = schema.questions.c.number == question.number
     db.execute(update(schema.questions).where(where).values(**values))
-    found.protocol, found.open = protocol, None
-    if not found.campaign.answers_once:
-        _forget_old(db, found)
+    active.protocol, active.open = protocol, None
+    if not active.campaign.answers_once:
+        _forget_old(db, active)
     _note_step(db, protocol, question.received)
     if protocol.is_over:
-        found.state = FINISHED
+        active.state = FINISHED
     elif protocol.question is not None:
-        ask(db, found, now)
-    save(db, found, now)
+        ask(db, active, now)
+    save(db, active, now)
 
 
-def _forget_old(db: Connection, found: ActiveCampaign) -> None:
+def _forget_old(db: Connection, active: ActiveCampaign) -> None:
     """A closed step takes no answers, so nobody needs to know for long who gave one."""
     answered, questions = schema.answered, schema.questions
     old = (
         select(questions.c.scope)
-        .where(questions.c.campaign == found.campaign.id)
+        .where(questions.c.campaign == active.campaign.id)
         .order_by(questions.c.number.desc())
-        .offset(KEPT_QUESTIONS)
-        .limit(KEPT_QUESTIONS)
+        .offset(REMEMBERED_QUESTIONS)
+        .limit(REMEMBERED_QUESTIONS)
     )
     db.execute(delete(answered).where(answered.c.scope.in_(list(db.execute(old).scalars()))))
 
@@ -242,85 +244,85 @@ def _note_step(db: Connection, protocol: ProtocolState, people: int) -> None:
         db.execute(insert(schema.steps).values(campaign=protocol.campaign.id, **values))
 
 
-def save(db: Connection, found: ActiveCampaign, now: datetime) -> None:
-    values: dict[str, Any] = {"state": found.state, "course": found.protocol.to_text()}
-    if found.participants is not None:
-        values["participants"] = found.participants.astype("<i8").tobytes()
-    if found.state in (FINISHED, CANCELLED):
+def save(db: Connection, active: ActiveCampaign, now: datetime) -> None:
+    values: dict[str, Any] = {"state": active.state, "course": active.protocol.to_text()}
+    if active.participants is not None:
+        values["participants"] = active.participants.astype("<i8").tobytes()
+    if active.state in (FINISHED, CANCELLED):
         values["finished_at"] = stamp(now)
-    where = schema.campaigns.c.id == found.campaign.id
+    where = schema.campaigns.c.id == active.campaign.id
     db.execute(update(schema.campaigns).where(where).values(**values))
 
 
-def follow_clock(db: Connection, found: ActiveCampaign, now: datetime) -> bool:
+def follow_clock(db: Connection, active: ActiveCampaign, now: datetime) -> bool:
     """Whatever is due: opening, closing, steps; tells whether anything changed."""
-    campaign, changed = found.campaign, False
-    if found.state == WAITING and now >= campaign.opens_at:
-        changed = _start(db, found, now)
-    while found.state == RUNNING:
-        if found.open is not None and (now >= found.open.closes_at or found.is_complete):
-            close(db, found, now)
-        elif found.open is None and _step_is_due(found, now):
-            _next_step(db, found, now)
+    campaign, changed = active.campaign, False
+    if active.state == WAITING and now >= campaign.opens_at:
+        changed = _start(db, active, now)
+    while active.state == RUNNING:
+        if active.open is not None and (now >= active.open.closes_at or active.is_complete):
+            close(db, active, now)
+        elif active.open is None and _step_is_due(active, now):
+            _next_step(db, active, now)
         else:
             break
         changed = True
-    if found.state in (WAITING, RUNNING) and now >= campaign.closes_at:
-        if found.open is not None:
-            close(db, found, now)
-        if found.state in (WAITING, RUNNING):
-            _end_early(db, found, now)
+    if active.state in (WAITING, RUNNING) and now >= campaign.closes_at:
+        if active.open is not None:
+            close(db, active, now)
+        if active.state in (WAITING, RUNNING):
+            _end_early(db, active, now)
         changed = True
     return changed
 
 
-def _start(db: Connection, found: ActiveCampaign, now: datetime) -> bool:
-    campaign = found.campaign
+def _start(db: Connection, active: ActiveCampaign, now: datetime) -> bool:
+    campaign = active.campaign
     if not campaign.answers_once:
-        if len(found.enrolled) < campaign.people:
+        if len(active.enrolled) < campaign.people:
             return False  # a stream knows from its first step who takes part
-        protocol = found.protocol.started(now)
+        protocol = active.protocol.started(now)
         if protocol is None:
-            found.state = FINISHED  # its time has passed while it waited
-            save(db, found, now)
+            active.state = FINISHED  # its time has passed while it waited
+            save(db, active, now)
             return True
-        lots = assignment_hash(campaign.id, found.enrolled)
-        chosen = np.argsort(lots, kind="stable")[: campaign.people]
-        found.participants = np.sort(found.enrolled[chosen])
-        found.protocol = protocol
-    found.state = RUNNING
-    ask(db, found, now)
-    save(db, found, now)
+        hashes = assignment_hash(campaign.id, active.enrolled)
+        chosen = np.argsort(hashes, kind="stable")[: campaign.people]
+        active.participants = np.sort(active.enrolled[chosen])
+        active.protocol = protocol
+    active.state = RUNNING
+    ask(db, active, now)
+    save(db, active, now)
     return True
 
 
-def _step_is_due(found: ActiveCampaign, now: datetime) -> bool:
-    next_step = found.protocol.next_step_at
+def _step_is_due(active: ActiveCampaign, now: datetime) -> bool:
+    next_step = active.protocol.next_step_at
     return next_step is not None and now >= next_step
 
 
-def _next_step(db: Connection, found: ActiveCampaign, now: datetime) -> None:
+def _next_step(db: Connection, active: ActiveCampaign, now: datetime) -> None:
     """The step that it is now; of steps that passed while nobody was here nothing is known."""
-    found.protocol = found.protocol.next_step(now)
-    _note_step(db, found.protocol, 0)
-    if found.protocol.is_over:
-        found.state = FINISHED
+    active.protocol = active.protocol.next_step(now)
+    _note_step(db, active.protocol, 0)
+    if active.protocol.is_over:
+        active.state = FINISHED
     else:
-        ask(db, found, now)
-    save(db, found, now)
+        ask(db, active, now)
+    save(db, active, now)
 
 
-def _end_early(db: Connection, found: ActiveCampaign, now: datetime) -> None:
+def _end_early(db: Connection, active: ActiveCampaign, now: datetime) -> None:
     """The deadline is here: rounds that are left have no answers."""
-    if found.state == WAITING:
-        found.state = FINISHED
-        save(db, found, now)
-    while found.state == RUNNING:
-        if found.open is None:
-            if not found.protocol.is_over and found.protocol.question is not None:
-                ask(db, found, now)
+    if active.state == WAITING:
+        active.state = FINISHED
+        save(db, active, now)
+    while active.state == RUNNING:
+        if active.open is None:
+            if not active.protocol.is_over and active.protocol.question is not None:
+                ask(db, active, now)
             else:
-                found.state = FINISHED
-                save(db, found, now)
+                active.state = FINISHED
+                save(db, active, now)
                 return
-        close(db, found, now)
+        close(db, active, now)

@@ -28,13 +28,13 @@ from tempriv.local.wire import MessageError
 Result = TypeVar("Result")
 Job = Callable[[Connection], Result]
 
-TOGETHER = 64  # jobs of one transaction at most, so that nobody waits long
-LOCK = 0x74656D70  # of PostgreSQL, by number
-TRIES, PAUSE = 50, 0.2  # for that lock, and seconds between
-HELD = text(
+TRANSACTION_JOBS = 64  # jobs of one transaction at most, so that nobody waits long
+ADVISORY_LOCK = 0x74656D70  # of PostgreSQL, by number
+LOCK_TRIES, LOCK_PAUSE_SECONDS = 50, 0.2  # for that lock, and seconds between
+HAS_LOCK = text(
     "SELECT 1 FROM pg_locks JOIN pg_database ON pg_database.oid = database "
     "WHERE locktype = 'advisory' AND granted AND datname = current_database() "
-    f"AND classid = 0 AND objid = {LOCK} AND pid = :pid"
+    f"AND classid = 0 AND objid = {ADVISORY_LOCK} AND pid = :pid"
 )
 POOL: dict[str, Any] = {"pool_size": 24, "max_overflow": 24}  # as many as requests have threads
 PRAGMAS = ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "busy_timeout = 10000")
@@ -61,9 +61,9 @@ class Database:
         self._thread: threading.Thread | None = None
         self._held: Any = None
         self._holder = 0  # the process of the database that has the lock
-        self.lost: Callable[[], None] = lambda: None
+        self.on_rollback: Callable[[], None] = lambda: None
         """Called when a transaction was lost with all that its jobs had done."""
-        self.kept: Callable[[], None] = lambda: None
+        self.on_commit: Callable[[], None] = lambda: None
         """Called when one is on disk."""
 
     def __repr__(self) -> str:
@@ -143,23 +143,23 @@ class Database:
         assert self._engine is not None
         connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         # of a server that was killed the database takes notice a moment later
-        for _ in range(TRIES):
-            if connection.execute(text(f"SELECT pg_try_advisory_lock({LOCK})")).scalar():
+        for _ in range(LOCK_TRIES):
+            if connection.execute(text(f"SELECT pg_try_advisory_lock({ADVISORY_LOCK})")).scalar():
                 self._held = connection
                 self._holder = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
                 return
-            time.sleep(PAUSE)
+            time.sleep(LOCK_PAUSE_SECONDS)
         connection.close()
         raise taken
 
     def _keep_hold(self, db: Connection) -> None:
         """A lock goes with its connection: write only while it is there, or after it is again."""
-        if self.is_sqlite or db.execute(HELD, {"pid": self._holder}).scalar():
+        if self.is_sqlite or db.execute(HAS_LOCK, {"pid": self._holder}).scalar():
             return
         with contextlib.suppress(SQLAlchemyError):
             self._held.close()
         self._hold()
-        self.lost()  # another server may have been here meanwhile
+        self.on_rollback()  # another server may have been here meanwhile
 
     def close(self) -> None:
         """Do what was asked for before, then stop."""
@@ -171,7 +171,7 @@ class Database:
             self._held.close()
         elif self._held is not None:
             with contextlib.suppress(SQLAlchemyError):  # it goes with the connection anyway
-                self._held.execute(text(f"SELECT pg_advisory_unlock({LOCK})"))
+                self._held.execute(text(f"SELECT pg_advisory_unlock({ADVISORY_LOCK})"))
             self._held.close()
         self._held = None
         if self._engine is not None:
@@ -189,7 +189,7 @@ class Database:
 
     # writing
 
-    def do(self, job: Job[Result]) -> Future[Result]:
+    def submit(self, job: Job[Result]) -> Future[Result]:
         """Have it done; on disk when the future is done."""
         require(self._thread is not None, "the store is closed", StoreError)
         future: Future[Result] = Future()
@@ -203,7 +203,7 @@ class Database:
     def _write(self) -> None:
         while (first := self._jobs.get()) is not None:
             group, last = [first], False
-            while len(group) < TOGETHER and not last:
+            while len(group) < TRANSACTION_JOBS and not last:
                 try:
                     job = self._jobs.get_nowait()
                 except queue.Empty:
@@ -232,11 +232,11 @@ class Database:
                     except OperationalError:
                         raise
                     except Exception as problem:
-                        self.lost()
+                        self.on_rollback()
                         done.append((future, None, problem))
-            self.kept()
+            self.on_commit()
         except Exception as problem:
-            self.lost()
+            self.on_rollback()
             kind = type(getattr(problem, "orig", problem)).__name__
             lost = StoreError(f"the store cannot be written now ({kind}); try again later")
             done = [(future, None, lost) for _, future in group]
@@ -263,47 +263,47 @@ def placeholder(db: Connection) -> str:
     return "?" if db.dialect.name == "sqlite" else "%s"
 
 
-def execute(db: Connection, query: str, *given: Any) -> Any:
+def execute(db: Connection, query: str, *values: Any) -> Any:
     """A statement by the driver itself, for what happens with every batch."""
     cursor = db.connection.cursor()
-    return cursor.execute(query, given)
+    return cursor.execute(query, values)
 
 
 def secrets_of(db: Connection, numbers: Integers) -> list[bytes | None]:
     """The digest of each device's secret; None of those that are not enrolled or withdrawn."""
-    table, given = _all(db, numbers)
+    table, values = _all(db, numbers)
     query = (
         f"SELECT secret FROM {table} LEFT JOIN devices ON number = value AND withdrawn_at IS NULL "
         "ORDER BY key"
     )
-    return [row[0] for row in execute(db, query, given).fetchall()]
+    return [row[0] for row in execute(db, query, values).fetchall()]
 
 
 def answered_of(db: Connection, scope: int, numbers: Integers) -> set[int]:
     """Which of these devices have answered."""
-    table, given = _all(db, numbers)
+    table, values = _all(db, numbers)
     # so that one looks for each number, not for each that has answered
     query = f"SELECT device FROM answered WHERE scope = {int(scope)} AND device IN "
     query += f"(SELECT value FROM {table})"
-    return {row[0] for row in execute(db, query, given).fetchall()}
+    return {row[0] for row in execute(db, query, values).fetchall()}
 
 
 def add_answered(db: Connection, scope: int, numbers: Integers) -> bool:
     """Note that these different devices have answered; if one has before, change nothing: False."""
-    table, given = _all(db, numbers)
+    table, values = _all(db, numbers)
     query = f"INSERT INTO answered SELECT {int(scope)}, value FROM {table}"
     query += " WHERE true ON CONFLICT DO NOTHING"
     execute(db, "SAVEPOINT noted")
-    there = execute(db, query, given).rowcount < len(numbers)
-    if there:
+    conflict = execute(db, query, values).rowcount < len(numbers)
+    if conflict:
         execute(db, "ROLLBACK TO SAVEPOINT noted")
     execute(db, "RELEASE SAVEPOINT noted")
-    return not there
+    return not conflict
 
 
 def add_uploads(db: Connection, scope: int, numbers: Integers, rows: Sequence[bytes]) -> None:
-    one = placeholder(db)
+    mark = placeholder(db)
     db.exec_driver_sql(
-        f"INSERT INTO uploads VALUES ({one}, {one}, {one})",
+        f"INSERT INTO uploads VALUES ({mark}, {mark}, {mark})",
         [(scope, number, row) for number, row in zip(numbers.tolist(), rows, strict=True)],
     )

@@ -20,7 +20,7 @@ from tempriv.collect.server.logging import log
 from tempriv.collect.server.rate_limits import RateLimits
 from tempriv.errors import UsageError
 
-GRACE = 5  # seconds that requests under way are waited for
+SHUTDOWN_SECONDS = 5  # seconds that requests under way are waited for
 
 
 def run(
@@ -37,12 +37,12 @@ def run(
     """Serve until somebody stops it."""
     log.setLevel(logging.WARNING if quiet else logging.INFO)
     if not log.handlers:
-        shown = logging.StreamHandler(sys.stderr)
-        shown.setFormatter(logging.Formatter("%(message)s"))
-        log.addHandler(shown)
-    kept = Database(store)
-    kept.open()  # what is wrong is said here, not in the middle of a start
-    app = make_app(kept, home=home, limits=limits)
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        log.addHandler(handler)
+    database = Database(store)
+    database.open()  # what is wrong is said here, not in the middle of a start
+    app = make_app(database, home=home, limits=limits)
     listening = _listening(host, port)
     settings = uvicorn.Config(
         app,
@@ -51,13 +51,13 @@ def run(
         server_header=False,
         proxy_headers=proxy is not None,
         forwarded_allow_ips=proxy or "",
-        timeout_graceful_shutdown=GRACE,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
-    server = _Told(settings, app, lambda: tell(*_where(listening, home)))
+    server = _AnnouncingServer(settings, app, lambda: tell(*_where(listening, home)))
     server.run(sockets=[listening])
 
 
-class _Told(uvicorn.Server):
+class _AnnouncingServer(uvicorn.Server):
     """Tells once it has started, and is content when it was stopped."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI, tell: Callable[[], None]):
@@ -83,17 +83,17 @@ class _Told(uvicorn.Server):
 
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    made = socket.socket(family, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind((host, port))
+        listener.bind((host, port))
     except OSError as problem:
-        made.close()
+        listener.close()
         raise UsageError(
             f"[[host={host}]] [[port={port}]]: cannot listen there "
             f"({problem.strerror}); take another"
         ) from None
-    return made
+    return listener
 
 
 def _where(listening: socket.socket, home: Path) -> tuple[str, Path | None]:

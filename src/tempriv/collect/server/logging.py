@@ -18,6 +18,6 @@ def log_line(**facts: Any) -> None:
 def log_problem(event: str, problem: BaseException, **facts: Any) -> None:
     """Its kind and where it came from: a message could quote what was sent."""
     last = traceback.extract_tb(problem.__traceback__)[-1:]
-    where = [f"{Path(one.filename).name}:{one.lineno}" for one in last]
-    told = {"event": event, "problem": type(problem).__name__, "at": where, **facts}
-    log.error(json.dumps(told))
+    places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in last]
+    line = {"event": event, "problem": type(problem).__name__, "at": places, **facts}
+    log.error(json.dumps(line))

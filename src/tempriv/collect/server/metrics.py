@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse
 
 from tempriv.collect.server import views
-from tempriv.collect.server.auth import REFUSALS, SERVICE, STAFF
-from tempriv.collect.server.service import CollectionService
-from tempriv.collect.server.tokens import Caller
+from tempriv.collect.server.auth import REFUSALS, Service, StaffCaller
 
 routes = APIRouter(responses=REFUSALS)
 
@@ -20,17 +16,20 @@ routes = APIRouter(responses=REFUSALS)
     response_model=None,
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
-def metrics(
-    caller: Annotated[Caller, STAFF], desk: Annotated[CollectionService, SERVICE]
-) -> PlainTextResponse:
-    with desk.store.reading() as db:
+def metrics(caller: StaffCaller, service: Service) -> PlainTextResponse:
+    with service.store.reading() as db:
         fleet = views.fleet_of(db)
         rows = views.campaign_rows(db, caller)
-    found = [
-        ("tempriv_answers_taken_total", "counter", "Answers counted since the start", desk.taken),
-        ("tempriv_answers_refused_total", "counter", "Answers refused", desk.refused),
+    samples = [
+        (
+            "tempriv_answers_taken_total",
+            "counter",
+            "Answers counted since the start",
+            service.taken,
+        ),
+        ("tempriv_answers_refused_total", "counter", "Answers refused", service.refused),
         ("tempriv_devices_enrolled", "gauge", "Devices enrolled", fleet["enrolled"]),
-        ("tempriv_jobs_waiting", "gauge", "Jobs that wait for the store", desk.store.waiting),
+        ("tempriv_jobs_waiting", "gauge", "Jobs that wait for the store", service.store.waiting),
         (
             "tempriv_campaigns_running",
             "gauge",
@@ -39,6 +38,6 @@ def metrics(
         ),
     ]
     lines = []
-    for name, kind, told, value in found:
-        lines += [f"# HELP {name} {told}.", f"# TYPE {name} {kind}", f"{name} {value}"]
+    for name, kind, help_text, value in samples:
+        lines += [f"# HELP {name} {help_text}.", f"# TYPE {name} {kind}", f"{name} {value}"]
     return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")

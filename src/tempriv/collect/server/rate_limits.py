@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-MOST_CALLERS = 1 << 16  # that are remembered
+MAX_CALLERS = 1 << 16  # that are remembered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +54,6 @@ class Rates:
             left = min(most, left + (now - then) * rate)
             allowed = left >= cost
             self._left[kind, who] = (left - cost if allowed else left, now)
-            while len(self._left) > MOST_CALLERS:
+            while len(self._left) > MAX_CALLERS:
                 self._left.popitem(last=False)
             return allowed

@@ -132,13 +132,13 @@ def version_of(db: Connection) -> int:
             StateError,
         )
         return 0
-    found = db.execute(select(about.c.value).where(about.c.name == "version")).scalar()
+    version = db.execute(select(about.c.value).where(about.c.name == "version")).scalar()
     require(
-        found is not None and found.isdigit() and int(found) <= VERSION,
-        f"the store is of version {found}: this tempriv knows up to {VERSION}; take a newer one",
+        version is not None and version.isdigit() and int(version) <= VERSION,
+        f"the store is of version {version}: this tempriv knows up to {VERSION}; take a newer one",
         StateError,
     )
-    return int(found or 0)
+    return int(version or 0)
 
 
 def migrate(db: Connection, upto: int = VERSION) -> int:

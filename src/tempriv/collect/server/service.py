@@ -14,8 +14,8 @@ from sqlalchemy import Connection, func, insert, select, update
 from tempriv.collect.protocol.campaign import Campaign
 from tempriv.collect.server import campaign_state, schema
 from tempriv.collect.server.campaign_state import (
-    AT_ONCE,
     CANCELLED,
+    REPORT_BATCH_ROWS,
     RUNNING,
     WAITING,
     ActiveCampaign,
@@ -40,7 +40,7 @@ from tempriv.local.wire import DAMAGE_ERRORS, MessageError
 Clock = Callable[[], datetime]
 Codes = Any
 
-NOBODY = bytes(32)  # a digest that no secret has
+NO_DIGEST = bytes(32)  # a digest that no secret has
 TAKEN, THERE, LATE, NOT_ASKED, UNKNOWN, MALFORMED, NO_QUESTION = range(7)
 REASONS = (
     "taken",
@@ -76,7 +76,7 @@ class CollectionService:
         self._touched = False
         self._campaigns: dict[str, ActiveCampaign] | None = None
         self._enrolled: Integers | None = None
-        store.lost, store.kept = self._forget, self._tell
+        store.on_rollback, store.on_commit = self._forget, self._tell
 
     def _forget(self) -> None:
         """Something in memory may be ahead of the tables: read them again."""
@@ -91,16 +91,16 @@ class CollectionService:
     def enrolled(self, db: Connection) -> Integers:
         if self._enrolled is None:
             devices = schema.devices
-            there = devices.c.secret.is_not(None) & devices.c.withdrawn_at.is_(None)
-            query = select(devices.c.number).where(there).order_by(devices.c.number)
+            is_enrolled = devices.c.secret.is_not(None) & devices.c.withdrawn_at.is_(None)
+            query = select(devices.c.number).where(is_enrolled).order_by(devices.c.number)
             self._enrolled = np.array([row[0] for row in db.execute(query)], dtype=np.int64)
         return self._enrolled
 
     def withdrawn(self, db: Connection) -> Integers:
         """Those that were enrolled once; few."""
         devices = schema.devices
-        gone = devices.c.secret.is_not(None) & devices.c.withdrawn_at.is_not(None)
-        rows = db.execute(select(devices.c.number).where(gone).order_by(devices.c.number))
+        is_withdrawn = devices.c.secret.is_not(None) & devices.c.withdrawn_at.is_not(None)
+        rows = db.execute(select(devices.c.number).where(is_withdrawn).order_by(devices.c.number))
         return np.array([row[0] for row in rows], dtype=np.int64)
 
     def _add_enrolled(self, db: Connection, fresh: Integers) -> None:
@@ -113,56 +113,65 @@ class CollectionService:
         if len(before) and fresh[0] < before[-1]:
             numbers.sort()
         self._enrolled = numbers
-        for found in campaigns:
-            found.enrolled = numbers
-            if found.open is not None and found.open.numbers is None:
-                found.open.expected += int(found.open.is_for(found.campaign.id, fresh).sum())
-                campaign_state.note_expected(db, found.open)
+        for active in campaigns:
+            active.enrolled = numbers
+            if active.open is not None and active.open.numbers is None:
+                active.open.expected += int(active.open.is_for(active.campaign.id, fresh).sum())
+                campaign_state.note_expected(db, active.open)
         self._touched = True
 
     def _drop_enrolled(self, db: Connection, number: int) -> None:
         campaigns, before = self.campaigns(db).values(), self.enrolled(db)
-        self._enrolled, gone = before[before != number], self.withdrawn(db)
-        for found in campaigns:
-            found.enrolled, found.withdrawn = self._enrolled, gone
-            if found.open is not None:
-                found.open.expected = campaign_state.expected_of(db, found, found.open)
-                campaign_state.note_expected(db, found.open)
+        self._enrolled, withdrawn = before[before != number], self.withdrawn(db)
+        for active in campaigns:
+            active.enrolled, active.withdrawn = self._enrolled, withdrawn
+            if active.open is not None:
+                active.open.expected = campaign_state.expected_of(db, active, active.open)
+                campaign_state.note_expected(db, active.open)
         self._touched = True
 
     def make_tokens(self, db: Connection, count: int) -> list[str]:
         """One-time tokens; only what they hash to is kept."""
         devices = schema.devices
         first = (db.execute(select(func.max(devices.c.number))).scalar() or 0) + 1
-        made = [Token("enrol", first + i, new_secret()) for i in range(count)]
+        new_tokens = [Token("enrol", first + i, new_secret()) for i in range(count)]
         moment = stamp(self.clock())
-        rows = [{"number": one.number, "token": one.digest, "made_at": moment} for one in made]
+        rows = [
+            {"number": token.number, "token": token.digest, "made_at": moment}
+            for token in new_tokens
+        ]
         db.execute(insert(devices), rows)
         self._touched = True
-        return [one.text for one in made]
+        return [token.text for token in new_tokens]
 
-    def enrol(self, db: Connection, given: list[tuple[Token | None, bytes]]) -> list[str]:
+    def enroll(self, db: Connection, requests: list[tuple[Token | None, bytes]]) -> list[str]:
         """Each with its one-time token and the digest of a secret that the device has made."""
         devices = schema.devices
-        numbers = {0 if token is None else token.number for token, _ in given}
+        numbers = {0 if token is None else token.number for token, _ in requests}
         low, high = min(numbers), max(numbers)
         where = devices.c.number.in_(numbers)
-        if high - low < 2 * len(given):  # most come in a row
+        if high - low < 2 * len(requests):  # most come in a row
             where = devices.c.number.between(low, high)
-        known = {row.number: row for row in db.execute(select(devices).where(where))}
+        rows = {row.number: row for row in db.execute(select(devices).where(where))}
         outcomes: list[str] = []
         fresh: dict[int, bytes] = {}
-        for token, secret in given:
-            row = None if token is None else known.get(token.number)
-            right = token is not None and matches(token.secret, None if row is None else row.token)
-            if row is None or not right or row.withdrawn_at is not None:
+        for token, secret in requests:
+            row = None if token is None else rows.get(token.number)
+            matching = token is not None and matches(
+                token.secret, None if row is None else row.token
+            )
+            if row is None or not matching or row.withdrawn_at is not None:
                 outcomes.append("refused")
                 continue
-            there = fresh.get(row.number, row.secret)
-            if there is None:
+            known_secret = fresh.get(row.number, row.secret)
+            if known_secret is None:
                 fresh[row.number] = secret
             outcomes.append(
-                "enrolled" if there is None else "there already" if there == secret else "refused"
+                "enrolled"
+                if known_secret is None
+                else "there already"
+                if known_secret == secret
+                else "refused"
             )
         if fresh:
             self._add_enrolled(db, np.array(sorted(fresh), dtype=np.int64))
@@ -170,9 +179,9 @@ class CollectionService:
         return outcomes
 
     def _write_secrets(self, db: Connection, fresh: dict[int, bytes], moment: str) -> None:
-        one = placeholder(db)
+        mark = placeholder(db)
         db.exec_driver_sql(
-            f"UPDATE devices SET secret = {one}, enrolled_at = {one} WHERE number = {one}",
+            f"UPDATE devices SET secret = {mark}, enrolled_at = {mark} WHERE number = {mark}",
             [(secret, moment, number) for number, secret in fresh.items()],
         )
 
@@ -180,22 +189,22 @@ class CollectionService:
         """The device takes part no more; what it answered stays counted."""
         devices = schema.devices
         where = (devices.c.number == number) & devices.c.withdrawn_at.is_(None)
-        done = db.execute(update(devices).where(where).values(withdrawn_at=stamp(self.clock())))
-        if done.rowcount:
+        updated = db.execute(update(devices).where(where).values(withdrawn_at=stamp(self.clock())))
+        if updated.rowcount:
             self._drop_enrolled(db, number)
-        return bool(done.rowcount)
+        return bool(updated.rowcount)
 
     # staff
 
     def make_staff(self, db: Connection, role: Any, name: str) -> Token:
         secret = new_secret()
-        done = db.execute(
+        inserted = db.execute(
             insert(schema.staff).values(
                 role=role, name=name, digest=digest_of(secret), made_at=stamp(self.clock())
             )
         )
-        assert done.inserted_primary_key is not None
-        return Token(role, int(done.inserted_primary_key[0]), secret)
+        assert inserted.inserted_primary_key is not None
+        return Token(role, int(inserted.inserted_primary_key[0]), secret)
 
     def first_admin(self, db: Connection) -> Token | None:
         """Of a store that nobody can use yet."""
@@ -206,11 +215,15 @@ class CollectionService:
     def revoke(self, db: Connection, number: int, by: int) -> bool:
         require(number != by, "you cannot revoke your own token", MessageError)
         staff = schema.staff
-        still = select(staff.c.number).where(staff.c.number == by, staff.c.revoked_at.is_(None))
-        require(db.execute(still).first() is not None, "your token was revoked", MessageError)
+        caller_query = select(staff.c.number).where(
+            staff.c.number == by, staff.c.revoked_at.is_(None)
+        )
+        require(
+            db.execute(caller_query).first() is not None, "your token was revoked", MessageError
+        )
         where = (staff.c.number == number) & staff.c.revoked_at.is_(None)
-        done = db.execute(update(staff).where(where).values(revoked_at=stamp(self.clock())))
-        return bool(done.rowcount)
+        updated = db.execute(update(staff).where(where).values(revoked_at=stamp(self.clock())))
+        return bool(updated.rowcount)
 
     # campaigns
 
@@ -219,11 +232,11 @@ class CollectionService:
         if self._campaigns is None:
             table = schema.campaigns
             query = select(table).where(table.c.state.in_((WAITING, RUNNING)))
-            enrolled, gone = self.enrolled(db), self.withdrawn(db)
+            enrolled, withdrawn = self.enrolled(db), self.withdrawn(db)
             self._campaigns = {}
             for row in db.execute(query).all():
                 try:
-                    self._campaigns[row.id] = campaign_state.load(db, row, enrolled, gone)
+                    self._campaigns[row.id] = campaign_state.load(db, row, enrolled, withdrawn)
                 except (TemprivError, *DAMAGE_ERRORS) as problem:  # the others go on
                     log_problem("campaign", problem, campaign=row.id)
         return self._campaigns
@@ -232,8 +245,8 @@ class CollectionService:
         moment = self.clock()
         require(campaign.closes_at > moment, "deadline: it has passed already", MessageError)
         table = schema.campaigns
-        there = db.execute(select(table.c.id).where(table.c.id == campaign.id)).first()
-        require(there is None, "this campaign is there already", MessageError)
+        existing = db.execute(select(table.c.id).where(table.c.id == campaign.id)).first()
+        require(existing is None, "this campaign is there already", MessageError)
         protocol = campaign.start()
         db.execute(
             insert(table).values(
@@ -246,69 +259,69 @@ class CollectionService:
                 received=0,
             )
         )
-        found = ActiveCampaign(
+        active = ActiveCampaign(
             campaign, protocol, WAITING, enrolled=self.enrolled(db), withdrawn=self.withdrawn(db)
         )
-        going = self.campaigns(db)
-        campaign_state.follow_clock(db, found, moment)
-        going[campaign.id] = found
-        self._ended(db, found)
+        campaigns = self.campaigns(db)
+        campaign_state.follow_clock(db, active, moment)
+        campaigns[campaign.id] = active
+        self._ended(db, active)
         return campaign.id
 
     def _going(self, db: Connection, name: str) -> ActiveCampaign:
-        found = self.campaigns(db).get(name)
-        require(found is not None, "this campaign does not run", MessageError)
-        assert found is not None
-        return found
+        active = self.campaigns(db).get(name)
+        require(active is not None, "this campaign does not run", MessageError)
+        assert active is not None
+        return active
 
-    def _go_on(self, db: Connection, found: ActiveCampaign) -> None:
-        if campaign_state.follow_clock(db, found, self.clock()):
-            self._ended(db, found)
+    def _go_on(self, db: Connection, active: ActiveCampaign) -> None:
+        if campaign_state.follow_clock(db, active, self.clock()):
+            self._ended(db, active)
 
-    def _ended(self, db: Connection, found: ActiveCampaign) -> None:
+    def _ended(self, db: Connection, active: ActiveCampaign) -> None:
         self._touched = True
-        if found.state not in (WAITING, RUNNING):
-            self.campaigns(db).pop(found.campaign.id, None)
+        if active.state not in (WAITING, RUNNING):
+            self.campaigns(db).pop(active.campaign.id, None)
 
     def tick(self, db: Connection) -> None:
         """Whatever is due by the clock, and reports that wait to be added up."""
-        for found in list(self.campaigns(db).values()):
+        for active in list(self.campaigns(db).values()):
             try:
                 with db.begin_nested():
-                    self._go_on(db, found)
-                    if found.open is not None and found.open.waiting:
-                        campaign_state.add_up(db, found.open)
+                    self._go_on(db, active)
+                    if active.open is not None and active.open.waiting:
+                        campaign_state.add_up(db, active.open)
             except (TemprivError, *DAMAGE_ERRORS, AssertionError) as problem:
                 # what is wrong with one is no reason to stop the others
-                log_problem("campaign", problem, campaign=found.campaign.id)
-                self.campaigns(db).pop(found.campaign.id, None)
+                log_problem("campaign", problem, campaign=active.campaign.id)
+                self.campaigns(db).pop(active.campaign.id, None)
 
     def close_question(self, db: Connection, name: str, question: str) -> None:
         """Go on with what was received to this question; no other one is closed in its place."""
-        found = self._going(db, name)
+        active = self._going(db, name)
         require(
-            found.open is not None and found.open.asked.id == question,
+            active.open is not None and active.open.asked.id == question,
             "this question is not open",
             MessageError,
         )
-        campaign_state.close(db, found, self.clock())
-        self._go_on(db, found)
-        self._ended(db, found)
+        campaign_state.close(db, active, self.clock())
+        self._go_on(db, active)
+        self._ended(db, active)
 
     def cancel(self, db: Connection, name: str) -> None:
         """Nobody is asked any more, and nothing comes out; what waits is forgotten."""
-        found = self._going(db, name)
+        active = self._going(db, name)
         moment = self.clock()
-        if found.open is not None:
-            where = schema.questions.c.number == found.open.number
-            values = {"closed_at": stamp(moment), "support": b"", "received": found.open.received}
+        if active.open is not None:
+            where = schema.questions.c.number == active.open.number
+            values = {"closed_at": stamp(moment), "support": b"", "received": active.open.received}
             db.execute(update(schema.questions).where(where).values(**values))
             pending, uploads = schema.pending, schema.uploads
-            db.execute(pending.delete().where(pending.c.question == found.open.number))
-            db.execute(uploads.delete().where(uploads.c.scope == found.open.scope))
-        found.state, found.open = CANCELLED, None
-        campaign_state.save(db, found, moment)
-        self._ended(db, found)
+            db.execute(pending.delete().where(pending.c.question == active.open.number))
+            db.execute(uploads.delete().where(uploads.c.scope == active.open.scope))
+        active.state, active.open = CANCELLED, None
+        campaign_state.save(db, active, moment)
+        self._ended(db, active)
 
     # answers
 
@@ -325,13 +338,13 @@ class CollectionService:
         Without ``secrets`` the devices are known already.
         """
         known = None if secrets is None else _right(db, devices, secrets)
-        found = self._campaigns_question(db, question)
-        if found is not None and found.open is not None and self.clock() >= found.open.closes_at:
-            self._go_on(db, found)
-        if found is None or found.open is None or found.open.asked.id != question:
+        active = self._campaigns_question(db, question)
+        if active is not None and active.open is not None and self.clock() >= active.open.closes_at:
+            self._go_on(db, active)
+        if active is None or active.open is None or active.open.asked.id != question:
             codes = self._too_late(db, question, devices)
         else:
-            codes = self._take(db, found, found.open, devices, known, answers)
+            codes = self._take(db, active, active.open, devices, known, answers)
         if known is not None:
             codes[~known] = UNKNOWN
         self.refused += int((codes > THERE).sum())
@@ -345,14 +358,14 @@ class CollectionService:
         row = db.execute(select(table.c.scope).where(table.c.id == question)).first()
         codes = np.full(len(devices), NO_QUESTION if row is None else LATE, dtype=np.uint8)
         if row is not None:
-            there = answered_of(db, row.scope, devices)
-            codes[np.isin(devices, list(there))] = THERE
+            answered = answered_of(db, row.scope, devices)
+            codes[np.isin(devices, list(answered))] = THERE
         return codes
 
     def _take(
         self,
         db: Connection,
-        found: ActiveCampaign,
+        active: ActiveCampaign,
         question: OpenQuestion,
         devices: Integers,
         known: Any,
@@ -364,32 +377,32 @@ class CollectionService:
             codes[:] = MALFORMED
             return codes
         rows = np.frombuffer(answers, dtype=np.uint8).reshape(len(devices), asked.answer_bytes)
-        codes[~question.is_for(found.campaign.id, devices)] = NOT_ASKED
+        codes[~question.is_for(active.campaign.id, devices)] = NOT_ASKED
         head = np.frombuffer(asked.head, dtype=np.uint8)
         reports = rows[:, asked.answer_bytes - asked.report_bytes :]
         fits = (rows[:, : len(head)] == head).all(axis=1) & asked.fits(reports)
         codes[~fits] = MALFORMED
         if known is not None:
             codes[~known] = UNKNOWN
-        good = np.flatnonzero(codes == TAKEN)
-        if len(good) > 1 and not (np.diff(devices[good]) > 0).all():
-            _, first = np.unique(devices[good], return_index=True)
-            codes[np.delete(good, first)] = THERE
-            good = good[first]  # by rising number
-        if len(good) and not add_answered(db, question.scope, devices[good]):
-            there = answered_of(db, question.scope, devices[good])
-            before = np.isin(devices[good], list(there))
-            codes[good[before]] = THERE
-            good = good[~before]
-            add_answered(db, question.scope, devices[good])
-        if len(good):
-            self._count(db, found, question, devices[good], reports[good])
+        valid = np.flatnonzero(codes == TAKEN)
+        if len(valid) > 1 and not (np.diff(devices[valid]) > 0).all():
+            _, first = np.unique(devices[valid], return_index=True)
+            codes[np.delete(valid, first)] = THERE
+            valid = valid[first]  # by rising number
+        if len(valid) and not add_answered(db, question.scope, devices[valid]):
+            answered = answered_of(db, question.scope, devices[valid])
+            is_known = np.isin(devices[valid], list(answered))
+            codes[valid[is_known]] = THERE
+            valid = valid[~is_known]
+            add_answered(db, question.scope, devices[valid])
+        if len(valid):
+            self._count(db, active, question, devices[valid], reports[valid])
         return codes
 
     def _count(
         self,
         db: Connection,
-        found: ActiveCampaign,
+        active: ActiveCampaign,
         question: OpenQuestion,
         devices: Integers,
         reports: Bytes,
@@ -403,38 +416,38 @@ class CollectionService:
             query = f"INSERT INTO pending (question, reports) VALUES ({mark}, {mark})"
             execute(db, query, question.number, reports[order].tobytes())
             question.waiting += len(devices)
-        self._note(db, found, question, len(devices))
-        if question.waiting >= AT_ONCE:
+        self._note(db, active, question, len(devices))
+        if question.waiting >= REPORT_BATCH_ROWS:
             campaign_state.add_up(db, question)
-        if found.is_complete:
-            self._go_on(db, found)
+        if active.is_complete:
+            self._go_on(db, active)
 
     def _note(
-        self, db: Connection, found: ActiveCampaign, question: OpenQuestion, count: int
+        self, db: Connection, active: ActiveCampaign, question: OpenQuestion, count: int
     ) -> None:
         question.received += count
         self.taken += count
         self._touched = True
-        one = placeholder(db)
+        mark = placeholder(db)
         execute(
             db,
-            f"UPDATE questions SET received = received + {one}, expected = {one} "
-            f"WHERE number = {one}",
+            f"UPDATE questions SET received = received + {mark}, expected = {mark} "
+            f"WHERE number = {mark}",
             *(count, question.expected, question.number),
         )
         execute(
             db,
-            f"UPDATE campaigns SET received = received + {one} WHERE id = {one}",
-            *(count, found.campaign.id),
+            f"UPDATE campaigns SET received = received + {mark} WHERE id = {mark}",
+            *(count, active.campaign.id),
         )
 
 
 def _right(db: Connection, devices: Integers, secrets: bytes) -> Any:
     """Which devices sent their own secret."""
-    kept = [digest or NOBODY for digest in secrets_of(db, devices)]
-    size, digest_of_it = SECRET_BYTES, hashlib.sha256
-    given = [digest_of_it(secrets[i : i + size]).digest() for i in range(0, len(secrets), size)]
-    if hmac.compare_digest(b"".join(given), b"".join(kept)):
+    kept = [digest or NO_DIGEST for digest in secrets_of(db, devices)]
+    size, sha256 = SECRET_BYTES, hashlib.sha256
+    digests = [sha256(secrets[i : i + size]).digest() for i in range(0, len(secrets), size)]
+    if hmac.compare_digest(b"".join(digests), b"".join(kept)):
         return np.ones(len(devices), dtype=np.bool_)
-    pairs = zip(given, kept, strict=True)
+    pairs = zip(digests, kept, strict=True)
     return np.array([hmac.compare_digest(*pair) for pair in pairs], dtype=np.bool_)

@@ -15,8 +15,8 @@ Role = Literal["admin", "analyst", "device", "enrol"]
 ROLES: tuple[Role, ...] = get_args(Role)
 STAFF: tuple[Role, ...] = ("admin", "analyst")
 SECRET_BYTES = 32
-LONGEST_TOKEN = 100
-MOST_NUMBER = (1 << 63) - 1
+MAX_TOKEN_CHARACTERS = 100
+MAX_NUMBER = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -53,19 +53,19 @@ def parse(text: str) -> Token | None:
     >>> parse(made.text) == made, parse("device-7.short"), made
     (True, None, Token(role='device', number=7))
     """
-    if len(text) > LONGEST_TOKEN or not text.isascii():
+    if len(text) > MAX_TOKEN_CHARACTERS or not text.isascii():
         return None
     name, _, secret = text.partition(".")
     role, _, number = name.partition("-")
     if role not in ROLES or not number.isdigit() or len(number) > 19:
         return None
     try:
-        found = base64.urlsafe_b64decode(secret + "=" * (-len(secret) % 4))
+        secret_bytes = base64.urlsafe_b64decode(secret + "=" * (-len(secret) % 4))
     except (ValueError, binascii.Error):
         return None
-    if len(found) != SECRET_BYTES or int(number) > MOST_NUMBER:
+    if len(secret_bytes) != SECRET_BYTES or int(number) > MAX_NUMBER:
         return None
-    parsed = Token(role, int(number), found)
+    parsed = Token(role, int(number), secret_bytes)
     return parsed if parsed.text == text else None  # a token has one spelling
 
 

@@ -16,14 +16,14 @@ from tempriv.collect.server.campaign_state import RUNNING, WAITING, OpenQuestion
 from tempriv.collect.server.tokens import Caller
 from tempriv.local.frequency.base import Integers
 
-MOST_ROUNDS = 50  # that a document tells of, the latest
+MAX_ROUNDS = 50  # that a document tells of, the latest
 
 
 def campaign_rows(db: Connection, caller: Caller) -> list[Any]:
     """The newest first; a device sees what still goes on."""
     table = schema.campaigns
-    told = [one for one in table.c if one.name not in ("course", "participants")]
-    query = select(*told).order_by(table.c.number.desc())
+    columns = [column for column in table.c if column.name not in ("course", "participants")]
+    query = select(*columns).order_by(table.c.number.desc())
     if not caller.is_staff:
         query = query.where(table.c.state.in_((WAITING, RUNNING)))
     return list(db.execute(query.limit(500)))
@@ -38,9 +38,9 @@ def document_of(db: Connection, row: Any) -> dict[str, Any]:
     campaign = Campaign.from_json(row.spec)
     questions = schema.questions
     query = select(questions).where(questions.c.campaign == row.id)
-    latest = list(db.execute(query.order_by(questions.c.number.desc()).limit(MOST_ROUNDS)))
-    rounds = [_round(one, place) for place, one in enumerate(reversed(latest))]
-    now_open = [one for one in rounds if one["closed_at"] is None]
+    latest = list(db.execute(query.order_by(questions.c.number.desc()).limit(MAX_ROUNDS)))
+    rounds = [_round(entry, index) for index, entry in enumerate(reversed(latest))]
+    now_open = [entry for entry in rounds if entry["closed_at"] is None]
     return {
         "id": row.id,
         "spec": campaign.to_dict(),
@@ -51,13 +51,13 @@ def document_of(db: Connection, row: Any) -> dict[str, Any]:
         "sentences": campaign.sentences,
         "received": row.received,
         "question": now_open[0] if now_open else None,
-        "rounds": [one for one in rounds if one["closed_at"] is not None],
+        "rounds": [entry for entry in rounds if entry["closed_at"] is not None],
     }
 
 
-def _round(row: Any, place: int) -> dict[str, Any]:
+def _round(row: Any, index: int) -> dict[str, Any]:
     return {
-        "number": place,
+        "number": index,
         "id": row.id,
         "kind": row.kind,
         "received": row.received,
@@ -72,33 +72,43 @@ def question_of(db: Connection, row: Any, caller: Caller) -> dict[str, Any] | No
     """The open question; to a device also whether it is asked."""
     questions = schema.questions
     query = select(questions).where(questions.c.campaign == row.id, questions.c.closed_at.is_(None))
-    found = db.execute(query).first()
-    if found is None:
+    question_row = db.execute(query).first()
+    if question_row is None:
         return None
     campaign = Campaign.from_json(row.spec)
-    asked = campaign.load_state(row.course).question
-    if asked is None or asked.id != found.id:
+    protocol_question = campaign.load_state(row.course).question
+    if protocol_question is None or protocol_question.id != question_row.id:
         return None
     numbers = None
-    if asked.positions is not None:
+    if protocol_question.positions is not None:
         people = np.frombuffer(row.participants, dtype="<i8").astype(np.int64)
-        numbers = people[asked.positions[asked.positions < len(people)]]
-    here = OpenQuestion(found.number, found.scope, asked, campaign.closes_at, 0, 0, numbers)
-    told: dict[str, Any] = {
-        "id": asked.id,
-        "kind": asked.kind,
-        "body": asked.body,
-        "lots": None if numbers is not None else [f"{asked.low:016x}", f"{asked.high:016x}"],
-        "opened_at": found.opened_at,
-        "closes_at": found.closes_at,
-        "received": found.received,
-        "expected": found.expected,
+        numbers = people[protocol_question.positions[protocol_question.positions < len(people)]]
+    question = OpenQuestion(
+        question_row.number,
+        question_row.scope,
+        protocol_question,
+        campaign.closes_at,
+        0,
+        0,
+        numbers,
+    )
+    document: dict[str, Any] = {
+        "id": protocol_question.id,
+        "kind": protocol_question.kind,
+        "body": protocol_question.body,
+        "lots": None
+        if numbers is not None
+        else [f"{protocol_question.low:016x}", f"{protocol_question.high:016x}"],
+        "opened_at": question_row.opened_at,
+        "closes_at": question_row.closes_at,
+        "received": question_row.received,
+        "expected": question_row.expected,
     }
     if caller.role == "device":
-        told["asked"] = bool(here.is_for(row.id, np.array([caller.number]))[0])
+        document["asked"] = bool(question.is_for(row.id, np.array([caller.number]))[0])
     else:
-        told["bitmap"] = None if numbers is None else _bitmap(numbers)
-    return told
+        document["bitmap"] = None if numbers is None else _bitmap(numbers)
+    return document
 
 
 def _bitmap(numbers: Integers) -> str:
@@ -111,7 +121,7 @@ def _bitmap(numbers: Integers) -> str:
 def steps_of(db: Connection, name: str) -> list[dict[str, Any]]:
     steps = schema.steps
     query = select(steps.c.told).where(steps.c.campaign == name).order_by(steps.c.step)
-    return [json.loads(told) for told in db.execute(query).scalars()]
+    return [json.loads(record) for record in db.execute(query).scalars()]
 
 
 def uploads_of(db: Connection, name: str) -> list[tuple[int, bytes]]:
@@ -126,10 +136,10 @@ def uploads_of(db: Connection, name: str) -> list[tuple[int, bytes]]:
 
 def fleet_of(db: Connection) -> dict[str, int]:
     devices = schema.devices
-    there = devices.c.secret.is_not(None) & devices.c.withdrawn_at.is_(None)
+    is_enrolled = devices.c.secret.is_not(None) & devices.c.withdrawn_at.is_(None)
     count = select(func.count()).select_from(devices)
     return {
-        "enrolled": db.execute(count.where(there)).scalar_one(),
+        "enrolled": db.execute(count.where(is_enrolled)).scalar_one(),
         "waiting": db.execute(
             count.where(devices.c.secret.is_(None), devices.c.withdrawn_at.is_(None))
         ).scalar_one(),

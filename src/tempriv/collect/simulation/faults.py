@@ -14,10 +14,10 @@ from tempriv.errors import require
 from tempriv.local.frequency.base import Flags, Integers
 from tempriv.sampling.keys import Key
 
-NEAR = 16  # batches that may overtake each other
-FAR = 128  # batches that a delayed one lets pass, at most
-DELAYED = 0.1  # of all batches, where any are
-Parcel = TypeVar("Parcel")
+REORDER_BATCHES = 16  # batches that may overtake each other
+DELAY_BATCHES = 128  # batches that a delayed one lets pass, at most
+DELAY_SHARE = 0.1  # of all batches, where any are
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,10 @@ class Faults:
     def sentence(self) -> str:
         """Those that are on."""
         on = []
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if one.name != "seed" and value:
-                on.append(one.name if value is True else f"{one.name} {value:g}")
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if option.name != "seed" and value:
+                on.append(option.name if value is True else f"{option.name} {value:g}")
         return ", ".join(on) or "none"
 
     def _numbers(self, *where: str | int) -> list[float]:
@@ -81,19 +81,19 @@ class Faults:
         name = Key.from_seed(self.seed).again("faults", "gone").cipher_key("name")[:16].hex()
         return np.asarray(assignment_hash(name, numbers) < np.uint64(int(self.gone * 2.0**64)))
 
-    def in_order(self, question: str, parcels: Iterable[Parcel]) -> Iterator[Parcel]:
+    def in_order(self, question: str, items: Iterable[Item]) -> Iterator[Item]:
         """As they leave: some after others, and some after many others; few wait at a time."""
-        waiting: list[tuple[float, int, Parcel]] = []
-        for place, parcel in enumerate(parcels):
-            heapq.heappush(waiting, (place + self._late(question, place), place, parcel))
-            while waiting and waiting[0][0] <= place:
+        waiting: list[tuple[float, int, Item]] = []
+        for index, item in enumerate(items):
+            heapq.heappush(waiting, (index + self._late(question, index), index, item))
+            while waiting and waiting[0][0] <= index:
                 yield heapq.heappop(waiting)[2]
         while waiting:
             yield heapq.heappop(waiting)[2]
 
-    def _late(self, question: str, place: int) -> float:
+    def _late(self, question: str, index: int) -> float:
         if not (self.reorder or self.delay):
             return 0.0
-        near, delayed, far, _ = self._numbers("order", question, place)
-        found = near * NEAR if self.reorder else 0.0
-        return found + (far * FAR if self.delay and delayed < DELAYED else 0.0)
+        near, delayed, far, _ = self._numbers("order", question, index)
+        batches = near * REORDER_BATCHES if self.reorder else 0.0
+        return batches + (far * DELAY_BATCHES if self.delay and delayed < DELAY_SHARE else 0.0)

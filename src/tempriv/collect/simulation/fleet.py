@@ -74,11 +74,11 @@ class Fleet:
 
     def first(self, devices: int) -> Fleet:
         """So many of them."""
-        found = Fleet(self.key)
+        fleet = Fleet(self.key)
         for first, count in self.ranges:
-            if devices - len(found) > 0:
-                found.add(first, min(count, devices - len(found)))
-        return found
+            if devices - len(fleet) > 0:
+                fleet.add(first, min(count, devices - len(fleet)))
+        return fleet
 
     def blocks(self) -> Iterator[Integers]:
         """All numbers, rising; some at a time, cut where a link of the key chain ends."""
@@ -91,9 +91,9 @@ class Fleet:
 
     def secrets(self, numbers: Integers) -> Bytes:
         """Of each device, a row."""
-        words = DeviceKeystreams(self.key.again(SECRETS, ""), numbers)("secret")
-        lanes = [words.read(index) for index in range(SECRET_BYTES // 8)]
-        return np.stack(lanes, axis=1).view(np.uint8).reshape(-1, SECRET_BYTES)
+        keystream = DeviceKeystreams(self.key.again(SECRETS, ""), numbers)("secret")
+        columns = [keystream.read(index) for index in range(SECRET_BYTES // 8)]
+        return np.stack(columns, axis=1).view(np.uint8).reshape(-1, SECRET_BYTES)
 
     def digests(self, numbers: Integers) -> list[str]:
         """What a server is told of their secrets."""
@@ -101,10 +101,10 @@ class Fleet:
 
     def choices(self, what: str, weights: Floats, numbers: Integers) -> Integers:
         """Which of some things each device has, one as often as its weight says."""
-        words = DeviceKeystreams(self.key.again(DATA, what), numbers)("choice").read()
+        keystream = DeviceKeystreams(self.key.again(DATA, what), numbers)("choice").read()
         shares = np.cumsum(weights)[:-1] / weights.sum()
         cuts = np.array([min(int(share * 2.0**64), (1 << 64) - 1) for share in shares.tolist()])
-        return np.searchsorted(cuts.astype(np.uint64), words, side="right").astype(np.int64)
+        return np.searchsorted(cuts.astype(np.uint64), keystream, side="right").astype(np.int64)
 
 
 class FleetAnswers:
@@ -162,21 +162,21 @@ def open_fleet(path: Path, server: str, seed: int | None) -> Fleet:
     if not path.exists():
         return Fleet.from_seed(int.from_bytes(tokens(1), "big") if seed is None else seed)
     try:
-        found = members(strict_json(path.read_bytes()), FILE_FIELDS)
-        require_state(found["tempriv"] == FILE_KIND and isinstance(found["server"], str))
-        kept = whole_number(found["seed"], most=MAX_SEED)
-        fleet = Fleet.from_seed(kept)
-        for first, count in found["ranges"]:
+        document = members(strict_json(path.read_bytes()), FILE_FIELDS)
+        require_state(document["tempriv"] == FILE_KIND and isinstance(document["server"], str))
+        kept_seed = whole_number(document["seed"], most=MAX_SEED)
+        fleet = Fleet.from_seed(kept_seed)
+        for first, count in document["ranges"]:
             fleet.add(whole_number(first), whole_number(count, 1))
     except DAMAGE_ERRORS:
         raise StateError(f"{path}: is damaged, or tells of no fleet") from None
     require(
-        found["server"] == server,
-        f"{path}: has devices of the server {found['server']}; name another file with [[fleet]]",
+        document["server"] == server,
+        f"{path}: has devices of the server {document['server']}; name another file with [[fleet]]",
         StateError,
     )
     require(
-        seed is None or seed == kept,
+        seed is None or seed == kept_seed,
         f"{path}: has devices of another seed; name another file with [[fleet]]",
         StateError,
     )
@@ -185,8 +185,13 @@ def open_fleet(path: Path, server: str, seed: int | None) -> Fleet:
 
 def keep_fleet(path: Path, server: str, fleet: Fleet) -> None:
     """Whoever reads it can answer as these devices, so only its owner may."""
-    told = {"tempriv": FILE_KIND, "server": server, "seed": fleet.key.seed, "ranges": fleet.ranges}
-    write_durably(path, json.dumps(told).encode())
+    document = {
+        "tempriv": FILE_KIND,
+        "server": server,
+        "seed": fleet.key.seed,
+        "ranges": fleet.ranges,
+    }
+    write_durably(path, json.dumps(document).encode())
 
 
 # without a network
@@ -229,13 +234,13 @@ def replayed(
     (1000, 1000)
     """
     state = campaign.start(first)
-    people = None if campaign.answers_once else participants_of(fleet, campaign)
+    participants = None if campaign.answers_once else participants_of(fleet, campaign)
     while not state.is_over:
         question = state.question
         if question is None:
             state = state.next_step()
             continue
-        state = state.after(*_support_of(fleet, campaign, question, people, answering))
+        state = state.after(*_support_of(fleet, campaign, question, participants, answering))
         seen(state)
     return state
 
@@ -243,27 +248,27 @@ def replayed(
 def _support_of(
     fleet: Fleet,
     campaign: Campaign,
-    asked: ProtocolQuestion,
-    people: Integers | None,
+    question: ProtocolQuestion,
+    participants: Integers | None,
     answering: Answering,
 ) -> tuple[Integers, int]:
-    answers = FleetAnswers(fleet, campaign, asked.id, asked.body)
-    support, count = np.zeros(asked.cells, dtype=np.int64), 0
+    answers = FleetAnswers(fleet, campaign, question.id, question.body)
+    support, count = np.zeros(question.cells, dtype=np.int64), 0
     for numbers in fleet.blocks():
-        if people is not None:
-            assert asked.positions is not None
-            there = asked.positions[asked.positions < len(people)]
-            numbers = numbers[np.isin(numbers, people[there])]
+        if participants is not None:
+            assert question.positions is not None
+            present = question.positions[question.positions < len(participants)]
+            numbers = numbers[np.isin(numbers, participants[present])]
         else:
             numbers = numbers[
-                in_range(assignment_hash(campaign.id, numbers), asked.low, asked.high)
+                in_range(assignment_hash(campaign.id, numbers), question.low, question.high)
             ]
-        numbers = numbers[answering(asked.id, numbers)]
+        numbers = numbers[answering(question.id, numbers)]
         if len(numbers):
             reports = answers.reports(numbers)
             count += len(numbers)
-            if asked.cells:
-                support += asked.support(reports)
+            if question.cells:
+                support += question.support(reports)
     return support, count
 
 

@@ -40,13 +40,18 @@ from tempriv.errors import TemprivError, require
 from tempriv.local.frequency.base import Flags, Integers
 
 MSGPACK = {"content-type": "application/msgpack"}
-TOKENS, DEVICES = 10_000, 1000  # at a time
+TOKEN_BATCH, DEVICE_BATCH = 10_000, 1000  # at a time
 TAKEN, THERE, LATE = range(3)
-LANES = 4  # requests at a time
-LOOK = 0.05, 2.0  # seconds between looks at a server that asks nothing, at first and at last
-IDLE = 10.0  # seconds without a running campaign, after which none of those that wait is expected
-PATIENCE = 900.0  # seconds that a server may be away
-Found = TypeVar("Found")
+CONNECTIONS = 4  # requests at a time
+POLL_SECONDS = (
+    0.05,
+    2.0,
+)  # seconds between looks at a server that asks nothing, at first and at last
+IDLE_SECONDS = (
+    10.0  # seconds without a running campaign, after which none of those that wait is expected
+)
+OUTAGE_SECONDS = 900.0  # seconds that a server may be away
+Value = TypeVar("Value")
 Watch = Callable[[str, int, int], None]
 
 
@@ -85,7 +90,7 @@ class Summary:
     seconds: float = 0.0
 
     def total(self, name: str) -> int:
-        return sum(getattr(one, name) for one in self.tallies)
+        return sum(getattr(entry, name) for entry in self.tallies)
 
 
 class Outages:
@@ -112,7 +117,7 @@ class Outages:
 
 
 @dataclass(frozen=True)
-class Parcel:
+class EncodedBatch:
     """A batch of answers as it is sent, however often."""
 
     index: int
@@ -134,19 +139,24 @@ class Traffic:
         *,
         faults: Faults | None = None,
         batch: int = 1000,
-        lanes: int = LANES,
+        connections: int = CONNECTIONS,
         http: httpx.Client | None = None,
         wait: Callable[[float], Any] | None = None,
         watch: Watch = lambda what, done, total: None,
     ):
         require(1 <= batch <= 4096, f"batch={batch}: must be from 1 to 4096 answers")
-        require(lanes >= 1, f"lanes={lanes}: must be at least 1")
-        self.fleet, self.faults, self.batch, self.lanes = fleet, faults or Faults(), batch, lanes
+        require(connections >= 1, f"lanes={connections}: must be at least 1")
+        self.fleet, self.faults, self.batch, self.connections = (
+            fleet,
+            faults or Faults(),
+            batch,
+            connections,
+        )
         self._stopped = threading.Event()
         self._wait = wait or self._stopped.wait
         self._watch = watch
         self._own_http = http is None
-        client = new_http(lanes + 1) if http is None else http
+        client = new_http(connections + 1) if http is None else http
         self._http, where = client, origin_of(url, plain=True)
         self._staff, self._devices = HttpClient(where, client, token), HttpClient(where, client)
         self._turn = threading.Lock()
@@ -169,49 +179,49 @@ class Traffic:
 
     def role(self) -> str:
         """Of the token; refused with a reason if the server is not there or does not know it."""
-        found = self._staff.need("GET", "/v1/me")
-        return str(found.get("role")) if isinstance(found, dict) else ""
+        document = self._staff.need("GET", "/v1/me")
+        return str(document.get("role")) if isinstance(document, dict) else ""
 
     def enrolled(self) -> int:
         """How many devices the server has."""
-        found = self._staff.need("GET", "/v1/fleet")
-        return int(found.get("enrolled", 0)) if isinstance(found, dict) else 0
+        document = self._staff.need("GET", "/v1/fleet")
+        return int(document.get("enrolled", 0)) if isinstance(document, dict) else 0
 
     # being there
 
-    def enrol(self, count: int, keep: Callable[[Fleet], None] = lambda fleet: None) -> None:
+    def enroll(self, count: int, keep: Callable[[Fleet], None] = lambda fleet: None) -> None:
         """So many more devices; the fleet is handed to ``keep`` before, and when some are there."""
         done = 0
         keep(self.fleet)  # a seed that was drawn is not drawn again
         while done < count:
-            many = min(TOKENS, count - done)
+            many = min(TOKEN_BATCH, count - done)
             tokens = self._new_tokens(many)
-            for low in range(0, many, DEVICES):
-                some = tokens[low : low + DEVICES]
-                self._enrol_some(some)
-                first = parse(some[0])
+            for low in range(0, many, DEVICE_BATCH):
+                part = tokens[low : low + DEVICE_BATCH]
+                self._enroll_some(part)
+                first = parse(part[0])
                 assert first is not None
-                self.fleet.add(first.number, len(some))
+                self.fleet.add(first.number, len(part))
                 keep(self.fleet)
-                done += len(some)
+                done += len(part)
                 self._watch("enrolling", done, count)
 
     def _new_tokens(self, many: int) -> list[str]:
-        given = {"count": many}
-        found = self._patiently(lambda: self._staff.need("POST", "/v1/enrolments", given))
-        return _tokens_of(found, many)
+        body = {"count": many}
+        document = self._patiently(lambda: self._staff.need("POST", "/v1/enrolments", body))
+        return _tokens_of(document, many)
 
-    def _enrol_some(self, tokens: list[str]) -> None:
-        numbers = np.array([one.number for one in map(parse, tokens) if one is not None])
+    def _enroll_some(self, tokens: list[str]) -> None:
+        numbers = np.array([entry.number for entry in map(parse, tokens) if entry is not None])
         pairs = zip(tokens, self.fleet.digests(numbers), strict=True)
-        given = [{"token": token, "secret_hash": digest} for token, digest in pairs]
-        found = self._patiently(
-            lambda: self._devices.need("POST", "/v1/devices", {"devices": given})
+        body = [{"token": token, "secret_hash": digest} for token, digest in pairs]
+        document = self._patiently(
+            lambda: self._devices.need("POST", "/v1/devices", {"devices": body})
         )
-        told = found.get("devices", []) if isinstance(found, dict) else []
-        refused = sum(one.get("outcome") == "refused" for one in told)
+        question = document.get("devices", []) if isinstance(document, dict) else []
+        refused = sum(entry.get("outcome") == "refused" for entry in question)
         require(
-            len(told) == len(tokens) and not refused,
+            len(question) == len(tokens) and not refused,
             f"the server refuses to enroll {refused} of {len(tokens)} devices",
             TemprivError,
         )
@@ -232,19 +242,19 @@ class Traffic:
         all that will answer have, for a server that would wait for those that are gone.
         """
         answered: dict[str, str] = {}  # the last question of each campaign
-        look = Backoff(*LOOK, draw=lambda: 1.0)
+        look = Backoff(*POLL_SECONDS, draw=lambda: 1.0)
         idle = 0.0
         while not self._stopped.is_set():
             going = self._going(only)
             running = [campaign for campaign, state in going if state == "running"]
-            busy = [self._follow(one, answered, close_questions) for one in running]
+            busy = [self._follow(entry, answered, close_questions) for entry in running]
             if once:
                 break
             if any(busy):
                 look.reset()
                 continue
             idle = 0.0 if running else idle
-            if not running and not follow and (not going or idle >= IDLE):
+            if not running and not follow and (not going or idle >= IDLE_SECONDS):
                 break
             wait = look.next()
             idle += wait
@@ -255,168 +265,172 @@ class Traffic:
     def _going(self, only: str | None) -> list[tuple[Campaign, str]]:
         """Campaigns that have not ended, with their states."""
         path = "/v1/campaigns" if only is None else f"/v1/campaigns/{only}"
-        found = self._patiently(lambda: self._staff.need("GET", path))
-        documents = found["campaigns"] if only is None else [found]
+        document = self._patiently(lambda: self._staff.need("GET", path))
+        documents = document["campaigns"] if only is None else [document]
         return [
-            (campaign_of(one), one["state"])
-            for one in documents
-            if one["state"] in ("running", "waiting")
+            (campaign_of(entry), entry["state"])
+            for entry in documents
+            if entry["state"] in ("running", "waiting")
         ]
 
     def _question(self, campaign: Campaign) -> dict[str, Any] | None:
         path = f"/v1/campaigns/{campaign.id}/question"
-        found: dict[str, Any] | None = self._patiently(lambda: self._staff.need("GET", path))[
+        document: dict[str, Any] | None = self._patiently(lambda: self._staff.need("GET", path))[
             "question"
         ]
-        return found
+        return document
 
     def _follow(self, campaign: Campaign, answered: dict[str, str], close: bool) -> bool:
         """Whether there was anything to do."""
-        told = self._question(campaign)
-        if told is None or answered.get(campaign.id) == told["id"]:
+        question = self._question(campaign)
+        if question is None or answered.get(campaign.id) == question["id"]:
             return False
-        self._tallies.append(self.answer(campaign, told))
-        answered[campaign.id] = told["id"]
+        self._tallies.append(self.answer(campaign, question))
+        answered[campaign.id] = question["id"]
         if close:
-            self._close(campaign, told["id"])
+            self._close(campaign, question["id"])
         return True
 
     def _close(self, campaign: Campaign, question: str) -> None:
         # refused if it closed by itself: no other one is closed in its place
         path, which = f"/v1/campaigns/{campaign.id}/close-question", {"question": question}
-        status, found = self._patiently(lambda: self._staff.ask("POST", path, which))
-        require(status in (200, 409), f"closing a question: {reason_of(found)}", TemprivError)
+        status, document = self._patiently(lambda: self._staff.ask("POST", path, which))
+        require(status in (200, 409), f"closing a question: {reason_of(document)}", TemprivError)
 
     # answering
 
-    def asked_of(self, campaign: Campaign, told: dict[str, Any]) -> Iterator[Integers]:
+    def asked_of(self, campaign: Campaign, question: dict[str, Any]) -> Iterator[Integers]:
         """The numbers of devices that answer a question, rising, some at a time."""
-        chosen = None if told.get("bitmap") is None else _bits(told["bitmap"])
-        lots = told.get("lots")
+        chosen = None if question.get("bitmap") is None else _bits(question["bitmap"])
+        lots = question.get("lots")
         for numbers in self.fleet.blocks():
             if chosen is not None:
                 there = numbers[numbers < len(chosen)]
                 numbers = there[chosen[there]]
             elif lots is not None:
-                low, high = (int(one, 16) for one in lots)
+                low, high = (int(entry, 16) for entry in lots)
                 numbers = numbers[in_range(assignment_hash(campaign.id, numbers), low, high)]
             yield numbers[~self.faults.gone_of(numbers)]
 
-    def answer(self, campaign: Campaign, told: dict[str, Any]) -> Tally:
+    def answer(self, campaign: Campaign, question: dict[str, Any]) -> Tally:
         """The answers of all devices that are asked, until each is acknowledged."""
-        name, closed = told["id"], threading.Event()
+        name, closed = question["id"], threading.Event()
         counts: Counter[str] = Counter()
-        sent = self._sent(campaign, told)
-        total = int(told.get("expected") or 0)
+        batches = self.faults.in_order(name, self._encoded(campaign, question))
+        total = int(question.get("expected") or 0)
 
-        def note(parcel: Parcel, found: Counter[str]) -> None:
-            counts.update(found)
-            if found["late"] == parcel.count:
+        def note(encoded: EncodedBatch, outcomes: Counter[str]) -> None:
+            counts.update(outcomes)
+            if outcomes["late"] == encoded.count:
                 closed.set()
             self._watch(name, sum(counts.values()), total)
 
-        def delivered(parcel: Parcel) -> Counter[str]:
+        def delivered(encoded: EncodedBatch) -> Counter[str]:
             if closed.is_set():
-                return Counter(unsent=parcel.count)
-            return self._deliver(name, parcel)
+                return Counter(unsent=encoded.count)
+            return self._deliver(name, encoded)
 
-        parcels = self.faults.in_order(name, sent)
-        if self.lanes == 1:
-            for parcel in parcels:
-                note(parcel, delivered(parcel))
+        if self.connections == 1:
+            for encoded in batches:
+                note(encoded, delivered(encoded))
         else:
-            with ThreadPoolExecutor(self.lanes) as pool:
+            with ThreadPoolExecutor(self.connections) as pool:
                 try:
-                    for parcel, future in _ahead(pool, delivered, parcels, 2 * self.lanes):
-                        note(parcel, future.result())
+                    for encoded, future in _bounded_calls(
+                        pool, delivered, batches, 2 * self.connections
+                    ):
+                        note(encoded, future.result())
                 except BaseException:
                     self._stopped.set()  # nobody waits for a server any more
                     raise
         return Tally(name, **counts)
 
-    def _sent(self, campaign: Campaign, told: dict[str, Any]) -> Iterator[Parcel]:
-        answers = FleetAnswers(self.fleet, campaign, told["id"], told["body"])
-        for index, numbers in enumerate(cut(self.asked_of(campaign, told), self.batch)):
+    def _encoded(self, campaign: Campaign, question: dict[str, Any]) -> Iterator[EncodedBatch]:
+        answers = FleetAnswers(self.fleet, campaign, question["id"], question["body"])
+        for index, numbers in enumerate(cut(self.asked_of(campaign, question), self.batch)):
             data = msgspec.msgpack.encode(
                 {
-                    "question": told["id"],
+                    "question": question["id"],
                     "devices": numbers.astype(">u8").tobytes(),
                     "secrets": self.fleet.secrets(numbers).tobytes(),
                     "answers": answers.rows(numbers).tobytes(),
                 }
             )
-            yield Parcel(index, len(numbers), data)
+            yield EncodedBatch(index, len(numbers), data)
 
-    def _deliver(self, question: str, parcel: Parcel) -> Counter[str]:
+    def _deliver(self, question: str, encoded: EncodedBatch) -> Counter[str]:
         """Until a reply comes through; the first that does counts."""
         attempt = 0
         while True:
-            fate = self.faults.fate(question, parcel.index, attempt)
+            fate = self.faults.fate(question, encoded.index, attempt)
             attempt += 1
             if fate.lost_there:
                 continue
-            found = self._patiently(lambda: self._post(parcel))
+            outcomes = self._patiently(lambda: self._post(encoded))
             for _ in range(fate.copies - 1):
-                self._patiently(lambda: self._post(parcel))
+                self._patiently(lambda: self._post(encoded))
             if not fate.lost_back:
-                return found
+                return outcomes
 
-    def _post(self, parcel: Parcel) -> Counter[str]:
+    def _post(self, encoded: EncodedBatch) -> Counter[str]:
         with self._turn:
             self._requests += 1
         status, body = self._devices.send(
-            "POST", "/v1/answers", content=parcel.data, headers=MSGPACK
+            "POST", "/v1/answers", content=encoded.data, headers=MSGPACK
         )
         if status != 200:
             raise TemprivError(
                 f"the server refuses a batch of answers: {reason_of(read_json(body))}"
             )
         try:
-            found = msgspec.msgpack.decode(body, type=DeliveryOutcomes)
+            outcomes = msgspec.msgpack.decode(body, type=DeliveryOutcomes)
         except msgspec.DecodeError:
             raise UnreachableError("the server's reply to a batch makes no sense") from None
-        if len(found.outcomes) != parcel.count:
+        if len(outcomes.outcomes) != encoded.count:
             raise UnreachableError("the server's reply is to another batch")
-        codes = np.bincount(np.frombuffer(found.outcomes, dtype=np.uint8), minlength=3)
+        codes = np.bincount(np.frombuffer(outcomes.outcomes, dtype=np.uint8), minlength=3)
         names = {"taken": codes[TAKEN], "there_already": codes[THERE], "late": codes[LATE]}
         counts = Counter({name: int(count) for name, count in names.items()})
-        counts["refused"] = parcel.count - sum(counts.values())
+        counts["refused"] = encoded.count - sum(counts.values())
         return counts
 
-    def _patiently(self, call: Callable[[], Found]) -> Found:
+    def _patiently(self, call: Callable[[], Value]) -> Value:
         """Again and again while the server is away, as when it is restarted."""
         backoff, began = Backoff(first=0.1, most=5.0), time.monotonic()
         while True:
-            asked = time.monotonic()
+            began_at = time.monotonic()
             try:
-                found = call()
+                value = call()
             except UnreachableError as reason:
-                self._outages.note(asked, there=False)
-                if self._stopped.is_set() or time.monotonic() - began > PATIENCE:
+                self._outages.note(began_at, there=False)
+                if self._stopped.is_set() or time.monotonic() - began > OUTAGE_SECONDS:
                     raise
                 self._wait(backoff.next(reason.after))
             else:
-                self._outages.note(asked, there=True)
-                return found
+                self._outages.note(began_at, there=True)
+                return value
 
 
-def _ahead(
-    pool: ThreadPoolExecutor, call: Callable[[Parcel], Found], parcels: Iterator[Parcel], most: int
-) -> Iterator[tuple[Parcel, Future[Found]]]:
+def _bounded_calls(
+    pool: ThreadPoolExecutor,
+    call: Callable[[EncodedBatch], Value],
+    batches: Iterator[EncodedBatch],
+    most: int,
+) -> Iterator[tuple[EncodedBatch, Future[Value]]]:
     """Calls in the pool, at most so many under way; memory stays flat."""
-    waiting: list[tuple[Parcel, Future[Found]]] = []
-    for parcel in parcels:
-        waiting.append((parcel, pool.submit(call, parcel)))
+    waiting: list[tuple[EncodedBatch, Future[Value]]] = []
+    for encoded in batches:
+        waiting.append((encoded, pool.submit(call, encoded)))
         if len(waiting) >= most:
             yield waiting.pop(0)
     yield from waiting
 
 
-def _tokens_of(found: Any, count: int) -> list[str]:
+def _tokens_of(document: Any, count: int) -> list[str]:
     """One-time tokens, of devices that are numbered in a row."""
-    given = found.get("tokens") if isinstance(found, dict) else None
-    tokens: list[str] = given if isinstance(given, list) else []
-    numbers = [one.number for one in map(parse, tokens) if one is not None]
+    listed = document.get("tokens") if isinstance(document, dict) else None
+    tokens: list[str] = listed if isinstance(listed, list) else []
+    numbers = [entry.number for entry in map(parse, tokens) if entry is not None]
     require(
         len(numbers) == count and numbers == list(range(numbers[0], numbers[0] + count)),
         "the server's reply about one-time tokens makes no sense",

@@ -14,11 +14,11 @@ from fastapi import APIRouter, Path, Request, Response
 from pydantic import BaseModel, Field
 
 from tempriv.collect.server.auth import (
-    ADDRESS,
-    DEVICE,
     REFUSALS,
-    SERVICE,
-    Problem,
+    ClientAddress,
+    DeviceCaller,
+    HttpProblem,
+    Service,
     count_failure,
     done,
 )
@@ -29,21 +29,20 @@ from tempriv.collect.server.service import (
     REASONS,
     THERE,
     UNKNOWN,
-    CollectionService,
 )
-from tempriv.collect.server.tokens import SECRET_BYTES, Caller
+from tempriv.collect.server.tokens import SECRET_BYTES
 
 routes = APIRouter(responses=REFUSALS)
 MSGPACK, JSON = "application/msgpack", "application/json"
-LONGEST_ID = 80
+MAX_ID_CHARACTERS = 80
 NUMBER_BYTES = 8
 
 
-ID = re.compile(r"[0-9a-f]{32}(/[0-9a-z]{1,20}){1,2}")
+ID_PATTERN = re.compile(r"[0-9a-f]{32}(/[0-9a-z]{1,20}){1,2}")
 
 
 class OneAnswer(BaseModel):
-    question: Annotated[str, Field(max_length=LONGEST_ID, pattern=f"^{ID.pattern}$")]
+    question: Annotated[str, Field(max_length=MAX_ID_CHARACTERS, pattern=f"^{ID_PATTERN.pattern}$")]
     answer: Annotated[str, Field(max_length=1 << 20)]
 
 
@@ -56,47 +55,51 @@ class AnswerBatch(msgspec.Struct, forbid_unknown_fields=True):
     answers: bytes  # all of one length
 
 
-class Taken(msgspec.Struct):
+class AnswerOutcomes(msgspec.Struct):
     """A code for each answer; ``reasons`` says what codes mean."""
 
     outcomes: bytes
     reasons: tuple[str, ...] = REASONS
 
 
-_FROM: dict[str, Any] = {
+_DECODERS: dict[str, Any] = {
     MSGPACK: msgspec.msgpack.Decoder(AnswerBatch),
     JSON: msgspec.json.Decoder(AnswerBatch),
 }
-_TO: dict[str, Any] = {MSGPACK: msgspec.msgpack.encode, JSON: msgspec.json.encode}
+_ENCODERS: dict[str, Any] = {MSGPACK: msgspec.msgpack.encode, JSON: msgspec.json.encode}
 
 
-def _schema(kind: Any) -> dict[str, Any]:
-    found: dict[str, Any] = msgspec.json.schema(kind)
-    (body,) = [one for name, one in found["$defs"].items() if name == kind.__name__]
+def _schema(struct: Any) -> dict[str, Any]:
+    schema: dict[str, Any] = msgspec.json.schema(struct)
+    (body,) = [
+        definition for name, definition in schema["$defs"].items() if name == struct.__name__
+    ]
     return dict(body)
 
 
 @routes.post("/v1/campaigns/{name}/answers")
 def answer(
     name: Annotated[str, Path(pattern="^[0-9a-f]{32}$")],
-    given: OneAnswer,
-    caller: Annotated[Caller, DEVICE],
-    desk: Annotated[CollectionService, SERVICE],
+    body: OneAnswer,
+    caller: DeviceCaller,
+    service: Service,
 ) -> dict[str, str]:
     """The answer of a device; one that was there already is there still."""
     try:
-        data = base64.b64decode(given.answer, validate=True)
+        data = base64.b64decode(body.answer, validate=True)
     except (ValueError, binascii.Error):
-        raise Problem(422, "answer: must be base64") from None
-    if given.question.partition("/")[0] != name:
-        raise Problem(409, "the question belongs to another campaign")
+        raise HttpProblem(422, "answer: must be base64") from None
+    if body.question.partition("/")[0] != name:
+        raise HttpProblem(409, "the question belongs to another campaign")
     devices = np.array([caller.number], dtype=np.int64)
-    codes = done(desk.store.do(lambda db: desk.take(db, given.question, devices, None, data)))
+    codes = done(
+        service.store.submit(lambda db: service.take(db, body.question, devices, None, data))
+    )
     code = int(codes[0])
     if code == NO_QUESTION:
-        raise Problem(404, REASONS[code])
+        raise HttpProblem(404, REASONS[code])
     if code > THERE:
-        raise Problem(422 if code == MALFORMED else 409, REASONS[code])
+        raise HttpProblem(422 if code == MALFORMED else 409, REASONS[code])
     return {"outcome": REASONS[code]}
 
 
@@ -115,42 +118,40 @@ def answer(
     responses={
         200: {
             "content": {
-                JSON: {"schema": _schema(Taken)},
+                JSON: {"schema": _schema(AnswerOutcomes)},
                 MSGPACK: {"schema": {"type": "string", "format": "binary"}},
             }
         }
     },
 )
-async def answers(
-    request: Request, address: Annotated[str, ADDRESS], desk: Annotated[CollectionService, SERVICE]
-) -> Response:
+async def answers(request: Request, address: ClientAddress, service: Service) -> Response:
     """Answers of many devices, each with its own secret; what became of each."""
     limits: RateLimits = request.app.state.limits
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in _FROM:
-        raise Problem(422, f"content-type: must be {MSGPACK} or {JSON}")
+    if kind not in _DECODERS:
+        raise HttpProblem(422, f"content-type: must be {MSGPACK} or {JSON}")
     try:
-        batch = _FROM[kind].decode(await request.body())
+        batch = _DECODERS[kind].decode(await request.body())
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise Problem(422, "not a batch of answers") from None
+        raise HttpProblem(422, "not a batch of answers") from None
     count = len(batch.devices) // NUMBER_BYTES
     if not (
         0 < count <= limits.batch
-        and ID.fullmatch(batch.question) is not None
+        and ID_PATTERN.fullmatch(batch.question) is not None
         and len(batch.devices) == NUMBER_BYTES * count
         and len(batch.secrets) == SECRET_BYTES * count
         and len(batch.answers) % count == 0
     ):
-        raise Problem(
+        raise HttpProblem(
             422,
             f"a batch: must have the id of a question, 1 to {limits.batch} devices, and a secret "
             "and an answer of each",
         )
     devices = np.frombuffer(batch.devices, dtype=">u8").astype(np.int64)
-    future = desk.store.do(
-        lambda db: desk.take(db, batch.question, devices, batch.secrets, batch.answers)
+    future = service.store.submit(
+        lambda db: service.take(db, batch.question, devices, batch.secrets, batch.answers)
     )
     codes = await asyncio.wrap_future(future)
     if (codes == UNKNOWN).any():
         count_failure(request, address)
-    return Response(_TO[kind](Taken(codes.tobytes())), media_type=kind)
+    return Response(_ENCODERS[kind](AnswerOutcomes(codes.tobytes())), media_type=kind)

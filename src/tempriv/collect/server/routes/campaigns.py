@@ -24,16 +24,15 @@ from tempriv.collect.protocol.forms import CampaignDraft, KindDescription
 from tempriv.collect.protocol.kinds import campaign_kinds
 from tempriv.collect.protocol.kinds.base import YEAR_SECONDS, utc_text
 from tempriv.collect.server import results, views
-from tempriv.collect.server.auth import ANYONE, REFUSALS, SERVICE, STAFF, Problem, done
+from tempriv.collect.server.auth import REFUSALS, AnyCaller, HttpProblem, Service, StaffCaller, done
 from tempriv.collect.server.service import CollectionService
-from tempriv.collect.server.tokens import Caller
 from tempriv.releases.description import sidecar_path
 from tempriv.sampling.keys import new_id
 
 routes = APIRouter(prefix="/v1/campaigns", responses=REFUSALS)
 kind_routes = APIRouter(prefix="/v1/campaign-kinds", responses=REFUSALS)
-LOOK = 0.25  # seconds between looks at what changed
-HEARTBEAT = 15.0
+POLL_SECONDS = 0.25  # seconds between looks at what changed
+HEARTBEAT_SECONDS = 15.0
 Name = Annotated[str, NamePath(pattern="^[0-9a-f]{32}$")]
 if TYPE_CHECKING:
     KindName = str
@@ -59,14 +58,14 @@ class NewCampaign(BaseModel):
     tempriv: Literal["campaign"] = "campaign"
     version: Literal[1] = 1
 
-    def made(self, desk: CollectionService) -> Campaign:
-        now = desk.clock().replace(microsecond=0)
-        given = self.model_dump()
-        given["version"] = VERSION
-        given["opens"] = self.opens or utc_text(now)
-        given["deadline"] = self.deadline or utc_text(now + timedelta(days=DEFAULT_DAYS))
-        given["nonce"] = self.nonce or new_id()
-        made = Campaign.from_dict(given)
+    def made(self, service: CollectionService) -> Campaign:
+        now = service.clock().replace(microsecond=0)
+        document = self.model_dump()
+        document["version"] = VERSION
+        document["opens"] = self.opens or utc_text(now)
+        document["deadline"] = self.deadline or utc_text(now + timedelta(days=DEFAULT_DAYS))
+        document["nonce"] = self.nonce or new_id()
+        made = Campaign.from_dict(document)
         return Campaign.from_json(made.to_json())  # what is kept can be read again
 
 
@@ -83,42 +82,31 @@ class FormValues(BaseModel):
 
 
 @kind_routes.get("", response_model_exclude_none=True)
-def kinds(
-    caller: Annotated[Caller, STAFF], desk: Annotated[CollectionService, SERVICE]
-) -> KindList:
+def kinds(caller: StaffCaller, service: Service) -> KindList:
     """The kinds of campaigns: what each finds out, its form, and how its result is drawn."""
-    with desk.store.reading() as db:
+    with service.store.reading() as db:
         enrolled = views.fleet_of(db)["enrolled"]
     return KindList(kinds=[kind.describe(enrolled) for kind in campaign_kinds().values()])
 
 
 @kind_routes.post("/{kind}/draft")
-def draft(
-    kind: KindName,
-    given: FormValues,
-    caller: Annotated[Caller, STAFF],
-    desk: Annotated[CollectionService, SERVICE],
-) -> CampaignDraft:
+def draft(kind: KindName, body: FormValues, caller: StaffCaller, service: Service) -> CampaignDraft:
     """The campaign that a form makes, ready to preview or begin; or what is wrong with it."""
-    return campaign_kinds()[kind].draft(given.values, desk.clock())
+    return campaign_kinds()[kind].draft(body.values, service.clock())
 
 
 def _row(db: Any, name: str) -> Any:
     row = views.campaign_row(db, name)
     if row is None:
-        raise Problem(404, "no such campaign")
+        raise HttpProblem(404, "no such campaign")
     return row
 
 
 @routes.post("/preview")
-def preview(
-    given: NewCampaign,
-    caller: Annotated[Caller, STAFF],
-    desk: Annotated[CollectionService, SERVICE],
-) -> dict[str, Any]:
+def preview(body: NewCampaign, caller: StaffCaller, service: Service) -> dict[str, Any]:
     """What a campaign would mean for a device, without beginning it."""
-    campaign = given.made(desk)
-    with desk.store.reading() as db:
+    campaign = body.made(service)
+    with service.store.reading() as db:
         enrolled = views.fleet_of(db)["enrolled"]
     return {
         "spec": campaign.to_dict(),
@@ -131,44 +119,34 @@ def preview(
 
 
 @routes.post("", status_code=201)
-def begin(
-    given: NewCampaign,
-    caller: Annotated[Caller, STAFF],
-    desk: Annotated[CollectionService, SERVICE],
-) -> dict[str, Any]:
+def begin(body: NewCampaign, caller: StaffCaller, service: Service) -> dict[str, Any]:
     """Publish a campaign; from now on nothing of it can be changed."""
-    campaign = given.made(desk)
-    name = done(desk.store.do(lambda db: desk.begin(db, campaign, caller.number)))
-    return _document(desk, name)
+    campaign = body.made(service)
+    name = done(service.store.submit(lambda db: service.begin(db, campaign, caller.number)))
+    return _document(service, name)
 
 
 @routes.get("")
-def campaigns(
-    caller: Annotated[Caller, ANYONE], desk: Annotated[CollectionService, SERVICE]
-) -> dict[str, Any]:
-    with desk.store.reading() as db:
+def campaigns(caller: AnyCaller, service: Service) -> dict[str, Any]:
+    with service.store.reading() as db:
         rows = views.campaign_rows(db, caller)
         return {"campaigns": [views.document_of(db, row) for row in rows]}
 
 
 @routes.get("/{name}")
-def campaign(
-    name: Name, caller: Annotated[Caller, ANYONE], desk: Annotated[CollectionService, SERVICE]
-) -> dict[str, Any]:
-    return _document(desk, name)
+def campaign(name: Name, caller: AnyCaller, service: Service) -> dict[str, Any]:
+    return _document(service, name)
 
 
-def _document(desk: CollectionService, name: str) -> dict[str, Any]:
-    with desk.store.reading() as db:
+def _document(service: CollectionService, name: str) -> dict[str, Any]:
+    with service.store.reading() as db:
         return views.document_of(db, _row(db, name))
 
 
 @routes.get("/{name}/question")
-def question(
-    name: Name, caller: Annotated[Caller, ANYONE], desk: Annotated[CollectionService, SERVICE]
-) -> dict[str, Any]:
+def question(name: Name, caller: AnyCaller, service: Service) -> dict[str, Any]:
     """What is asked now; a device is also told whether it is asked."""
-    with desk.store.reading() as db:
+    with service.store.reading() as db:
         return {"question": views.question_of(db, _row(db, name), caller)}
 
 
@@ -180,44 +158,37 @@ class QuestionReference(BaseModel):
 
 @routes.post("/{name}/close-question")
 def close_question(
-    name: Name,
-    given: QuestionReference,
-    caller: Annotated[Caller, STAFF],
-    desk: Annotated[CollectionService, SERVICE],
+    name: Name, body: QuestionReference, caller: StaffCaller, service: Service
 ) -> dict[str, Any]:
     """Go on with what was received to this question."""
-    _document(desk, name)
-    done(desk.store.do(lambda db: desk.close_question(db, name, given.question)))
-    return _document(desk, name)
+    _document(service, name)
+    done(service.store.submit(lambda db: service.close_question(db, name, body.question)))
+    return _document(service, name)
 
 
 @routes.post("/{name}/cancel")
-def cancel(
-    name: Name, caller: Annotated[Caller, STAFF], desk: Annotated[CollectionService, SERVICE]
-) -> dict[str, Any]:
+def cancel(name: Name, caller: StaffCaller, service: Service) -> dict[str, Any]:
     """Ask nobody any more; nothing comes out."""
-    _document(desk, name)
-    done(desk.store.do(lambda db: desk.cancel(db, name)))
-    return _document(desk, name)
+    _document(service, name)
+    done(service.store.submit(lambda db: service.cancel(db, name)))
+    return _document(service, name)
 
 
-def _result(desk: CollectionService, name: str) -> dict[str, Any]:
-    with desk.store.reading() as db:
+def _result(service: CollectionService, name: str) -> dict[str, Any]:
+    with service.store.reading() as db:
         row = _row(db, name)
         if row.state == "cancelled":
-            raise Problem(409, "the campaign was canceled: nothing came out")
-        found = Campaign.from_json(row.spec)
-        state = found.load_state(row.course)
-        steps = [] if found.answers_once else views.steps_of(db, name)
-    return results.result_of(found, state, steps, row.finished_at)
+            raise HttpProblem(409, "the campaign was canceled: nothing came out")
+        spec = Campaign.from_json(row.spec)
+        state = spec.load_state(row.course)
+        steps = [] if spec.answers_once else views.steps_of(db, name)
+    return results.result_of(spec, state, steps, row.finished_at)
 
 
 @routes.get("/{name}/result")
-def result(
-    name: Name, caller: Annotated[Caller, STAFF], desk: Annotated[CollectionService, SERVICE]
-) -> dict[str, Any]:
+def result(name: Name, caller: StaffCaller, service: Service) -> dict[str, Any]:
     """What the campaign found; of a stream also while it runs."""
-    return _result(desk, name)
+    return _result(service, name)
 
 
 @routes.get(
@@ -234,27 +205,27 @@ def result(
 )
 def release(
     name: Name,
-    caller: Annotated[Caller, STAFF],
-    desk: Annotated[CollectionService, SERVICE],
+    caller: StaffCaller,
+    service: Service,
     form: Annotated[Literal["json", "csv", "zip"], Query()] = "zip",
 ) -> Response:
     """The release as files: the table, its description for ``tempriv verify``, or both."""
-    found = _result(desk, name)
-    with desk.store.reading() as db:
+    document = _result(service, name)
+    with service.store.reading() as db:
         uploads = views.uploads_of(db, name)
-    made = results.release_of(found, uploads)
+    made = results.release_of(document, uploads)
     with tempfile.TemporaryDirectory() as folder:
         path = made.write(Path(folder) / f"campaign-{name[:8]}.csv")
-        table, told = path.read_bytes(), sidecar_path(path).read_bytes()
+        table, description = path.read_bytes(), sidecar_path(path).read_bytes()
     if form == "zip":
         packed = io.BytesIO()
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(path.name, table)
-            archive.writestr(sidecar_path(path).name, told)
+            archive.writestr(sidecar_path(path).name, description)
         return _download(packed.getvalue(), f"campaign-{name[:8]}.zip", "application/zip")
     if form == "csv":
         return _download(table, path.name, "text/csv")
-    return _download(told, sidecar_path(path).name, "application/json")
+    return _download(description, sidecar_path(path).name, "application/json")
 
 
 def _download(data: bytes, name: str, kind: str) -> Response:
@@ -269,34 +240,31 @@ def _download(data: bytes, name: str, kind: str) -> Response:
     responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
 )
 async def events(
-    name: Name,
-    request: Request,
-    caller: Annotated[Caller, STAFF],
-    desk: Annotated[CollectionService, SERVICE],
+    name: Name, request: Request, caller: StaffCaller, service: Service
 ) -> StreamingResponse:
     """The campaign, again whenever something has changed."""
-    await run_in_threadpool(_document, desk, name)
+    await run_in_threadpool(_document, service, name)
     return StreamingResponse(
-        _events(request, desk, name),
+        _events(request, service, name),
         media_type="text/event-stream",
         headers={"cache-control": "no-store", "x-accel-buffering": "no"},
     )
 
 
-async def _events(request: Request, desk: CollectionService, name: str) -> AsyncIterator[str]:
-    told, seen, quiet = "", -1, 0.0
+async def _events(request: Request, service: CollectionService, name: str) -> AsyncIterator[str]:
+    sent, seen_changes, quiet_seconds = "", -1, 0.0
     while not (await request.is_disconnected() or request.app.state.stopping):
-        if desk.changes != seen:
-            seen = desk.changes
-            found = await run_in_threadpool(_document, desk, name)
-            text = json.dumps(found)
-            if text != told:
-                told, quiet = text, 0.0
+        if service.changes != seen_changes:
+            seen_changes = service.changes
+            document = await run_in_threadpool(_document, service, name)
+            text = json.dumps(document)
+            if text != sent:
+                sent, quiet_seconds = text, 0.0
                 yield f"data: {text}\n\n"
-            if found["state"] in ("finished", "cancelled"):
+            if document["state"] in ("finished", "cancelled"):
                 return
-        quiet += LOOK
-        if quiet >= HEARTBEAT:
-            quiet = 0.0
+        quiet_seconds += POLL_SECONDS
+        if quiet_seconds >= HEARTBEAT_SECONDS:
+            quiet_seconds = 0.0
             yield ": still here\n\n"
-        await asyncio.sleep(LOOK)
+        await asyncio.sleep(POLL_SECONDS)

@@ -10,17 +10,16 @@ from sqlalchemy import select
 
 from tempriv.collect.server import schema, views
 from tempriv.collect.server.auth import (
-    ADDRESS,
-    ADMIN,
-    ANYONE,
     REFUSALS,
-    SERVICE,
-    STAFF,
-    Problem,
+    AdminCaller,
+    AnyCaller,
+    ClientAddress,
+    HttpProblem,
+    Service,
+    StaffCaller,
     done,
 )
-from tempriv.collect.server.service import CollectionService
-from tempriv.collect.server.tokens import Caller, parse
+from tempriv.collect.server.tokens import parse
 
 routes = APIRouter(responses=REFUSALS)
 Number = Annotated[int, Path(ge=1, le=(1 << 63) - 1)]
@@ -45,16 +44,14 @@ class NewDevices(BaseModel):
 
 
 @routes.get("/v1/me")
-def me(caller: Annotated[Caller, ANYONE]) -> dict[str, Any]:
+def me(caller: AnyCaller) -> dict[str, Any]:
     """Who the token belongs to."""
     return {"role": caller.role, "number": caller.number, "name": caller.name}
 
 
 @routes.get("/v1/staff")
-def list_staff(
-    caller: Annotated[Caller, ADMIN], desk: Annotated[CollectionService, SERVICE]
-) -> dict[str, Any]:
-    with desk.store.reading() as db:
+def list_staff(caller: AdminCaller, service: Service) -> dict[str, Any]:
+    with service.store.reading() as db:
         rows = db.execute(select(schema.staff).order_by(schema.staff.c.number)).all()
     return {
         "staff": [
@@ -71,54 +68,44 @@ def list_staff(
 
 
 @routes.post("/v1/staff", status_code=201)
-def make_staff(
-    given: NewStaff, caller: Annotated[Caller, ADMIN], desk: Annotated[CollectionService, SERVICE]
-) -> dict[str, Any]:
+def make_staff(body: NewStaff, caller: AdminCaller, service: Service) -> dict[str, Any]:
     """A token for a colleague; it is shown this once."""
-    token = done(desk.store.do(lambda db: desk.make_staff(db, given.role, given.name)))
-    return {"number": token.number, "role": token.role, "name": given.name, "token": token.text}
+    token = done(service.store.submit(lambda db: service.make_staff(db, body.role, body.name)))
+    return {"number": token.number, "role": token.role, "name": body.name, "token": token.text}
 
 
 @routes.delete("/v1/staff/{number}")
-def revoke(
-    number: Number, caller: Annotated[Caller, ADMIN], desk: Annotated[CollectionService, SERVICE]
-) -> dict[str, Any]:
-    if not done(desk.store.do(lambda db: desk.revoke(db, number, caller.number))):
-        raise Problem(404, "no such token, or it was revoked before")
+def revoke(number: Number, caller: AdminCaller, service: Service) -> dict[str, Any]:
+    if not done(service.store.submit(lambda db: service.revoke(db, number, caller.number))):
+        raise HttpProblem(404, "no such token, or it was revoked before")
     return {"number": number, "revoked": True}
 
 
 @routes.get("/v1/fleet")
-def fleet(
-    caller: Annotated[Caller, STAFF], desk: Annotated[CollectionService, SERVICE]
-) -> dict[str, int]:
+def fleet(caller: StaffCaller, service: Service) -> dict[str, int]:
     """How many devices are enrolled, and how many one-time tokens wait."""
-    with desk.store.reading() as db:
+    with service.store.reading() as db:
         return views.fleet_of(db)
 
 
 @routes.post("/v1/enrolments", status_code=201)
-def make_tokens(
-    given: NewTokens, caller: Annotated[Caller, ADMIN], desk: Annotated[CollectionService, SERVICE]
-) -> dict[str, Any]:
+def make_tokens(body: NewTokens, caller: AdminCaller, service: Service) -> dict[str, Any]:
     """One-time tokens, one for each device that is to come; they are shown this once."""
-    made = done(desk.store.do(lambda db: desk.make_tokens(db, given.count)))
-    first = parse(made[0])
+    texts = done(service.store.submit(lambda db: service.make_tokens(db, body.count)))
+    first = parse(texts[0])
     assert first is not None
-    return {"first": first.number, "tokens": made}
+    return {"first": first.number, "tokens": texts}
 
 
 @routes.post("/v1/devices")
-def enrol(
-    given: NewDevices, address: Annotated[str, ADDRESS], desk: Annotated[CollectionService, SERVICE]
-) -> dict[str, Any]:
+def enroll(body: NewDevices, address: ClientAddress, service: Service) -> dict[str, Any]:
     """Enroll devices: each with its one-time token and the SHA-256 of its own secret."""
     parsed = []
-    for one in given.devices:
-        token = parse(one.token)
-        enrols = token is not None and token.role == "enrol"
-        parsed.append((token if enrols else None, bytes.fromhex(one.secret_hash)))
-    outcomes = done(desk.store.do(lambda db: desk.enrol(db, parsed)))
+    for device in body.devices:
+        token = parse(device.token)
+        is_one_time = token is not None and token.role == "enrol"
+        parsed.append((token if is_one_time else None, bytes.fromhex(device.secret_hash)))
+    outcomes = done(service.store.submit(lambda db: service.enroll(db, parsed)))
     return {
         "devices": [
             {
@@ -131,13 +118,11 @@ def enrol(
 
 
 @routes.delete("/v1/devices/{number}")
-def withdraw(
-    number: Number, caller: Annotated[Caller, ANYONE], desk: Annotated[CollectionService, SERVICE]
-) -> dict[str, Any]:
+def withdraw(number: Number, caller: AnyCaller, service: Service) -> dict[str, Any]:
     """A device that takes part no more: by itself, or by an admin."""
-    own = caller.role == "device" and caller.number == number
-    if not (own or caller.is_admin):
-        raise Problem(403, "only an admin or the device itself can do that")
-    if not done(desk.store.do(lambda db: desk.withdraw(db, number))):
-        raise Problem(404, "no such device, or it was withdrawn before")
+    by_itself = caller.role == "device" and caller.number == number
+    if not (by_itself or caller.is_admin):
+        raise HttpProblem(403, "only an admin or the device itself can do that")
+    if not done(service.store.submit(lambda db: service.withdraw(db, number))):
+        raise HttpProblem(404, "no such device, or it was withdrawn before")
     return {"number": number, "withdrawn": True}
