@@ -22,7 +22,7 @@ CHUNK = 1 << 15
 
 @njit(cache=True, nogil=True)
 def frontier(highs: Array, lows: Array, count: int) -> int:
-    """Keep the pairs that no other one beats (more q, no more d), by rising d; how many."""
+    """Keep of ``count`` pairs (``highs``, ``lows``) those that none beats; returns how many."""
     order = np.argsort(-highs[:count], kind="mergesort")
     highs[:count], lows[:count] = highs[:count][order], lows[:count][order]
     order = np.argsort(lows[:count], kind="mergesort")
@@ -87,7 +87,8 @@ def candidates(rows: Array, possible: Array, slack: float) -> tuple[Array, Array
 def grown(highs: Array, lows: Array, first: int, last: int, a: float) -> float:
     """L(a) = max of log((q (e^a - 1) + 1) / (d (e^a - 1) + 1)) over the candidates; at most a.
 
-    In powers of e^-a, as e^a overflows; as log1p of a difference, so that small losses are exact.
+    Candidates (q, d) are in ``highs`` and ``lows`` from ``first`` to before ``last``. In powers of
+    e^-a, as e^a overflows; as log1p of a difference, so that small losses are exact.
     """
     if a <= 0.0 or first == last:
         return 0.0
@@ -108,7 +109,10 @@ def grown(highs: Array, lows: Array, first: int, last: int, a: float) -> float:
 def one_sided(
     highs: Array, lows: Array, bounds: Array, which: Array, budgets: Array, losses: Array
 ) -> None:
-    """a_t = L_t(a_{t-1}) + budget_t; candidates of step t lie between two bounds."""
+    """a_t = L_t(a_{t-1}) + budget_t into ``losses``, for the ``budgets`` of all steps.
+
+    Step t has the table which[t], whose ``highs`` and ``lows`` lie between two ``bounds``.
+    """
     a = 0.0
     for t in range(budgets.size):
         table = which[t]
@@ -130,7 +134,8 @@ def between(
     """What the steps between two protected ones add to the loss at the later of them.
 
     They are those strictly between, and the earlier itself if ``closed``. from_first[j]: between
-    the first step and j. to_last[i]: between i and the last step. A pass for every i.
+    the first step and j. to_last[i]: between i and the last step. A pass for every i. ``highs``,
+    ``lows``, ``bounds``, ``which`` and ``budgets`` are as in ``one_sided``.
     """
     size = budgets.size
     from_first[0] = to_last[size - 1] = 0.0
@@ -154,6 +159,7 @@ def bridge_tables(
 
     With the far end y fixed, the step from x to m has the law K(x, m | y) = P(x, m) P^(r-1)(m, y) /
     P^r(x, y); its rows are compared over x. Table number r * n + y; distances 0 and 1 have none.
+    ``powers`` are those of ``matrix`` up to ``limit``, off by ``slack`` at most, relatively.
     """
     n = matrix.shape[0]
     bounds = np.zeros((limit + 1) * n + 1, np.int64)
@@ -199,7 +205,8 @@ def bridged(
     """losses[j]: how much two values at j can differ through the steps up to ``end``, end fixed.
 
     The recursion a_j = L(a_{j+1} + budget_{j+1}) for each value y at the end, then the largest. Of
-    distances beyond ``trusted`` no kernel is known; L(a) <= a always holds.
+    distances beyond ``trusted`` no kernel is known; L(a) <= a always holds. ``highs``, ``lows`` and
+    ``bounds`` are of ``bridge_tables`` for n states; ``budgets`` are those of the steps.
     """
     losses[end] = 0.0
     for j in range(end):
@@ -228,7 +235,8 @@ def bridge_gap(
     """For one gap, with ends 0 and the last: the losses of its left part for every cut, and whole.
 
     from_start[t]: values at the first step, seen through steps up to t. from_others[t]: values at
-    t, seen through steps up to the last.
+    t, seen through steps up to the last. ``highs``, ``lows``, ``bounds``, n, ``trusted`` and
+    ``budgets`` are as in ``bridged``.
     """
     last = budgets.size - 1
     line = np.zeros(last + 1)

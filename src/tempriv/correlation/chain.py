@@ -71,7 +71,7 @@ def _reachable(follows: Flags) -> Flags:
 
 
 def followers(reached: Flags, matrix: Floats) -> Flags:
-    """The states that can follow those that are reached, without regard to how likely it is."""
+    """The states that can follow those that are ``reached`` by ``matrix``, however unlikely."""
     counted = reached.astype(np.float32) @ (matrix > 0).astype(np.float32)
     return np.asarray(counted > 0)
 
@@ -93,12 +93,18 @@ def _long_run(matrix: Floats) -> Floats:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Chain:
-    """How a person's state moves on: ``forward[x][y]`` is the chance that y follows x.
+    """How a person's state moves on, as a Markov chain.
 
-    ``start`` is the distribution at the first step; by default the stationary one, in which the
-    chain stays. Losses that look back need the reversed matrix, the chance that y came before x. It
-    follows from ``forward`` and ``start`` and is another one at each step, unless the start is
-    stationary; or ``backward`` is given, and holds at every step.
+    Losses that look back need the reversed matrix, the chance that y came before x. It follows from
+    ``forward`` and ``start`` and is another one at each step, unless the start is stationary; or
+    ``backward`` is given, and holds at every step.
+
+    Parameters:
+        forward: ``forward[x][y]`` is the chance that y follows x.
+        start: the distribution at the first step; by default the stationary one, in which it
+            stays.
+        backward: the reversed matrix of every step.
+        private: whether its numbers come from private data.
 
     Guarantees: a ``private`` chain, as every one estimated from private data is, shows no number of
     its own when it is printed or refused.
@@ -154,6 +160,10 @@ class Chain:
 
         As in Section 4.1.2 of the landmark paper, after Cao et al. With s = 0 nothing ever changes.
 
+        Parameters:
+            states: how many there are, n.
+            smoothing: s, from 0 on.
+
         >>> Chain.smoothed_identity(2, 0.5).forward
         ((0.75, 0.25), (0.25, 0.75))
         """
@@ -174,11 +184,19 @@ class Chain:
         start: Sequence[float] | None = None,
         private: bool = True,
     ) -> Chain:
-        """From which state follows which in some series; no pair is taken across two of them.
+        """Estimate which state follows which from some series; no pair is taken across two of them.
 
-        States are 0, 1, ...; -1 is a gap, and no pair is taken across it either. ``pseudocount`` is
-        added to each count: without it a pair that was not seen counts as impossible. The more is
-        added, the weaker the correlation looks.
+        The more is added to the counts, the weaker the correlation looks.
+
+        Parameters:
+            series: lists of states 0, 1, ...; -1 is a gap, and no pair is taken across it.
+            states: how many there are.
+            pseudocount: added to each count: without it a pair that was not seen is impossible.
+            start: the distribution at the first step.
+            private: whether the series are private.
+
+        Raises:
+            DataError: a state is none, or is never followed by another.
 
         >>> Chain.estimate([[0, 0, 1], [1, 1, 0]], 2)
         Chain(private=True)
@@ -223,6 +241,7 @@ class Chain:
 
     @property
     def states(self) -> int:
+        """How many states there are."""
         return len(self.forward)
 
     @functools.cached_property
@@ -240,6 +259,7 @@ class Chain:
 
     @property
     def start_is_known(self) -> bool:
+        """Whether the distribution at the first step is given, or follows from the matrix."""
         return self.start is not None or bool(np.all(_reachable(self.matrix > 0)))
 
     @functools.cached_property
@@ -304,7 +324,8 @@ class Chain:
 
     @classmethod
     def from_json(cls, text: str) -> Chain:
-        """
+        """The chain in a ``text`` that ``to_json`` gave, or a matrix as JSON.
+
         >>> Chain.from_json('{"forward": [[0.5, 0.5], [0.5, 0.5]]}').states
         2
         """
@@ -336,7 +357,14 @@ def _as_laws(rows: Sequence[Sequence[float]]) -> Floats:
 
 
 def read_chain(path: str | Path) -> Chain:
-    """A chain from JSON (see ``Chain.to_json``), or a matrix from CSV: numbers, no heading."""
+    """Read a chain from JSON (see ``Chain.to_json``), or a matrix from CSV without a heading.
+
+    Parameters:
+        path: the file.
+
+    Raises:
+        DataError: it holds no chain.
+    """
     path = Path(path)
     try:
         text = path.read_text()
@@ -359,7 +387,12 @@ def read_chain(path: str | Path) -> Chain:
 
 
 def write_chain(chain: Chain, path: str | Path) -> None:
-    """As JSON; a private one can be read by its owner only."""
+    """Write a chain as JSON; a private one can be read by its owner only.
+
+    Parameters:
+        chain: the chain.
+        path: the file, replaced if it exists.
+    """
     path = Path(path)
     write_durably(path, (chain.to_json() + "\n").encode())
     if not chain.private:
@@ -367,7 +400,12 @@ def write_chain(chain: Chain, path: str | Path) -> None:
 
 
 def equal_width(low: float, high: float, states: int) -> tuple[float, ...]:
-    """The edges of so many bins, equally wide, between two public bounds.
+    """The edges of equally wide bins between two public bounds.
+
+    Parameters:
+        low: the lower bound.
+        high: the upper one.
+        states: how many bins.
 
     >>> equal_width(0, 5, 5)
     (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)
@@ -383,6 +421,10 @@ def states_of(values: Any, edges: Sequence[float]) -> Integers:
 
     Edges are public and fixed before the data are seen; edges taken from data, such as quantiles,
     would tell of them. What lies outside counts to the nearest bin; what is missing becomes -1.
+
+    Parameters:
+        values: numbers, NaN where missing.
+        edges: the edges of the bins, rising.
 
     >>> states_of([0.5, 2.0, 9.0, -1.0, float("nan")], edges=(0, 1, 2, 3)).tolist()
     [0, 2, 2, 0, -1]

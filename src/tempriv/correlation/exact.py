@@ -23,7 +23,7 @@ UPWARDS = 1 + 2.0**-44
 
 
 def extremes(epsilon: float, states: int) -> Floats:
-    """Likelihoods that are 1 or e^-epsilon, not all alike; a scale does not matter."""
+    """Likelihoods of so many ``states`` that are 1 or e^-``epsilon``, not all alike."""
     if epsilon == 0 or states == 1:
         return np.ones((1, states))
     choices = np.array(list(itertools.product((1.0, math.exp(-epsilon)), repeat=states)))
@@ -135,7 +135,7 @@ class _Cases:
 
 
 def exact_losses(chain: Chain, spent: Floats, marks: Integers) -> Floats:
-    """For every step t the largest loss of the landmarks and t together."""
+    """The largest loss of the ``marks`` and any one step, for a ``chain`` and what is ``spent``."""
     cases = _Cases(chain, spent)
     chosen = marks.tolist()
     found = [cases.loss(sorted({*chosen, step})) for step in range(len(spent))]

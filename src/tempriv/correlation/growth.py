@@ -36,10 +36,11 @@ class Growth:
     tables: Integers
 
     def at(self, length: int) -> Integers:
-        """The table of each of so many steps."""
+        """The table of each of the first ``length`` steps."""
         return self.tables[np.minimum(np.arange(length), len(self.tables) - 1)]
 
     def losses(self, budgets: Floats) -> Floats:
+        """The loss at each step, for the ``budgets`` that they spend."""
         found = np.empty(len(budgets))
         which = self.at(len(budgets))
         one_sided(self.highs, self.lows, self.bounds, which, budgets, found)
@@ -94,7 +95,7 @@ def _growth(matrices: list[tuple[Floats, Flags, float]], first: int) -> Growth:
 
 @functools.lru_cache(maxsize=16)
 def forward_growth(chain: Chain) -> Growth:
-    """Seen from a step, what later ones add. Every state counts, also one that never occurs."""
+    """What later steps of a ``chain`` add, seen from one. States that never occur count too."""
     slack = 4 * chain.states * ROUNDING
     return _growth([(chain.matrix, np.ones(chain.states, dtype=np.bool_), slack)], 0)
 
@@ -155,13 +156,13 @@ def _require_settled(settled: bool, steps: int) -> None:
 
 
 def growths(chain: Chain, length: int) -> tuple[Growth, Growth]:
-    """Backward and forward, for a series of so many steps."""
+    """Backward and forward growth of a ``chain``, for a series of ``length`` steps."""
     fixed = chain.is_homogeneous
     return backward_growth(chain, None if fixed else length), forward_growth(chain)
 
 
 def as_budgets(budgets: Any) -> Floats:
-    """Checked: finite numbers, none negative; zero where nothing is released."""
+    """The ``budgets`` checked: finite numbers, none negative; zero where nothing is released."""
     found = np.array(budgets, dtype=np.float64)
     require(
         found.ndim == 1 and len(found) > 0, "budgets: must be a list of numbers, one for each step"
@@ -172,6 +173,7 @@ def as_budgets(budgets: Any) -> Floats:
 
 
 def as_epsilon(name: str, value: float) -> float:
+    """The ``value`` of the argument ``name``, checked: a finite number, not negative."""
     fine = math.isfinite(value) and value >= 0
     require(fine, f"{name}={value}: must be a number >= 0")
     return float(value)

@@ -87,6 +87,13 @@ def landmark_loss(
       whether the interval from i- to i has the output at i-; as printed, closed, it has, which is
       ``reading="inclusive"``; ``"exclusive"`` leaves it out, and is smaller.
 
+    Parameters:
+        chain: how readings follow each other.
+        budgets: the epsilon that each step spends.
+        landmarks: the numbers of their steps, from 0 on.
+        method: as above.
+        reading: of ``definition5``, as above.
+
     >>> chain = Chain(forward=[[0.99, 0.01], [0.95, 0.05]])
     >>> for method in ("definition5", "exact", "bridge"):
     ...     print(round(landmark_loss(chain, [0.001, 2, 0.001], [0, 2], method).total[0], 4))

@@ -72,6 +72,10 @@ def loss(chain: Chain, budgets: npt.ArrayLike) -> TemporalLoss:
     al.), no less than what any
     mechanisms with these budgets tell about the reading at t, to someone who knows the chain.
 
+    Parameters:
+        chain: how readings follow each other.
+        budgets: the epsilon that each step spends.
+
     >>> found = loss(Chain.smoothed_identity(2, 1.0), [1.0, 1.0, 1.0])
     >>> found.backward.round(4).tolist(), found.total.round(4).tolist()
     ([1.0, 1.3106, 1.3883], [1.3883, 1.6211, 1.3883])
@@ -93,6 +97,11 @@ def supremum(chain: Chain, epsilon: float, side: Side = "total") -> float:
     The total, backward + forward - epsilon, or one side; infinite where there is no bound. With a
     start that is not stationary the backward side takes the worst of all reversed matrices at every
     step, so it may be more than is reached.
+
+    Parameters:
+        chain: how readings follow each other.
+        epsilon: what every step spends.
+        side: ``total``, ``backward`` or ``forward``.
 
     >>> round(supremum(Chain.smoothed_identity(2, 1.0), 1.0), 4)
     1.8218
@@ -124,6 +133,12 @@ def allocate(
     is the target: it holds for any length. ``"quantified"`` spends more at the first and the last
     step, and the loss is the target at every step. Where the start is not stationary, the
     worst reversed matrix counts at every step, and the loss is at most the target.
+
+    Parameters:
+        chain: how readings follow each other.
+        target: the loss to keep at every step.
+        length: how many steps.
+        method: ``quantified`` or ``upper-bound``, as above.
 
     >>> allocate(Chain.smoothed_identity(2, 1.0), 1.0, 4).round(5).tolist()
     [0.75769, 0.51537, 0.51537, 0.75769]

@@ -46,6 +46,18 @@ class CountTable:
 
     ``table`` is as private as the events. Give ``settings`` to a mechanism: its unit, its bounds
     and its grid.
+
+    Parameters:
+        table: the counts as an Arrow table; as private as the events.
+        time: its time column.
+        columns: its columns of counts.
+        step: the length of a time step.
+        steps: how many there are.
+        unit: what one person can change.
+        bounds: the smallest and the largest count of each column.
+        grid: what counts are multiples of.
+        person: the column of persons that was counted by.
+        how: what was done to the events, in sentences.
     """
 
     table: Any = field(repr=False)
@@ -61,6 +73,15 @@ class CountTable:
 
     @property
     def settings(self) -> dict[str, Any]:
+        """What a mechanism for these counts needs: its unit, bounds and grid.
+
+        >>> visits = pa.table({"who": ["a", "b"], "hour": [0, 2]})
+        >>> counted = aggregate(
+        ...     visits, person="who", time="hour", every="1", start=0, end=4, max_per_person=1)
+        >>> from tempriv.mechanisms.value.laplace import Laplace
+        >>> Laplace(epsilon=1.0, **counted.settings).unit.each
+        WholeSeries(length=4)
+        """
         return {"unit": self.unit, "bounds": self.bounds, "grid": self.grid}
 
 
@@ -83,10 +104,12 @@ class CountCells:
 
     @property
     def largest(self) -> float:
+        """The most that one event can change its cell by."""
         return max(abs(self.low), abs(self.high))
 
     @property
     def signed(self) -> bool:
+        """Whether events can add as well as take away."""
         return self.low < 0 < self.high
 
     @property
@@ -138,9 +161,11 @@ class EventLimits:
 
     @property
     def most_in_a_step(self) -> int:
+        """The most events of one person that count in a step."""
         return self.per_step or self._in_all
 
     def unit(self, steps: int, cells: CountCells) -> Contribution:
+        """What one person can change of ``cells`` over so many ``steps``."""
         total = None if self.per_person is None else self.per_person * cells.largest
         return Contribution(
             each=WholeSeries(steps) if self.each is None else self.each,
@@ -161,6 +186,7 @@ class Grid:
 
     @classmethod
     def of(cls, clock: Clock, every: str, start: Moment, end: Moment) -> Grid:
+        """Steps of length ``every`` from ``start`` to before ``end``, in ticks of the ``clock``."""
         step = clock.parse_step(every)
         first, last = (moment(clock, name, x) for name, x in (("start", start), ("end", end)))
         require(first < last, f"start={start}, end={end}: the start must be before the end")
@@ -174,6 +200,7 @@ class Grid:
 
     @property
     def end(self) -> int:
+        """The tick after the last step."""
         return self.start + self.every * self.count
 
     @property
@@ -196,7 +223,7 @@ class Grid:
 
 
 def moment(clock: Clock, name: str, given: Moment) -> int:
-    """A declared moment in ticks: a whole number, a date, or a date with a time of day."""
+    """The tick of a ``clock`` at the moment ``given`` for the argument ``name``."""
     said = f"{name}={given}: must be "
     if clock.kind == "integer":
         whole = isinstance(given, int) or (
@@ -245,17 +272,37 @@ def aggregate(
 ) -> CountTable:
     """Count events per time step (or add up a column, or count by category), bounded per person.
 
-    ``data`` is a CSV or Parquet file, or an Arrow, polars or pandas table with a row for each
-    event. Steps of length ``every`` cover the time from ``start`` up to ``end``, which is no
-    longer counted; events at other times are left out. ``sum`` adds up a column whose values are
-    moved into ``bounds`` and rounded to ``resolution``; ``by`` counts each of the ``categories``
-    of a column.
-
     Of each person the first ``max_per_step`` events of a step are kept, and of these the first
-    ``max_per_person`` in all. By default a person's whole record is protected. ``each=Event()``
-    or ``Window(w)`` protects any one step of it or any w steps in a row; only ``max_per_step``
-    counts then, since a limit on the whole would tie the steps to each other. A ``dry`` run looks
-    at no event and gives all but the counts, which are zero.
+    ``max_per_person`` in all. By default a person's whole record is protected. ``each=Event()`` or
+    ``Window(w)`` protects any one step of it or any w steps in a row; only ``max_per_step`` counts
+    then, since a limit on the whole would tie the steps to each other.
+
+    Parameters:
+        data: a CSV or Parquet file, or an Arrow, polars or pandas table, with a row for each
+            event.
+        person: the column that says whose event it is.
+        time: the time column, or two as ``date+hour``.
+        every: the length of a time step, such as ``1h``.
+        start: when the first step begins.
+        end: when the last step ends; events before the start or from the end on are left out.
+        sum: a column to add up instead of counting events.
+        bounds: the range that values of ``sum`` are moved into.
+        resolution: the grid that values of ``sum`` are rounded to, a power of two.
+        by: a column whose ``categories`` are counted apart.
+        categories: the names to count in ``by``.
+        max_per_person: the most events of one person that count.
+        max_per_step: the most events of one person that count in one step.
+        each: the part of a record that is protected; all of it by default.
+        missing: what to do about events without a person, time or value: ``refuse`` or
+            ``drop``.
+        dry: look at no event, and give all but the counts, which are zero.
+
+    Returns:
+        The counts, and what a mechanism needs to know of them.
+
+
+    Raises:
+        UsageError: settings that do not fit together. DataError: events that are incomplete.
 
     Guarantees:
         - leaving out what the unit covers changes the counts by no more than it says;

@@ -18,7 +18,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 def to_numpy(column: Any, dtype: Any) -> npt.NDArray[Any]:
-    """The numbers of a column whose values have this layout; what stands at nulls is arbitrary."""
+    """The numbers of a ``column`` with the layout of ``dtype``; arbitrary where it is null."""
     data = column.buffers()[1]
     if data is None:
         return np.zeros(len(column), dtype=dtype)
@@ -27,7 +27,7 @@ def to_numpy(column: Any, dtype: Any) -> npt.NDArray[Any]:
 
 
 def nulls(column: Any) -> Flags:
-    """Which entries are null."""
+    """Which entries of a ``column`` are null."""
     bitmap = column.buffers()[0]
     if not column.null_count or bitmap is None:
         return np.zeros(len(column), dtype=np.bool_)
@@ -36,7 +36,7 @@ def nulls(column: Any) -> Flags:
 
 
 def from_numpy(values: npt.NDArray[Any], kind: pa.DataType, missing: Flags | None = None) -> Any:
-    """A column of numbers, dates or times; ``values`` must have the layout of the kind.
+    """A column of a ``kind`` from ``values`` with its layout, null where ``missing``.
 
     >>> from_numpy(np.array([1.5, 0.0]), pa.float64(), np.array([False, True])).to_pylist()
     [1.5, None]
@@ -49,7 +49,7 @@ def from_numpy(values: npt.NDArray[Any], kind: pa.DataType, missing: Flags | Non
 
 
 def from_text(texts: Sequence[str]) -> Any:
-    """A column of text.
+    """A column of ``texts``.
 
     >>> from_text(["a", "", "bc"]).to_pylist()
     ['a', '', 'bc']
@@ -61,12 +61,12 @@ def from_text(texts: Sequence[str]) -> Any:
 
 
 def take_text(texts: Sequence[str], which: npt.NDArray[Any], missing: Flags | None = None) -> Any:
-    """Text by number, null where missing."""
+    """The ``texts`` by their numbers ``which``, null where ``missing``."""
     return from_text(texts).take(from_numpy(which.astype(np.int64), pa.int64(), missing))
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Text, however it is laid out."""
+    """Whether a ``kind`` of column is text, however it is laid out."""
     kinds = pa.types
     return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
 

@@ -28,6 +28,7 @@ class TableSummary:
     longest: int = 0
 
     def cover(self, first: int, last: int) -> None:
+        """Take in the ticks from ``first`` to ``last``."""
         self.first = first if self.first is None else min(self.first, first)
         self.last = last if self.last is None else max(self.last, last)
 
@@ -39,11 +40,12 @@ class InputErrors:
         self.counts: dict[str, int] = {}
 
     def add(self, kind: str, count: SupportsInt) -> None:
+        """Count further errors: how many of which ``kind`` by ``count``."""
         if int(count):
             self.counts[kind] = self.counts.get(kind, 0) + int(count)
 
     def check_numbers(self, block: Block, bounds: Bounds | None) -> None:
-        """NaN, infinities, and values outside the bounds (missing ones hold 0 for now)."""
+        """NaN, infinite and out of ``bounds`` values of a ``block``; missing ones hold 0."""
         if not np.isfinite(block.values).all():
             self.add("nan", np.count_nonzero(np.isnan(block.values)))
             self.add("infinite", np.count_nonzero(np.isinf(block.values)))
@@ -53,11 +55,11 @@ class InputErrors:
             self.add("outside", np.count_nonzero(outside & np.isfinite(block.values)))
 
     def check_categories(self, block: Block) -> None:
-        """Values that are none of the categories came as -1."""
+        """Values of a ``block`` that are none of the categories came as -1."""
         self.add("categories", np.count_nonzero(~block.missing & (block.values < 0)))
 
     def check_passthrough(self, block: Block, passthrough: PassthroughColumns) -> None:
-        """NaN and infinities among values that are set aside."""
+        """NaN and infinities among values of a ``block`` that are in ``passthrough``."""
         nan, infinite = passthrough.not_finite(block.values[~block.missing])
         self.add("nan", nan)
         self.add("infinite", infinite)

@@ -36,7 +36,7 @@ class Clock:
 
     @classmethod
     def of(cls, names: Sequence[str], table: Table) -> Clock:
-        """Read off the column types; text that is no time is refused."""
+        """The clock of the time columns ``names`` of a ``table``; other text is refused."""
         table.require_columns(names)
         require(len(names) <= 2, f"time={'+'.join(names)}: at most a date and a time of day")
         types = [table.types[name] for name in names]
@@ -79,7 +79,7 @@ class Clock:
         return to_numpy(column, layout).astype(np.int64)
 
     def columns(self, ticks: Integers) -> list[tuple[str, Any]]:
-        """The time columns of the output, in the form of the input."""
+        """The time columns of the output for these ``ticks``, in the form of the input."""
         first = self.names[0]
         if self.domain == "integer":
             return [(first, from_numpy(ticks, pa.int64()))]
@@ -94,7 +94,7 @@ class Clock:
         return [(first, days), (self.names[1], from_numpy(ticks % DAY, pa.time64("us")))]
 
     def parse_step(self, text: str) -> int:
-        """A step such as 15min, 1h, 1d, or a plain number for integer times."""
+        """The ticks of a step given as ``text``: 15min, 1h, 1d, or a plain number."""
         found = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
         unit = found[2] if found else ""
         known = {"integer": [""], "date": ["d"], "datetime": list(LENGTHS)}[self.kind]
@@ -108,7 +108,7 @@ class Clock:
 
 
 def describe_step(kind: str, step: int) -> str:
-    """A step for people.
+    """A ``step`` of a ``kind`` of clock, for people.
 
     >>> describe_step("datetime", HOUR), describe_step("date", 7), describe_step("integer", 5)
     ('1 hour', '7 days', '5 time units')
@@ -130,7 +130,7 @@ def describe_step(kind: str, step: int) -> str:
 
 
 def describe_tick(kind: str, tick: int) -> str:
-    """A moment for people."""
+    """The moment of a ``tick`` of a ``kind`` of clock, for people."""
     kind = kind.split(" ")[0]
     if kind == "date":
         return str(np.datetime64(tick, "D"))

@@ -29,14 +29,14 @@ def csv_cell(text: str | None) -> str:
 
 
 def csv_line(cells: Sequence[Any]) -> bytes:
-    """One line of CSV; None is an empty cell."""
+    """One line of CSV from its ``cells``; None is an empty cell."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerow(["" if c is None else c for c in cells])
     return text.getvalue().encode()
 
 
 def csv_rows(batch: pa.RecordBatch) -> Any:
-    """Rows as CSV, with quotes and fractions of a second only where there is need."""
+    """A ``batch`` as CSV, with quotes and fractions of a second only where there is need."""
     columns, plain_text = [], True
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         kind = plain(column.type)

@@ -43,12 +43,12 @@ NUMBERS = INTEGERS | {"UBIGINT", "HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE", "DECI
 
 
 def quoted(name: str) -> str:
-    """An SQL identifier."""
+    """A ``name`` as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """An SQL string."""
+    """A ``text`` as an SQL string."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -122,7 +122,7 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def is_csv(source: Any) -> bool:
-    """Whether it is a file of cells without types, by its ending."""
+    """Whether a ``source`` is a file of cells without types, by its ending."""
     return isinstance(source, Path) and source.suffix.lower() in (".csv", ".tsv", ".txt", ".gz")
 
 
@@ -144,7 +144,7 @@ def _scan(path: Path, texts: Sequence[str] = (), empty_texts: bool = False) -> s
 
 
 def header(path: Path) -> list[str]:
-    """The column names alone; of a CSV file only the first line is read."""
+    """The column names of the file at ``path``; of a CSV file only the first line is read."""
     scan = _scan(path)
     if scan.startswith("read_csv"):
         opener = gzip.open if path.suffix.lower() == ".gz" else open
@@ -174,19 +174,21 @@ class Table:
     guessed: Mapping[str, str]
 
     def require_columns(self, names: Sequence[str]) -> None:
-        """Say which columns exist when one does not."""
+        """Say which columns exist when one of the ``names`` does not."""
         require_columns([name for name in self.types if name != ROW_NUMBER], names, self.name)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """The result of a ``query`` as tuples."""
         with _reading(self.name):
             return self.con.execute(query).fetchall()
 
     def run(self, statement: str) -> None:
+        """Carry out a ``statement`` that has no result."""
         with _reading(self.name):
             self.con.execute(statement)
 
     def batches(self, query: str) -> Iterator[pa.RecordBatch]:
-        """The result in Arrow batches; never materialized whole."""
+        """The result of a ``query`` in Arrow batches; never materialized whole."""
         with _reading(self.name):
             reader = self.con.sql(query).to_arrow_reader(BATCH_ROWS)
         while True:
@@ -207,6 +209,11 @@ def open_table(
     truth values, numbers or dates to DuckDB would come back in another spelling. With
     ``empty_texts`` an empty cell in quotes is a text without letters, and only one without quotes
     is missing.
+
+    Parameters:
+        source: a CSV or Parquet file, or an Arrow table.
+        texts: columns to read as text.
+        empty_texts: keep empty cells of text columns as empty text.
     """
     with connection() as con:
         if isinstance(source, Path):

@@ -23,20 +23,20 @@ def open_private(path: Path, flags: int) -> int:
 
 
 def restrict_to_owner(descriptor: int) -> None:
-    """Let only the owner read an open file, whatever the umask; Windows has no such mode."""
+    """Let only the owner read an open file ``descriptor``, whatever the umask; not on Windows."""
     if hasattr(os, "fchmod"):
         os.fchmod(descriptor, 0o600)
 
 
 def private_file(path: Path) -> IO[bytes]:
-    """A new file that only its owner can read, whatever the umask."""
+    """A new file at ``path`` that only its owner can read, whatever the umask."""
     descriptor = open_private(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     restrict_to_owner(descriptor)
     return os.fdopen(descriptor, "wb")
 
 
 def write_durably(path: Path, data: bytes) -> None:
-    """Replace a file in one step; what is there after a crash is the old one or the new one."""
+    """Replace the file at ``path`` by ``data``; a crash leaves the old one or the new one."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with private_file(partial) as file:
@@ -51,7 +51,7 @@ def write_durably(path: Path, data: bytes) -> None:
 
 
 def read_at(descriptor: int, size: int, offset: int) -> bytes:
-    """Up to ``size`` bytes of an open file from ``offset`` on."""
+    """Up to ``size`` bytes of an open file ``descriptor`` from ``offset`` on."""
     if hasattr(os, "pread"):
         return os.pread(descriptor, size, offset)
     os.lseek(descriptor, offset, os.SEEK_SET)
@@ -59,7 +59,7 @@ def read_at(descriptor: int, size: int, offset: int) -> bytes:
 
 
 def write_at(descriptor: int, data: bytes, offset: int) -> None:
-    """All of it: a disk that fills up may take a part without complaint."""
+    """Write all ``data`` to a ``descriptor`` at ``offset``; a full disk may take a part."""
     view = memoryview(data)
     while view:
         if hasattr(os, "pwrite"):
@@ -71,12 +71,12 @@ def write_at(descriptor: int, data: bytes, offset: int) -> None:
 
 
 def sync_data(descriptor: int) -> None:
-    """Make the bytes of an open file survive a power cut."""
+    """Make the bytes of an open file ``descriptor`` survive a power cut."""
     getattr(os, "fdatasync", os.fsync)(descriptor)
 
 
 def sync_directory(path: Path) -> None:
-    """Make the names of new files survive a power cut; Windows sees to it by itself."""
+    """Make the names of new files in ``path`` survive a power cut; Windows does so by itself."""
     if os.name == "nt":
         return
     descriptor = os.open(path, os.O_RDONLY)
@@ -87,14 +87,14 @@ def sync_directory(path: Path) -> None:
 
 
 def follow_umask(path: Path) -> None:
-    """For what is public: the permissions that the user's umask asks for."""
+    """Give the public file at ``path`` the permissions that the user's umask asks for."""
     mask = os.umask(0)
     os.umask(mask)
     path.chmod(0o666 & ~mask)
 
 
 def is_dead(owner: str) -> bool:
-    """Whether a process that left something behind, known by its number, is surely gone."""
+    """Whether the process with the number ``owner`` that left something behind is surely gone."""
     if not owner.isdigit() or os.name == "nt":  # where the question would stop the process
         return False
     try:
@@ -112,6 +112,7 @@ def file_identity(path: Path) -> list[int]:
     Parameters:
         path: the file.
 
+
     Returns:
         The number of the file, and how often that number has been used before where the file
         system says so (else 0): a number is used again once a file is gone.
@@ -126,5 +127,6 @@ def file_identity(path: Path) -> list[int]:
 
 
 def checksum(path: Path) -> str:
+    """The BLAKE2b digest of the file at ``path``, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=32)).hexdigest()

@@ -43,7 +43,14 @@ class TimeGrid:
     def lay_out(
         self, keys: Any, ticks: Integers, values: npt.NDArray[np.float64], missing: Flags
     ) -> Block:
-        """The rows of one batch; a series may go on from the batch before."""
+        """The rows of one batch; a series may go on from the batch before.
+
+        Parameters:
+            keys: the series of each row, sorted.
+            ticks: its time.
+            values: its values.
+            missing: which of them are missing.
+        """
         codes, name = _codes(keys)
         if self.series.series is None:
             name = _only_series
@@ -170,7 +177,7 @@ def _usual_step(lags: Integers) -> int | None:
 
 
 def read_calendar(path: Path, clock: Clock | None) -> Integers:
-    """The first column of a file, as rising ticks."""
+    """The first column of the file at ``path`` as rising ticks of a ``clock``."""
     if clock is None:
         raise DataError("a calendar grid needs a time column")
     with open_table(path) as table:
@@ -187,7 +194,7 @@ def read_calendar(path: Path, clock: Clock | None) -> Integers:
 
 
 def describe_times(summary: TableSummary) -> str:
-    """The grid in words."""
+    """The time grid of a table with this ``summary``, in words."""
     if summary.clock == "index":
         return "readings in order"
     return "no fixed step" if summary.step is None else describe_step(summary.clock, summary.step)

@@ -95,7 +95,7 @@ class PassthroughColumns:
         self._look_at(self._columns, 0)
 
     def load(self, columns: Sequence[Any]) -> Floats:
-        """Further rows, as they are read from a file; returns their numbers."""
+        """Further rows of ``columns``, as they are read from a file; returns their numbers."""
         kinds = [pa.string()] * len(self.names) if self.verbatim else self.kinds
         come = [
             pa.chunked_array([_exactly(column, kind, name)])
@@ -121,14 +121,14 @@ class PassthroughColumns:
                 self._infinite = np.append(self._infinite, infinite)
 
     def not_finite(self, numbers: Floats) -> tuple[int, int]:
-        """How many values of these rows are NaN, and how many infinite."""
+        """How many values of the rows with these ``numbers`` are NaN, and how many infinite."""
         if not len(self._nan) and not len(self._infinite):
             return 0, 0
         nan, infinite = (np.isin(rows, numbers).sum() for rows in (self._nan, self._infinite))
         return int(nan), int(infinite)
 
     def unload(self, numbers: Floats, missing: Flags) -> list[Any]:
-        """The columns of these rows; nulls where missing."""
+        """The columns of the rows with these ``numbers``; null where ``missing``."""
         places = from_numpy(numbers.astype(np.int64) - self._first, pa.int64(), missing)
         columns = [_one(column.take(places)) for column in self._columns]
         if self.in_memory:
@@ -139,7 +139,7 @@ class PassthroughColumns:
         return columns
 
     def shown(self, numbers: Floats, missing: Flags) -> tuple[npt.NDArray[Any], Flags]:
-        """The same rows for people, and which of their values are missing.
+        """The rows with these ``numbers`` for people, and which of their values are ``missing``.
 
         Numbers are floats; beside columns that hold anything else they are objects, and what is no
         number is text.
@@ -164,7 +164,7 @@ class PassthroughColumns:
         return as_floats(column)
 
     def forget(self, before: float) -> None:
-        """Let go of rows with smaller numbers: they have come out, or never will."""
+        """Let go of rows with numbers ``before`` this: they have come out, or never will."""
         past = min(int(before), self.next) - self._first
         if past > 0 and not self.in_memory:
             self._columns = [column.slice(past) for column in self._columns]
@@ -178,7 +178,7 @@ class PassthroughColumns:
     # files
 
     def opened(self, table: Table, source: Path, problems: Any) -> list[str]:
-        """Settle the types of the columns of a file; returns the SQL that selects each."""
+        """The SQL of each column of a ``table`` from ``source``; ``problems`` counts NaN."""
         if not table.scan.startswith("read_csv"):
             schema = pa.parquet.read_schema(source)
             self.kinds = [plain(schema.field(name).type) for name in self.names]
@@ -233,7 +233,7 @@ def _lost(name: str, kind: str) -> str:
 
 
 def as_table(array: npt.NDArray[Any], names: Sequence[str]) -> pa.Table:
-    """The columns of an array of any kind; masked entries are null."""
+    """The columns of an ``array`` of any kind, by these ``names``; masked entries are null."""
     masked = np.ma.asarray(array)
     masked = masked[:, None] if masked.ndim == 1 else masked
     missing = np.ma.getmaskarray(masked)

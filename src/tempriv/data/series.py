@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def require_columns(exist: Sequence[str], wanted: Sequence[str], source: str) -> None:
-    """Say which columns exist when one does not, unless the first line holds data."""
+    """Say which columns ``exist`` in a ``source`` when one that is ``wanted`` does not."""
     for name in wanted:
         if name in exist:
             continue
@@ -49,7 +49,7 @@ def require_columns(exist: Sequence[str], wanted: Sequence[str], source: str) ->
 
 
 def within(counts: Integers) -> Integers:
-    """Which row of its series each is, for series of so many rows one after the other.
+    """Which row of its series each is, for series of ``counts`` rows one after the other.
 
     >>> within(np.array([2, 0, 3])).tolist()
     [0, 1, 0, 1, 2]
@@ -73,7 +73,7 @@ class Block:
 
     @classmethod
     def of(cls, values: Any, series: str, start: int) -> Block:
-        """One series from anything numpy understands; masked entries are missing."""
+        """One ``series`` of ``values`` from step ``start`` on; masked ones are missing."""
         masked = np.ma.asarray(values)
         require(
             masked.dtype.kind in "iufb" or masked.size == 0,
@@ -97,7 +97,7 @@ class Block:
         )
 
     def part(self, first: int, last: int) -> Block:
-        """Some of its series, from one to before another."""
+        """The series from number ``first`` to before number ``last``."""
         low, high = int(self.counts[:first].sum()), int(self.counts[:last].sum())
         return Block(
             values=self.values[low:high],
@@ -120,6 +120,23 @@ class Block:
 @dataclass(frozen=True)
 class SeriesTable:
     """A private table of series and how to read it.
+
+    Parameters:
+        source: a CSV or Parquet file, an Arrow table, or an array, which is one series.
+        values: the value columns.
+        time: the time column, or two as ``date+hour``; without one, rows count as steps.
+        series: the column with the id of each series; without one, all rows are one series.
+        person: the column that says whose a series is, with ``max_series_per_person``.
+        max_series_per_person: the most series that one person may have.
+        grid: ``regular`` steps, the times of a ``calendar``, or ``index``: rows in order,
+            whatever their times.
+        calendar: a file with one time in each row, for ``grid="calendar"``.
+        step: the step of a regular grid, such as ``15min``; the most frequent one by default.
+        gaps: what to do about missing steps: ``refuse``, or fill them with empty readings
+            (``null``).
+        duplicates: what to do about two readings at one time: ``refuse``, or keep the
+            ``first``.
+        clip: move values outside the bounds to the nearest bound instead of refusing them.
 
     Guarantees:
         - its repr, and every refusal, shows names and counts, never a value;
@@ -190,8 +207,12 @@ class SeriesTable:
     ) -> TableReader:
         """Blocks in order, checked against what the mechanism declares.
 
-        Values must lie in ``bounds`` unless they are to be clipped, or become the numbers of
-        ``categories``; ``rename`` gives every series its pseudonym.
+        Raises DataError at the end of the iteration if anything was wrong.
+
+        Parameters:
+            bounds: a pair for each column, in which values must lie unless they are clipped.
+            categories: the names for each column, whose numbers values become.
+            rename: gives every series its pseudonym.
         """
         from tempriv.data.reader import TableReader
 

@@ -16,10 +16,10 @@ EARTH_RADIUS = 6_371_008.8  # meters, the mean radius
 
 @njit(cache=True, nogil=True)
 def mark_stays(points: Array, seconds: Array, reach: float, lasting: float, marks: Array) -> None:
-    """Stay points of Li et al. 2008; points on the unit sphere, ``reach`` a squared chord.
+    """Set ``marks`` at stay points (Li et al. 2008).
 
-    From a point on, the points that follow within reach are one stretch. If it lasts, all of it is
-    a stay and the scan goes on behind it; otherwise from the next point.
+    ``points`` lie on the unit sphere, at ``seconds``; ``reach`` is a squared chord, and ``lasting``
+    is in seconds.
     """
     n = seconds.size
     first = 0
@@ -43,9 +43,7 @@ def mark_stays(points: Array, seconds: Array, reach: float, lasting: float, mark
 def nearest_by_transport(start: Array, capacity: Array, added: Array, moved: Array) -> None:
     """Algorithm 1 under the Wasserstein distance: the bin that each step adds one event to.
 
-    The cumulated shares start_b / l and current_b / n differ by |n start_b - l current_b| / (l n):
-    whole numbers are compared, so that ties are ties, and the first of equal bins is taken.
-    ``moved`` gets the sum over bins of those differences, still times l.
+    ``start`` and ``capacity`` are for each bin; ``added`` takes the bins, ``moved`` is scratch.
     """
     bins = start.size
     landmarks = 0

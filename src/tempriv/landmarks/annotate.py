@@ -120,6 +120,16 @@ def mark_table(
 ) -> AnnotatedTable:
     """Write the copy, for its owner's eyes only; it appears whole or not at all.
 
+    Parameters:
+        source: a CSV file.
+        output: the copy, a new file.
+        rule: which moments are landmarks.
+        time: the time column.
+        series: the column of series ids.
+        name: the column of marks that is added.
+        hiding: how landmarks are hidden among dummies, if they are.
+        force: replace a file that exists.
+
     Guarantees:
         - rows, their order and their spelling are those of the table;
         - no message quotes a value.
@@ -269,7 +279,7 @@ def _chosen(
 
 
 def remove_stale(output: Path) -> None:
-    """What killed runs left aside is as private as the table."""
+    """Remove what killed runs left of copies at ``output``: it is as private as the table."""
     for left in output.parent.glob(f".{output.name}.*{ASIDE}"):
         if is_dead(left.name.removesuffix(ASIDE).rpartition(".")[2]):
             left.unlink(missing_ok=True)

@@ -33,7 +33,14 @@ WORDS = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes"
 class Chosen:
     """Marks of the rows of one series, and where they came from; the marks show in no repr.
 
-    ``from_values``: whether the protected values decided. ``how``: one phrase for a report.
+    Parameters:
+        marks: one flag for each row.
+        from_values: whether the protected values decided.
+        how: one phrase for a report.
+
+    >>> chosen = below([0.3, 0.6], 0.5)
+    >>> chosen, chosen.count, chosen.share
+    (Chosen(values below 0.5, from_values=True), 1, 0.5)
     """
 
     marks: Flags
@@ -42,6 +49,7 @@ class Chosen:
 
     @property
     def count(self) -> int:
+        """How many rows are landmarks."""
         return int(np.count_nonzero(self.marks))
 
     @property
@@ -54,9 +62,16 @@ class Chosen:
 
 
 def from_column(values: Any, *, from_values: bool = False) -> Chosen:
-    """A column of marks: 0 and 1, true and false, or yes and no.
+    """Take a column of marks: 0 and 1, true and false, or yes and no.
 
     Say ``from_values=True`` if the column was computed from the values that are to be protected.
+
+    Parameters:
+        values: the column.
+        from_values: whether they are computed from what is to be protected.
+
+    Raises:
+        DataError: a row is none of these.
 
     >>> from_column(["no", "Yes", "no"]).marks.tolist()
     [False, True, False]
@@ -94,8 +109,16 @@ def _refuse(wrong: Any, things: str, trouble: str, remedy: str) -> None:
 
 
 def at_times(times: Any, chosen: Any) -> Chosen:
-    """The rows at the chosen times. Each must be a time of the series: one that were passed over
-    would be a moment left without its protection.
+    """Mark the rows at the chosen times.
+
+    Each must be a time of the series: one that is passed over would be left without protection.
+
+    Parameters:
+        times: the time of each row: whole numbers, dates or datetimes.
+        chosen: the times of landmarks, of the same kind.
+
+    Raises:
+        DataError: a chosen time is none of the series.
 
     >>> at_times([10, 20, 30, 40], [20, 40]).marks.tolist()
     [False, True, False, True]
@@ -128,7 +151,12 @@ def at_times(times: Any, chosen: Any) -> Chosen:
 
 
 def below(values: Any, threshold: float, *, from_values: bool = True) -> Chosen:
-    """Readings less than the threshold; a missing reading is no landmark.
+    """Mark readings less than a threshold; a missing reading is no landmark.
+
+    Parameters:
+        values: numbers, NaN where missing.
+        threshold: in the unit of the values.
+        from_values: whether they are computed from what is to be protected.
 
     >>> below([0.3, 0.6, float("nan")], 0.5).marks.tolist()
     [True, False, False]
@@ -139,7 +167,16 @@ def below(values: Any, threshold: float, *, from_values: bool = True) -> Chosen:
 
 
 def above(values: Any, threshold: float, *, from_values: bool = True) -> Chosen:
-    """Readings greater than the threshold; a missing reading is no landmark."""
+    """Mark readings greater than a threshold; a missing reading is no landmark.
+
+    Parameters:
+        values: numbers, NaN where missing.
+        threshold: in the unit of the values.
+        from_values: whether they are computed from what is to be protected.
+
+    >>> above([0.3, 0.6], 0.5).marks.tolist()
+    [False, True]
+    """
     numbers = _numbers(values)
     _finite("threshold", threshold)
     return Chosen(numbers > threshold, from_values, f"values above {threshold:g}")
@@ -163,7 +200,12 @@ def _numbers(values: Any) -> Floats:
 
 
 def among(values: Any, names: Iterable[Any], *, from_values: bool = True) -> Chosen:
-    """Rows whose entry is one of the names, such as a set of contacts.
+    """Mark rows whose entry is one of some names, such as a set of contacts.
+
+    Parameters:
+        values: the entry of each row.
+        names: the names, of the same kind.
+        from_values: whether they are computed from what is to be protected.
 
     >>> among([7, 3, 7, 5], {7, 5}).marks.tolist()
     [True, False, True, True]
@@ -192,6 +234,10 @@ def most_frequent(values: Any, share: float) -> tuple[Any, ...]:
     Nested: those of a smaller share come first. Of equally frequent names the lesser comes first.
     They are read off the values, so they are as private as those.
 
+    Parameters:
+        values: the entry of each row.
+        share: of the rows, from 0 to 1.
+
     >>> most_frequent(["a", "b", "a", "c", "a", "b"], 0.8)
     ('a', 'b')
     """
@@ -213,12 +259,20 @@ def stay_points(
     minutes: float,
     from_values: bool = True,
 ) -> Chosen:
-    """Where someone stayed: places within ``meters`` of the first, for ``minutes`` or longer.
+    """Mark where someone stayed: places near the first of a stretch, for long enough.
 
     The method of Li et al. 2008 ("Mining user similarity based on location history"): from a place
     on, those that follow within the distance are one stretch. If it lasts from its first to its
     last place, all of it is marked and the search goes on behind it; otherwise from the next place.
     Distances are along the great circle.
+
+    Parameters:
+        latitude: degrees north, one for each row.
+        longitude: degrees east.
+        seconds: the time of each row, rising.
+        meters: how far from the first place.
+        minutes: how long at least.
+        from_values: whether they are computed from what is to be protected.
 
     >>> east = [116.30, 116.3001, 116.3001, 116.40]
     >>> stay_points([39.9] * 4, east, [0, 900, 1800, 2400], meters=100, minutes=30).marks.tolist()
@@ -254,10 +308,15 @@ def stay_points(
 def read_landmarks(
     path: str | Path, *, time: str | Sequence[str] = "time", series: str = "series"
 ) -> dict[str | None, npt.NDArray[Any]]:
-    """The owner's list of landmarks: columns (series, time), or time alone for every series.
+    """Read the owner's list of landmarks: columns (series, time), or time alone for every series.
 
-    Times come back for each series by its name, or under None: whole numbers, datetime64[D] or
-    datetime64[us]; ``at_times`` takes them. ``time`` may name a date and an hour beside it.
+    Parameters:
+        path: a CSV or Parquet file.
+        time: its time column, or a date and an hour beside it.
+        series: its column of series ids.
+
+    Returns:
+        The times by the name of the series, or under None, as ``at_times`` takes them.
     """
     path = Path(path)
     names = [time] if isinstance(time, str) else list(time)

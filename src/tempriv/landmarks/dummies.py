@@ -104,6 +104,7 @@ class DummyLandmarks:
 
     @property
     def guarantee(self) -> NoGuarantee:
+        """What is guaranteed for the landmarks."""
         return NoGuarantee(
             "every set to choose from contains all landmarks, so a moment outside the chosen set "
             "is certainly none; and the sets themselves, with the bins of partitioned, are made "
@@ -112,6 +113,7 @@ class DummyLandmarks:
 
     @property
     def published(self) -> Published:
+        """What the paper claims, and whether that holds."""
         return Published(
             claim="selecting dummies by the exponential mechanism costs its epsilon, which adds to "
             "that of the scheme by sequential composition, and protects the landmark timestamps",
@@ -122,11 +124,11 @@ class DummyLandmarks:
         )
 
     def generate(self, marks: Any) -> Options:
-        """The sets to choose from; they are private."""
+        """The sets to choose from for these ``marks``; they are private."""
         return GENERATORS[self.options](marks, self.distance)
 
     def law(self, options: Options) -> ExponentialChoice:
-        """Which option is chosen, and how likely."""
+        """Which of the ``options`` is chosen, and how likely."""
         return ExponentialChoice(options.utilities(self.score), self.epsilon, self.sensitivity)
 
     def exposed(self, marks: Any) -> float:
@@ -149,6 +151,7 @@ class DummyLandmarks:
         return 1 - float(self.law(options).probabilities @ dummies) / len(options)
 
     def promise(self, key: Key) -> Guarantee | NoGuarantee:
+        """What is guaranteed under a ``key``."""
         return _if_secret(key, self.guarantee)
 
     def select(self, marks: Any, key: Key, series: str) -> Hidden:
@@ -166,7 +169,7 @@ class DummyLandmarks:
 
 
 def sample_from(options: Options, chosen: int, keystream: Keystream) -> Flags:
-    """Dummies from the regular moments without replacement, by the density of the histogram.
+    """Dummies without replacement by the histogram ``chosen`` of ``options``, from a ``keystream``.
 
     The last part of Section 3.4.2: each draw takes one of the moments left, with probability
     proportional to the density of its bin. So the bins need not come out with the counts chosen.
@@ -226,6 +229,7 @@ class RandomizedMarks:
 
     @property
     def guarantee(self) -> Guarantee | NoGuarantee:
+        """What is guaranteed for the landmarks."""
         if self.union:
             return NoGuarantee(
                 "with union every landmark is marked, so a moment without a mark is certainly none"
@@ -249,6 +253,7 @@ class RandomizedMarks:
         return ExactReal(rate), ExactReal(lambda: decimal_of(recall))
 
     def promise(self, key: Key) -> Guarantee | NoGuarantee:
+        """What is guaranteed under a ``key``."""
         return _if_secret(key, self.guarantee)
 
     def select(self, marks: Any, key: Key, series: str) -> Hidden:
@@ -260,7 +265,7 @@ class RandomizedMarks:
         return Hidden(self.answer(found, words), self.promise(key))
 
     def answer(self, marks: Flags, keystream: Keystream) -> Flags:
-        """One answer for each row of words."""
+        """One answer for each of the ``marks``, from words of a ``keystream``."""
         cuts = [Thresholds([real]) for real in self._reals()]
         cells = cells_of(
             cuts, marks.astype(np.int64), keystream.read(), keystream.substream(0).read_one

@@ -39,6 +39,7 @@ class Histogram:
 
     @property
     def spare(self) -> Integers:
+        """How many more events each bin can take."""
         return self.capacity - self.counts
 
 
@@ -61,7 +62,7 @@ def histogram(marks: Flags) -> Histogram:
 
 
 def steps_to_nearest(marks: Flags) -> Integers:
-    """From each moment to the nearest landmark; -1 everywhere if there is none."""
+    """From each moment to the nearest of the ``marks``; -1 everywhere if there is none."""
     places = np.flatnonzero(marks)
     if len(places) == 0:
         return np.full(len(marks), -1, dtype=np.int64)
@@ -114,7 +115,7 @@ class Options:
         return self.bins.counts + more
 
     def utilities(self, score: Score) -> Floats:
-        """Section 3.4.2; the larger, the likelier it is chosen.
+        """The utility of each set by a ``score`` (Section 3.4.2): the larger, the likelier.
 
         ``temporal``: dummies near landmarks. ``count``: few events. ``distance``: little difference
         from the landmark set, as the introduction of Section 3.4 has it.
@@ -142,7 +143,7 @@ def marks_of(marks: Any) -> Flags:
 
 
 def partitioned(marks: Any, distance: Distance = "euclidean") -> Options:
-    """Algorithm 1: each step adds an event to the bin that leaves the histogram nearest.
+    """Algorithm 1 on ``marks``: each step adds an event to the bin of least ``distance``.
 
     >>> options = partitioned([1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0])
     >>> options.bins.width, options.bins.counts.tolist(), options.counts(2).tolist()
@@ -212,7 +213,7 @@ def _timestamps_tell(distance: Distance) -> None:
 
 
 def heuristic(marks: Any, distance: Distance = "temporal") -> Options:
-    """One dummy more at each step: the one that leaves the set nearest to the landmarks.
+    """One dummy more at each step: the one that leaves the least ``distance`` to the ``marks``.
 
     >>> heuristic([0, 0, 1, 0]).sets.astype(int).tolist()
     [[0, 1, 1, 0], [0, 1, 1, 1], [1, 1, 1, 1]]
@@ -259,7 +260,7 @@ def _of_sets(marks: Flags, sets: Flags, distances: Floats | None) -> Options:
 
 
 def optimal(marks: Any, distance: Distance = "temporal") -> Options:
-    """Of all sets with one dummy the nearest to the landmarks, of all with two, and so on.
+    """Of all sets with one dummy that of least ``distance`` to the ``marks``, with two, and so on.
 
     An option of the paper has a set of every size and is scored by all of them. Scores that add up
     are best where every size has its best set, so sizes are searched one by one; of equally near

@@ -32,11 +32,12 @@ class LandmarkProvenance:
 
 
 def beside(path: Path) -> Path:
+    """Where the provenance of landmarks in the table at ``path`` is."""
     return path.with_name(path.name + BESIDE)
 
 
 def provenance_of(path: Path) -> dict[str, LandmarkProvenance]:
-    """By the name of the column; nothing, if nothing is written down."""
+    """The provenance of landmarks in the table at ``path``, by column; empty if there is none."""
     place = beside(path)
     try:
         found = json.loads(place.read_bytes())
@@ -58,7 +59,7 @@ def provenance_of(path: Path) -> dict[str, LandmarkProvenance]:
 
 
 def write_provenance(path: Path, notes: dict[str, LandmarkProvenance], content: Path) -> None:
-    """For a table that is still aside in ``content`` and will have its place at ``path``."""
+    """Write ``notes`` for a table that is aside in ``content`` and will be at ``path``."""
     told: dict[str, Any] = {name: asdict(note) for name, note in notes.items()}
     body = {"marks": told, "checksum": checksum(content)}
     write_durably(beside(path), (json.dumps(body, indent=2) + "\n").encode())

@@ -66,15 +66,17 @@ class ReadingBudgets:
 
     @property
     def longest(self) -> int:
+        """The most readings of a series."""
         return max(len(one.budgets) for one in self.spending)
 
     @property
     def have_landmarks(self) -> bool:
+        """Whether landmarks are known for all series."""
         return any(one.landmarks is not None and one.landmarks.any() for one in self.spending)
 
 
 def rounded_down(budget: float, digits: int = DIGITS) -> str:
-    """A budget as text: what is read is never more than may be spent.
+    """A ``budget`` as text of so many ``digits``: what is read is never more than may be spent.
 
     >>> rounded_down(0.515379), rounded_down(1.0)
     ('0.5153', '1')
@@ -91,6 +93,10 @@ def farther(mechanism: Any, across: float | None) -> float:
 
     That of places holds within so many meters and grows with the distance, so how far states can be
     apart must be known. All others hold between any two readings.
+
+    Parameters:
+        mechanism: of any kind; all but those of places lose it once.
+        across: how many meters two places of the chain can be apart, for mechanisms of places.
     """
     over = getattr(mechanism, "over", mechanism)
     if not isinstance(over, PlanarLaplace):
@@ -108,7 +114,12 @@ def farther(mechanism: Any, across: float | None) -> float:
 
 
 def of_each_reading(mechanism: Any, across: float | None = None) -> float | None:
-    """The epsilon that every reading spends, if that is public and the same for all of them."""
+    """The epsilon that every reading spends, if that is public and the same for all of them.
+
+    Parameters:
+        mechanism: what the readings went through.
+        across: how many meters two places of the chain can be apart, for mechanisms of places.
+    """
     apart = farther(mechanism, across)
     if isinstance(mechanism, (Laplace, RandomizedResponse)):
         if isinstance(mechanism.unit, Contribution):
@@ -126,7 +137,12 @@ def of_each_reading(mechanism: Any, across: float | None = None) -> float | None
 
 
 def require_budgets(mechanism: Any, across: float | None = None) -> None:
-    """Refuse mechanisms of which it is not known what each reading spends."""
+    """Refuse mechanisms of which it is not known what each reading spends.
+
+    Parameters:
+        mechanism: what the readings went through.
+        across: how many meters two places of the chain can be apart, for mechanisms of places.
+    """
     known = of_each_reading(mechanism, across) is not None or isinstance(
         mechanism.domain, WithLandmarks
     )
@@ -139,9 +155,14 @@ def require_budgets(mechanism: Any, across: float | None = None) -> None:
 
 
 def of_release(path: Path, across: float | None = None, public: bool = False) -> ReadingBudgets:
-    """What the readings of a released file spent; if ``public``, by what everyone may know of it.
+    """What the readings of a released file spent.
 
     Else, with landmarks, by the file of its owner.
+
+    Parameters:
+        path: the released file.
+        across: how many meters two places of the chain can be apart, for mechanisms of places.
+        public: count only what everyone may know, not the owner's file.
     """
     about = read_about(path)
     mechanism: Any = registry.decode(about["mechanism"])
@@ -220,7 +241,7 @@ def _same(budgets: Floats) -> float | None:
 
 
 def of_file(path: Path) -> ReadingBudgets:
-    """Budgets from CSV: numbers alone, or columns ``epsilon``, ``landmark`` and ``series``."""
+    """Budgets from the CSV at ``path``: numbers, or columns epsilon, landmark and series."""
     require(path.exists(), f"{path}: no such file", DataError)
     with path.open("rb") as file:
         first = file.readline().decode("utf-8", "replace").strip().strip('"')

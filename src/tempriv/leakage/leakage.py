@@ -53,9 +53,19 @@ def estimated(
     categories: tuple[str, ...] | None,
     pseudocount: float = 1.0,
 ) -> tuple[Chain, tuple[str, int | None]]:
-    """A private chain of how one column of a table goes on; and the table's clock and step.
+    """Estimate a private chain of how one column of a table goes on.
 
     States are equally wide bins between public bounds, or the categories.
+
+    Parameters:
+        table: the private table.
+        bounds: public bounds of the values, with ``states``.
+        states: how many equally wide bins they are cut into.
+        categories: the names of the states instead.
+        pseudocount: added to each count.
+
+    Returns:
+        The chain, and the table's clock and step.
     """
     require(
         (categories is None) != (bounds is None or states is None),
@@ -84,7 +94,7 @@ def estimated(
 
 
 def require_same_step(about: About, clock: str, step: int | None) -> None:
-    """A step of the chain must be a step of the release, where both are known."""
+    """Refuse a ``clock`` and ``step`` of the chain other than those in ``about`` the release."""
     times = about["times"]
     known = clock == times["clock"] != "index" and step is not None and times["step"] is not None
     require(
@@ -145,14 +155,15 @@ class Leakage:
 
     @property
     def private(self) -> bool:
+        """Whether it belongs to the owner of the data."""
         return self.chain.private or self.budgets.private
 
     def worst(self, side: str = "total") -> ReadingRef:
-        """The largest backward, forward or total loss, and its first reading."""
+        """The largest loss of a ``side`` (backward, forward or total), and its first reading."""
         return _largest([(leak, getattr(leak.loss, side)) for leak in self.leaks])
 
     def together(self, method: str) -> ReadingRef | None:
-        """The largest loss of landmarks and any one other; None where it was refused."""
+        """The largest loss of landmarks and any one other by a ``method``; None if refused."""
         found = [
             (leak, leak.together[method].total) for leak in self.leaks if method in leak.together
         ]
@@ -171,6 +182,7 @@ class Leakage:
         return tuple(dict.fromkeys(tried))
 
     def why_not(self, method: str) -> str:
+        """Why a ``method`` was refused."""
         return next((leak.refused[method] for leak in self.leaks if method in leak.refused), "")
 
     @property
@@ -180,6 +192,7 @@ class Leakage:
 
     @property
     def sentence(self) -> str:
+        """What is lost in one sentence."""
         told = shown(self.worst().loss, DIGITS)
         return (
             f"{self.budgets.promise}; because readings follow each other like this chain, "
@@ -207,7 +220,7 @@ class Leakage:
 
 
 def chance(loss: float) -> str:
-    """From even odds, the chance to be right; rounded, but never to a certainty that is none.
+    """The chance to be right from even odds after a ``loss``; never rounded to certainty.
 
     >>> chance(1.0), chance(40.0)
     ('73.1 %', 'nearly 100 %')
@@ -217,7 +230,7 @@ def chance(loss: float) -> str:
 
 
 def alone(spending: Spending) -> float:
-    """Landmarks and the largest other budget together, as if readings were independent."""
+    """Landmarks and the largest other budget of ``spending``, as if readings were independent."""
     marks = spending.landmarks
     if marks is None or not marks.any():
         return float(spending.budgets.max())
@@ -243,6 +256,13 @@ def leak(
     """The losses of every series; series that spend alike are computed once.
 
     ``methods`` are for landmarks. What one of them refuses is noted, or raised if ``insist``.
+
+    Parameters:
+        chain: how readings follow each other.
+        budgets: what they spend.
+        methods: how the loss of landmarks together is bounded.
+        insist: raise what a method refuses instead of noting it.
+        progress: is told how many series are done.
     """
     done: dict[tuple[bytes, bytes], tuple[Any, ...]] = {}
     leaks = []
@@ -282,11 +302,11 @@ class Correlation:
     across: float | None = None
 
     def suits_public_pages(self, mechanism: Any) -> bool:
-        """Whether everyone may know the chain, and what each reading spends."""
+        """Whether everyone may know the chain, and what each reading of a ``mechanism`` spends."""
         return not self.chain.private and of_each_reading(mechanism, self.across) is not None
 
     def of(self, output: Path, private: bool) -> Leakage | None:
-        """What is lost by a release; on public pages by what everyone may know, or nothing."""
+        """The losses of a release at ``output``; unless ``private``, by what is public, or None."""
         mechanism = registry.decode(read_about(output)["mechanism"])
         if not private and not self.suits_public_pages(mechanism):
             return None
@@ -307,6 +327,7 @@ class Allocation:
 
 
 def allocation(chain: Chain, target: float, length: int) -> Allocation:
+    """Budgets under a ``chain`` that keep so many readings, ``length``, at a ``target`` loss."""
     quantified = allocate(chain, target, length)
     try:
         constant, why_not = float(allocate(chain, target, 1, "upper-bound")[0]), ""
@@ -319,7 +340,7 @@ def allocation(chain: Chain, target: float, length: int) -> Allocation:
 
 
 def table_of(leakage: Leakage, allocations: Mapping[int, Allocation] | None = None) -> pa.Table:
-    """A row for each reading; ``allocations`` by how many readings a series has."""
+    """A row for each reading of a ``leakage``; ``allocations`` by the length of a series."""
     parts = []
     for one in leakage.leaks:
         spending, length = one.spending, len(one.spending.budgets)

@@ -44,7 +44,7 @@ def whole_series(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def limit_series(blocks: Iterable[Block], slots: int) -> Iterator[Block]:
-    """Blocks of so few series that what is remembered of them fits."""
+    """The ``blocks`` cut so that what is remembered of their series, ``slots`` each, fits."""
     most = max(1, MAX_REMEMBERED_NUMBERS // max(1, slots))
     for block in blocks:
         for first in range(0, len(block.ids), most):
@@ -52,7 +52,7 @@ def limit_series(blocks: Iterable[Block], slots: int) -> Iterator[Block]:
 
 
 def with_ends(blocks: Iterable[Block]) -> Iterator[tuple[Block, bool]]:
-    """Blocks of series that end there, and of one that goes on in the next; which, is told."""
+    """The ``blocks`` cut where a series goes on in the next; and whether all series end there."""
     some = (block for block in blocks if block.ids)
     here = next(some, None)
     while here is not None:
@@ -73,7 +73,7 @@ TELLS = "is published as it is, and would tell what is to be hidden"
 
 
 def require_long_enough(unit: units.Unit, longest: int) -> None:
-    """Rows cannot be moved about within a window that no series fills."""
+    """Refuse a ``unit`` whose window even the ``longest`` series does not fill."""
     if unit.about_order and unit.width is not None:
         name = "block" if unit.blocks is not None else "window"
         require(
@@ -85,7 +85,7 @@ def require_long_enough(unit: units.Unit, longest: int) -> None:
 
 
 def hides_times(mechanism: Mechanism) -> bool:
-    """Whether times are the secret, so that none may stand beside the values."""
+    """Whether times are the secret of a ``mechanism``, so that none may stand beside values."""
     promise = mechanism.guarantee
     return isinstance(promise, Guarantee) and promise.unit.about_times
 
@@ -100,13 +100,14 @@ class TimeDisclosure:
         self.series, self._from_the_start = series, True
 
     def see(self, block: Block) -> None:
-        """Every series counts from 0 or 1: where it stands on a clock would tell when it was."""
+        """Note whether every series of a ``block`` counts from 0 or 1."""
         if block.times is not None:
             begun = (block.starts == 0) & (block.counts > 0)
             first = (np.cumsum(block.counts) - block.counts)[begun]
             self._from_the_start &= bool(np.isin(block.times[first], FIRST).all())
 
     def refuse(self, summary: TableSummary) -> None:
+        """Refuse a table with this ``summary`` whose times are more than a count."""
         count = summary.clock == "integer" and summary.step in (None, 1) and not summary.filled
         regular = self.series.grid == "regular"
         require(

@@ -22,7 +22,7 @@ SIDECAR = ".release.json"
 
 
 def ledger_sentence(about: dict[str, Any]) -> str:
-    """Whether and where the release was charged."""
+    """Whether and where the release that ``about`` describes was charged."""
     receipt = about["ledger"]
     if receipt is None:
         return "not charged to a ledger: whoever adds up what was spent must count it by hand"
@@ -30,20 +30,22 @@ def ledger_sentence(about: dict[str, Any]) -> str:
 
 
 def as_json(about: dict[str, Any]) -> bytes:
+    """The bytes of the file that holds ``about``."""
     return (json.dumps(about, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def sidecar_path(path: Path) -> Path:
+    """Where the description of the release at ``path`` is."""
     return path.with_name(path.name + SIDECAR)
 
 
 def value_spec(about: dict[str, Any]) -> dict[str, Any]:
-    """The part of the spec that says what is done to a single value."""
+    """The part of the spec in ``about`` that says what is done to a single value."""
     return cast(dict[str, Any], about["mechanism"].get("over", about["mechanism"]))
 
 
 def value_types(about: dict[str, Any]) -> dict[str, pa.DataType]:
-    """The types of value columns that were moved as they are, as far as they have simple names."""
+    """The types of value columns that ``about`` names, where they are simple ones."""
     columns = about["columns"]
     if "types" not in columns or "after" in about:
         return {}
@@ -73,7 +75,14 @@ SHAPE: dict[str, type] = {
 
 
 def read_about(path: Path) -> dict[str, Any]:
-    """What stands beside a released file, checked for form."""
+    """The description of a released file, checked for form.
+
+    Parameters:
+        path: the released file.
+
+    Raises:
+        TemprivError: a file or description that is missing, damaged or of another version.
+    """
     beside = sidecar_path(path)
     require(path.exists(), f"{path}: no such file", TemprivError)
     require(
@@ -104,4 +113,5 @@ def read_about(path: Path) -> dict[str, Any]:
 
 
 def with_receipt(about: dict[str, Any], receipt: Any) -> dict[str, Any]:
+    """The description ``about`` with the ``receipt`` of the ledger, None if nothing was charged."""
     return {**about, "ledger": None if receipt is None else serialization.encode(receipt)}

@@ -22,11 +22,12 @@ and the release that it was spent for."""
 
 
 def owner_path(output: Path) -> Path:
+    """Where the owner's file of a release at ``output`` is."""
     return output.with_name(output.name + OWNER)
 
 
 def partial_owner_path(partial: Path) -> Path:
-    """Where the file lies while the output waits in ``partial``; whatever keeps that keeps it."""
+    """Where the owner's file is while the output waits in ``partial``."""
     return partial.with_name(partial.name + ".owner")
 
 
@@ -48,6 +49,7 @@ class OwnerFile:
             self.partial.unlink(missing_ok=True)
 
     def add(self, batch: pa.RecordBatch) -> None:
+        """Append the rows of a ``batch``."""
         if self._file is None:
             self._file = private_file(self.partial)
             self._file.write(csv_line(batch.schema.names))
@@ -63,7 +65,7 @@ class OwnerFile:
 
 
 def put_in_place(output: Path, partial: Path) -> None:
-    """The file of this release in the place of one before it, which is gone with that release."""
+    """Move the owner's file of ``partial`` to that of ``output``, whose earlier one is removed."""
     final = owner_path(output)
     if partial_owner_path(partial).exists():
         partial_owner_path(partial).replace(final)

@@ -67,7 +67,16 @@ NOT_PROTECTED_OF_COUNTS = (
 class Release:
     """Values that may be handed out, with the guarantee that goes with them.
 
-    ``about`` is the JSON form of everything but the values, the same that is written beside a file.
+    Parameters:
+        about: everything but the values as JSON, the same that is written beside a file.
+        table: the values as an Arrow table, with ids and times.
+        kind: the kind of frame that came in, and that ``frame`` gives.
+
+    >>> from tempriv.mechanisms.value.laplace import Laplace
+    >>> from tempriv.releases.run import release
+    >>> released = release(np.ones(4), Laplace(epsilon=1.0, bounds=(0, 2)))
+    >>> released, str(released.guarantee.loss)
+    (Release(4 rows, Laplace), 'epsilon = 1')
     """
 
     about: dict[str, Any]
@@ -79,10 +88,12 @@ class Release:
 
     @property
     def guarantee(self) -> Guarantee | NoGuarantee:
+        """What is guaranteed, to whom."""
         return cast(Guarantee | NoGuarantee, guarantees.decode(self.about["guarantee"]))
 
     @property
     def published(self) -> Published:
+        """What the mechanism's paper claims, and whether that holds."""
         return cast(Published, guarantees.decode(self.about["published"]))
 
     @property
@@ -103,7 +114,19 @@ class Release:
         return _pandas(self.table) if self.kind == "pandas" else self.table
 
     def write(self, path: str | Path, force: bool = False) -> Path:
-        """Write the values as .csv or .parquet, and what is guaranteed beside them."""
+        """Write the values, and what is guaranteed beside them.
+
+        Parameters:
+            path: the new file, ending in .csv or .parquet.
+            force: replace a file that exists.
+
+        Returns:
+            The path of the file.
+
+
+        Raises:
+            TemprivError: the file exists, or its name has another ending.
+        """
         path = Path(path)
         require_new_output(path, force)
         with ReleaseWriter(path, self.about["release"]) as writing:
@@ -114,7 +137,11 @@ class Release:
         return path
 
     def plot(self, series: str | None = None) -> Any:
-        """A matplotlib figure of one series; needs the 'plots' extra."""
+        """A matplotlib figure of one series; needs the 'plots' extra.
+
+        Parameters:
+            series: its id; the first by default.
+        """
         from tempriv.report.plots.series import plot_release
 
         return plot_release(self, series)
@@ -176,7 +203,7 @@ TOLD_OF_LANDMARKS = {
 
 
 def not_protected(about: dict[str, Any]) -> list[str]:
-    """What a release says that it does not protect."""
+    """What a release that ``about`` describes does not protect, in sentences."""
     scheme = about["mechanism"][serialization.KIND]
     if scheme == "UniformLandmarks" and about["mechanism"].get("count") is not None:
         scheme = "CountBoundLandmarks"  # it is one
@@ -222,14 +249,29 @@ def _reach(about: dict[str, Any]) -> list[str]:
 
 
 def read(path: str | Path) -> Release:
-    """A release from its file and the description beside it."""
+    """Read a release from its file and the description beside it.
+
+    Parameters:
+        path: the released file, .csv or .parquet.
+
+    Raises:
+        TemprivError: there is no such file, or no sound description beside it.
+
+    >>> import tempfile
+    >>> from tempriv.mechanisms.value.laplace import Laplace
+    >>> from tempriv.releases.run import release
+    >>> released = release(np.ones(4), Laplace(epsilon=1.0, bounds=(0, 2)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     read(released.write(Path(folder) / "out.csv"))
+    Release(4 rows, Laplace)
+    """
     path = Path(path)
     about = read_about(path)
     return Release(about, read_table(path, about))
 
 
 def read_table(path: Path, about: dict[str, Any]) -> pa.Table:
-    """The values of a released file, with ids of the kind that they were."""
+    """The values of the released file at ``path``, with the types that ``about`` names."""
     columns = about["columns"]
     kinds = value_types(about)
     try:

@@ -130,6 +130,7 @@ class ReleaseRun:
 
     @property
     def guarantee(self) -> Guarantee | NoGuarantee:
+        """What is guaranteed under this key."""
         return guarantee_of_run(self.mechanism, self.key)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -181,7 +182,7 @@ class ReleaseRun:
             self.passthrough.forget(waiting.min() if len(waiting) else block.values.max() + 1)
 
     def keep_spelling(self, output: Path) -> None:
-        """From CSV to CSV, values that are only moved are not written anew."""
+        """Write values that are only moved from CSV to a CSV ``output`` as they were spelled."""
         if self.passthrough is not None and output.suffix.lower() == ".csv":
             self.passthrough.verbatim = is_csv(self.series.source)
 
@@ -247,6 +248,7 @@ class ReleaseRun:
 
     @property
     def scope(self) -> Scope:
+        """Whose readings these are, and of when, for the ledger."""
         summary = self.reading.summary
         if self.counted is not None:
             # whether somebody is among the counted at all is protected, so it is about anyone
@@ -349,7 +351,7 @@ def _treatment(
 
 
 def check_early(ledger: Ledger | None, dataset: str | None, guarantee: Any) -> None:
-    """Refuse before the work what even data that was never released could not afford."""
+    """Refuse before the work what a ``dataset`` of the ``ledger`` cannot afford: ``guarantee``."""
     if ledger is not None and dataset is not None:
         nobody = Scope(kind="series", members=(), start=0, end=0, step=1, clock="index")
         ledger.check(dataset, guarantee, nobody)
@@ -368,8 +370,21 @@ def release(
 ) -> Release:
     """Release a private array, frame, file or table of counts through a mechanism.
 
-    ``layout`` names the columns and says how untidy the table may be, as in ``SeriesTable``: time,
-    series, person, max_series_per_person, grid, calendar, step, gaps, duplicates, clip.
+    Parameters:
+        data: an array (one series), an Arrow, polars or pandas table, a CSV or Parquet file, or
+            what ``aggregate`` gave.
+        mechanism: what the values pass through.
+        values: the value columns; all that are nothing else by default.
+        key: where the noise comes from; a new key by default, which is then gone.
+        ledger: where the release is charged.
+        dataset: the name of the data in the ledger.
+        pseudonyms: replace the ids of series.
+        layout: time, series, person, max_series_per_person, grid, calendar, step, gaps,
+            duplicates and clip, as in ``SeriesTable``.
+
+    Raises:
+        UsageError: settings that do not fit together. DataError: a table that is not as declared.
+        BudgetError: the ledger's limit would be passed.
 
     Guarantees:
         - what is returned satisfies ``mechanism.guarantee`` (no guarantee under a seeded key);
@@ -410,7 +425,7 @@ def release(
 
 
 def series_of(counted: CountTable) -> SeriesTable:
-    """Counts as the one series that they are."""
+    """A table of counts, ``counted``, as the one series that it is."""
     return SeriesTable(counted.table, values=counted.columns, time=counted.time, step=counted.step)
 
 

@@ -25,7 +25,7 @@ from tempriv.releases.writer import (
 
 
 def request_of(source: Path, mechanism: Mechanism, settings: dict[str, Any]) -> str:
-    """Names a request: the same command on the same unchanged file has the same name."""
+    """A name for releasing a ``source`` by a ``mechanism`` with ``settings``."""
     there = source.stat()
     parts = [
         str(source.resolve()),
@@ -49,6 +49,16 @@ def release_file(
     progress: Callable[[int], None] = lambda rows: None,
 ) -> dict[str, Any]:
     """Release a table to a file, whatever its size; returns the description written beside it.
+
+    Parameters:
+        run: the table, mechanism and key.
+        output: the new file, ending in .csv or .parquet.
+        ledger: where the release is charged.
+        dataset: the name of the data in the ledger.
+        request: what ``request_of`` gave, to know an interrupted run by.
+        note: a remark for the ledger.
+        force: replace a file that exists.
+        progress: is told how many rows each batch has.
 
     Guarantees:
         - the output appears whole or not at all, and only after the charge is durable;
@@ -100,6 +110,7 @@ def release_file(
 
 
 def require_new_owner_file(output: Path, force: bool) -> None:
+    """Refuse to replace the owner's file of another release at ``output``, unless ``force``."""
     require(
         force or not owner_path(output).exists(),
         f"{owner_path(output)}: exists already, from another release; choose another name for the "
@@ -111,7 +122,10 @@ def require_new_owner_file(output: Path, force: bool) -> None:
 def finish_interrupted(
     output: Path, ledger: Ledger | None, request: str, force: bool
 ) -> dict[str, Any] | None:
-    """Put in place what a killed run had computed and paid for."""
+    """Put in place at ``output`` what a killed run had paid for.
+
+    ``ledger``, ``request`` and ``force`` are as in ``release_file``.
+    """
     found = None if ledger is None else ledger.prepared(output.resolve(), request)
     if ledger is None or found is None:
         return None

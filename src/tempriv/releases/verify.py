@@ -46,7 +46,23 @@ class Check:
 
 
 def verify(path: Path, ledger: Ledger | None = None) -> list[Check]:
-    """Everything about a release that can be recomputed, compared with what it says."""
+    """Recompute everything about a release that can be, and compare it with what it says.
+
+    Parameters:
+        path: the released file.
+        ledger: a ledger to look its charge up in.
+
+    Returns:
+        What was looked at, and whether it was right.
+
+    >>> import tempfile
+    >>> from tempriv.mechanisms.value.laplace import Laplace
+    >>> from tempriv.releases.run import release
+    >>> released = release(np.ones(4), Laplace(epsilon=1.0, bounds=(0, 2)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     all(check.good for check in verify(released.write(Path(folder) / "out.csv")))
+    True
+    """
     about = read_about(path)
     checks = [checksum_check(path, about)]
     try:
@@ -105,6 +121,7 @@ def _told(about: dict[str, Any], mechanism: Any, stated: Any) -> Check:
 
 
 def checksum_check(path: Path, about: dict[str, Any]) -> Check:
+    """Whether the file at ``path`` has the checksum in ``about``."""
     found, stated = checksum(path), about.get("output", {}).get("blake2b")
     return Check("the file is the one that was written", found == stated, f"blake2b {found[:16]}…")
 
@@ -256,7 +273,7 @@ def _moved(table: pa.Table, about: dict[str, Any], mechanism: Any, status: Integ
 
 
 def empty_rows(mechanism: Any) -> tuple[int | None, int | None]:
-    """In how many rows at the start of a series empty ones can be, and how many there are then.
+    """Of a ``mechanism``: in how many first rows empty ones can be, and how many there are then.
 
     They are those of readings from before the series, as if it had begun long ago. None where that
     is not certain: a reading that is dropped, or overwritten, leaves an empty row anywhere.
@@ -347,4 +364,5 @@ def _receipt(about: dict[str, Any], ledger: Ledger | None) -> Check:
 
 
 def as_json(checks: list[Check]) -> list[Any]:
+    """The ``checks`` as JSON values."""
     return [serialization.encode(check) for check in checks]

@@ -27,7 +27,7 @@ REWORDED = (
 
 
 def reworded(data: Any) -> Any:
-    """A description with the words of this version, so that what an earlier one wrote compares.
+    """A description, ``data``, in the words of this version, to be compared with one of it.
 
     >>> reworded({"sentence": "a promise within 5 meters"})
     {'sentence': 'a guarantee within 5 meters'}

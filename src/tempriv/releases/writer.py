@@ -25,6 +25,7 @@ from tempriv.releases.description import (
 
 
 def require_new_output(path: Path, force: bool) -> None:
+    """Refuse a ``path`` that exists, unless ``force``, or is no CSV or Parquet file."""
     require(
         force or not path.exists(),
         f"{path}: exists already; choose another name, or replace it with [[force=True]]",
@@ -99,6 +100,7 @@ class ReleaseWriter:
             sidecar_path(self.partial).unlink(missing_ok=True)
 
     def add(self, batch: pa.RecordBatch) -> None:
+        """Append the rows of a ``batch``."""
         assert self._hashed is not None
         first = self.rows == 0
         self.rows += batch.num_rows
@@ -116,7 +118,7 @@ class ReleaseWriter:
         self._parquet.write(batch)
 
     def close(self, about: dict[str, Any]) -> dict[str, Any]:
-        """Finish the partial file; returns the description with the file's checksum in it."""
+        """Finish the partial file; returns ``about`` with the file's checksum in it."""
         assert self._hashed is not None
         require(self.rows > 0, "there are no rows to write", DataError)
         # a release that was read back still describes the file it came from
@@ -136,13 +138,13 @@ class ReleaseWriter:
         return about
 
     def publish(self, about: dict[str, Any]) -> None:
-        """Put the finished file in place, its description first."""
+        """Put the finished file in place, its description ``about`` first."""
         self.kept = True
         publish(self.path, self.partial, about)
 
 
 def publish(path: Path, partial: Path, about: dict[str, Any]) -> None:
-    """The last step of a release, also for one that was interrupted before it."""
+    """Move ``partial`` to ``path`` beside ``about``, also for a run that was interrupted before."""
     final = sidecar_path(path)
     if partial.exists():
         # an older file must never stand beside the new description
@@ -157,11 +159,12 @@ def publish(path: Path, partial: Path, about: dict[str, Any]) -> None:
 
 
 def partial_path(path: Path, release_id: str) -> Path:
+    """Where the output of a ``release_id`` for ``path`` is while it is written."""
     return path.with_name(f".{path.name}.{os.getpid()}.{release_id}.partial")
 
 
 def remove_stale_partials(path: Path, keep: Sequence[Path] = ()) -> None:
-    """Clear what killed runs left: outputs never put in place, descriptions half written."""
+    """Remove what killed runs left of outputs at ``path``, but for those to ``keep``."""
     for left in path.parent.iterdir():
         beginning, _, rest = left.name.partition(f".{path.name}.")
         if beginning not in ("", ".") or ".partial" not in rest:

@@ -55,6 +55,10 @@ STEPS: tuple[type, ...] = (
 def apply(release: Release, steps: Sequence[Step]) -> Release:
     """A new release, after some steps in this order; the old one stays as it is.
 
+    Parameters:
+        release: the release, which stays as it is.
+        steps: what is done, in this order.
+
     Guarantees:
         - the guarantee, the id and the ledger's receipt are those of the release;
         - nothing but the release is looked at, and the description lists what was done.
@@ -84,7 +88,13 @@ def smooth(
     weight: float | None = None,
     columns: Sequence[str] | None = None,
 ) -> Release:
-    """Moving average over ``window`` steps, or exponential with ``weight`` for each new value.
+    """Take a moving average, or one that forgets exponentially.
+
+    Parameters:
+        release: a release of numbers.
+        window: how many steps are averaged.
+        weight: the weight of each new value instead, between 0 and 1.
+        columns: the value columns; all by default.
 
     >>> from tempriv.mechanisms.value.laplace import Laplace
     >>> from tempriv.releases.run import release
@@ -97,19 +107,54 @@ def smooth(
 
 
 def round_to(release: Release, step: float, *, columns: Sequence[str] | None = None) -> Release:
-    """The nearest multiples of a step."""
+    """Round to the nearest multiples of a step.
+
+    Parameters:
+        release: a release of numbers.
+        step: the step, such as 0.5.
+        columns: the value columns; all by default.
+
+    >>> from tempriv.mechanisms.value.laplace import Laplace
+    >>> from tempriv.releases.run import release
+    >>> noisy = release(np.ones(50), Laplace(epsilon=1.0, bounds=(0, 2)))
+    >>> bool((round_to(noisy, 0.5).values % 0.5 == 0).all())
+    True
+    """
     return apply(release, [RoundTo(step=step, columns=_tuple(columns))])
 
 
 def non_negative(release: Release, *, columns: Sequence[str] | None = None) -> Release:
-    """Zero instead of anything below it; this shifts averages upwards."""
+    """Put zero instead of anything below it; this shifts averages upwards.
+
+    Parameters:
+        release: a release of numbers.
+        columns: the value columns; all by default.
+
+    >>> from tempriv.mechanisms.value.laplace import Laplace
+    >>> from tempriv.releases.run import release
+    >>> noisy = release(np.zeros(50), Laplace(epsilon=1.0, bounds=(0, 2)))
+    >>> bool((non_negative(noisy).values >= 0).all())
+    True
+    """
     return apply(release, [NonNegative(columns=_tuple(columns))])
 
 
 def monotone(
     release: Release, *, decreasing: bool = False, columns: Sequence[str] | None = None
 ) -> Release:
-    """The nearest series that never fall, for running counts (or never rise)."""
+    """Find the nearest series that never fall, for running counts (or never rise).
+
+    Parameters:
+        release: a release of numbers.
+        decreasing: whether series never rise instead.
+        columns: the value columns; all by default.
+
+    >>> from tempriv.mechanisms.value.laplace import Laplace
+    >>> from tempriv.releases.run import release
+    >>> noisy = release(np.arange(50), Laplace(epsilon=1.0, bounds=(0, 50)))
+    >>> bool((np.diff(monotone(noisy).values) >= 0).all())
+    True
+    """
     return apply(release, [Monotone(decreasing=decreasing, columns=_tuple(columns))])
 
 
@@ -123,10 +168,15 @@ def consistent_totals(
 ) -> Release:
     """Make a released total the sum of its released parts, by least squares.
 
-    ``total`` is a column and ``parts`` are others; or, with a window, ``parts`` is one column and
-    the total holds its sums over that many steps; or, without parts, ``total`` is the id of the
-    series that is the sum of all others, in all ``columns`` or these. Columns are weighted by how
-    noisy they are.
+    Columns are weighted by how noisy they are.
+
+    Parameters:
+        release: a release of numbers.
+        total: the column of totals; without parts, the id of the series that is the sum of all
+            others.
+        parts: the columns that it is the sum of.
+        window: the total holds sums of the one part over so many steps.
+        columns: without parts: the value columns; all by default.
     """
     return apply(release, [totals(total, parts, window, _tuple(columns))])
 
@@ -138,7 +188,7 @@ def _tuple(columns: Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 def read_untouched(path: Path) -> Release:
-    """A release from its files, if the table is the one that its description was written for."""
+    """The release at ``path``, if its table is the one that its description was written for."""
     release = read(path)
     require(
         checksum(path) == release.about["output"].get("blake2b"),
@@ -149,7 +199,7 @@ def read_untouched(path: Path) -> Release:
 
 
 def steps_of(about: dict[str, Any]) -> list[Step]:
-    """The steps that a description lists; what it says of them must be what they say."""
+    """The steps that ``about`` lists; what it says of them must be what they say."""
     listed = about["after"]
     require(isinstance(listed, list) and bool(listed), "after: not a list of steps", TemprivError)
     steps: list[Step] = []
@@ -169,7 +219,7 @@ def steps_of(about: dict[str, Any]) -> list[Step]:
 
 
 def repeated(path: Path, about: dict[str, Any]) -> bool | None:
-    """Whether the steps give the file again from the one before; None if that is not at hand."""
+    """Whether the steps in ``about`` give the file at ``path`` again; None if it cannot be told."""
     before = about.get("before")
     if not isinstance(before, dict):
         return None

@@ -35,12 +35,14 @@ class ColumnTotals:
 
     @property
     def sentence(self) -> str:
+        """What is done, for people."""
         return (
             f"{self.total} and {', '.join(self.parts)} were changed as little as possible so that "
             "the first is the sum of the others, except where one of them is missing"
         )
 
     def change(self, values: Values) -> None:
+        """Carry it out on ``values``."""
         require_columns(values, [self.total, *self.parts])
         weights = _weights(values, [*self.parts, self.total])
         parts = np.stack([values.columns[name] for name in self.parts], axis=1)
@@ -73,6 +75,7 @@ class SeriesTotals:
 
     @property
     def sentence(self) -> str:
+        """What is done, for people."""
         return said(
             self,
             f"series were changed as little as possible so that series {self.total} is the sum of "
@@ -80,6 +83,7 @@ class SeriesTotals:
         )
 
     def change(self, values: Values) -> None:
+        """Carry it out on ``values``."""
         ids = [name for name, _ in values.series]
         require(
             self.total in ids and len(ids) >= 2,
@@ -123,6 +127,7 @@ class WindowTotals:
 
     @property
     def sentence(self) -> str:
+        """What is done, for people."""
         return (
             f"{self.part} and {self.total} were changed as little as possible so that the second "
             f"is the sum of the last {self.window} values of the first, except where one of these "
@@ -130,6 +135,7 @@ class WindowTotals:
         )
 
     def change(self, values: Values) -> None:
+        """Carry it out on ``values``."""
         require_columns(values, [self.total, self.part])
         weights = _weights(values, [self.part, self.total])
         part, total = values.columns[self.part], values.columns[self.total]
@@ -174,7 +180,7 @@ def totals(
     window: int | None = None,
     columns: tuple[str, ...] | None = None,
 ) -> ColumnTotals | SeriesTotals | WindowTotals:
-    """The step that makes a total add up: of columns, of series, or of the last steps."""
+    """The step that makes ``total`` add up: over ``parts``, a ``window``, or ``columns``."""
     if parts is None:
         require(window is None, "window: goes with the column that the sums are of, in parts")
         return SeriesTotals(total=total, columns=columns)

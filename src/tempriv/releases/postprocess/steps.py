@@ -30,6 +30,7 @@ class Values:
 
     @classmethod
     def of(cls, release: Release) -> Values:
+        """The values of a ``release`` of numbers."""
         about, table = release.about, release.table
         made = about["mechanism"]
         require(
@@ -60,6 +61,7 @@ class Values:
 
 
 def floats_of(column: Any) -> Floats:
+    """A ``column`` as floats, NaN where it is null."""
     numbers = column.cast(pa.float64()).to_numpy()
     return np.array(numbers, dtype=np.float64)
 
@@ -82,13 +84,16 @@ class Step(Protocol):
     """One thing that is done with released values: a frozen spec of simple types."""
 
     @property
-    def sentence(self) -> str: ...
+    def sentence(self) -> str:
+        """What is done, for people."""
+        ...
 
     def change(self, values: Values) -> None:
-        """Bring the columns up to date; what is missing stays missing."""
+        """Bring ``values`` up to date; what is missing stays missing."""
 
 
 def chosen(step: Any, values: Values) -> list[str]:
+    """The columns of ``values`` that a ``step`` changes."""
     if step.columns is None:
         return list(values.columns)
     require_columns(values, step.columns)
@@ -96,17 +101,19 @@ def chosen(step: Any, values: Values) -> list[str]:
 
 
 def require_columns(values: Values, wanted: Sequence[str]) -> None:
+    """Refuse ``wanted`` columns that ``values`` does not have."""
     for name in wanted:
         known = ", ".join(values.columns)
         require(name in values.columns, f"no value column {name!r}; there are {known}", DataError)
 
 
 def said(step: Any, sentence: str) -> str:
+    """The ``sentence`` of a ``step``, with the columns that it is about."""
     return sentence if step.columns is None else f"{', '.join(step.columns)}: {sentence}"
 
 
 def names_to_tuple(step: Any) -> None:
-    """Lists, as they come from JSON and from users, become tuples."""
+    """Make the columns of a ``step`` a tuple, as lists come from JSON and from users."""
     if step.columns is not None:
         given = (step.columns,) if isinstance(step.columns, str) else tuple(step.columns)
         object.__setattr__(step, "columns", given)
@@ -137,6 +144,7 @@ class Smooth:
 
     @property
     def sentence(self) -> str:
+        """What is done, for people."""
         if self.window is not None:
             return said(self, f"each value is now the average of {self.window} steps about it")
         return said(
@@ -145,6 +153,7 @@ class Smooth:
         )
 
     def change(self, values: Values) -> None:
+        """Carry it out on ``values``."""
         for name in chosen(self, values):
             column = values.columns[name]
             for _, rows in values.series:
@@ -188,11 +197,13 @@ class RoundTo:
 
     @property
     def sentence(self) -> str:
+        """What is done, for people."""
         return said(
             self, f"rounded to multiples of {self.step:g}, which moves a value by half that at most"
         )
 
     def change(self, values: Values) -> None:
+        """Carry it out on ``values``."""
         # as a fraction of whole numbers, so that multiples of 0.1 come out as they are written
         exact = Fraction(str(self.step))
         for name in chosen(self, values):
@@ -212,11 +223,13 @@ class NonNegative:
 
     @property
     def sentence(self) -> str:
+        """What is done, for people."""
         return said(
             self, "values below zero were set to zero, so averages over many values are too high"
         )
 
     def change(self, values: Values) -> None:
+        """Carry it out on ``values``."""
         for name in chosen(self, values):
             column = values.columns[name]
             values.columns[name] = np.where(column < 0, 0.0, column)
@@ -238,10 +251,12 @@ class Monotone:
 
     @property
     def sentence(self) -> str:
+        """What is done, for people."""
         never = "rises" if self.decreasing else "falls"
         return said(self, f"each series was replaced by the nearest one that never {never}")
 
     def change(self, values: Values) -> None:
+        """Carry it out on ``values``."""
         with extra_packages("analysis", "series that only rise or fall"):
             from scipy.optimize import isotonic_regression
 
