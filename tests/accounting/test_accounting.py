@@ -34,7 +34,7 @@ from tempriv.accounting.loss_distribution import (
     GaussianRelease,
     LaplaceRelease,
     ResponseRelease,
-    distribution,
+    loss_distribution,
 )
 from tempriv.errors import UsageError
 from tempriv.privacy.guarantees import Approximate
@@ -161,7 +161,7 @@ def test_privacy_loss_distributions_agree_with_optimal_composition():
     for delta in (0.0, DELTA):
         plan = {AnyRelease(EPSILON, delta): COUNT}
         by_formula = optimal(EPSILON, delta, COUNT, TARGET).epsilon
-        by_losses = distribution(plan).get_epsilon_for_delta(TARGET)
+        by_losses = loss_distribution(plan).get_epsilon_for_delta(TARGET)
         assert by_losses == pytest.approx(by_formula, abs=1.5e-7)
         # what floating point may have lost of delta is put back
         assert 0 <= exact(plan, TARGET).epsilon - by_formula <= 1e-5

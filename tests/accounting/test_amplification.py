@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tempriv.accounting.shuffling import (
-    LOST,
-    STEP,
+    RELATIVE_STEP,
+    ROUNDING_LOSS,
     Shuffled,
     closed_form,
     shuffled_delta,
@@ -258,7 +258,7 @@ def test_delta_is_that_of_the_pair(ratio, people):
         factor = 1 + part * (ratio - 1)
         expected = float(pair_delta(ratio, people, factor))
         found = shuffled_delta(math.log(ratio), people, math.log(factor))
-        assert expected * (1 + LOST / 2) <= found <= expected * (1 + 2 * LOST)
+        assert expected * (1 + ROUNDING_LOSS / 2) <= found <= expected * (1 + 2 * ROUNDING_LOSS)
 
 
 @pytest.mark.parametrize("ratio", RATIOS, ids=str)
@@ -267,7 +267,7 @@ def test_delta_is_that_of_the_pair(ratio, people):
 def test_epsilon_is_the_least_that_keeps_delta(ratio, people, delta):
     epsilon = shuffled_epsilon(math.log(ratio), people, delta)
     assert pair_delta(ratio, people, Fraction(math.exp(epsilon))) <= Fraction(delta)
-    less = epsilon * (1 - 2 * STEP)
+    less = epsilon * (1 - 2 * RELATIVE_STEP)
     assert epsilon == 0 or pair_delta(ratio, people, Fraction(math.exp(less))) > Fraction(delta)
 
 
@@ -309,7 +309,7 @@ def test_delta_stays_exact_for_many_people_and_is_never_below(epsilon0, people, 
         expected = decimal_delta(epsilon, epsilon0, people)
         if expected > Decimal("1e-38"):
             above = Decimal(shuffled_delta(epsilon0, people, epsilon)) / expected - 1
-            assert LOST / 2 <= above <= 2 * LOST
+            assert ROUNDING_LOSS / 2 <= above <= 2 * ROUNDING_LOSS
 
 
 # known figures, order, size

@@ -33,10 +33,10 @@ from tempriv.accounting.loss_distribution import (
     DiscreteGaussianRelease,
     DiscreteLaplaceRelease,
     GaussianRelease,
-    Kind,
+    KnownRelease,
     LaplaceRelease,
     ResponseRelease,
-    distribution,
+    loss_distribution,
 )
 from tempriv.errors import UsageError
 
@@ -94,7 +94,7 @@ def test_trap_a_gaussian_under_replace_one_has_half_the_noise_or_not():
 def test_trap_pessimistic_rounding_is_undone_by_fourier_transforms(count, delta):
     """Nothing is rounded for randomized response, and yet delta comes out too small."""
     plan, truth = {ResponseRelease(0.003): count}, optimal(0.003, 0.0, count, delta).epsilon
-    assert distribution(plan).get_epsilon_for_delta(delta) < truth - 1e-9
+    assert loss_distribution(plan).get_epsilon_for_delta(delta) < truth - 1e-9
     assert truth <= exact(plan, delta).epsilon <= truth * 1.02
 
 
@@ -214,7 +214,7 @@ def test_unlike_releases_together():
 
     losses = np.log(here / there)
     truth = sum(p * given_the_answer(at - loss) for p, loss in zip(here, losses, strict=True))
-    plan: dict[Kind, int] = {
+    plan: dict[KnownRelease, int] = {
         LaplaceRelease(1 / epsilon): 1,
         ResponseRelease(0.7, 3): 1,
         GaussianRelease(ratio): 1,
@@ -283,7 +283,7 @@ def test_a_fine_discrete_gaussian_is_as_good_as_a_continuous_one():
 
 def test_delta_and_epsilon_are_each_other_s_inverse():
     for kind in (LaplaceRelease(5.0), ResponseRelease(0.2), GaussianRelease(9.0)):
-        plan: dict[Kind, int] = {kind: 100}
+        plan: dict[KnownRelease, int] = {kind: 100}
         epsilon = exact(plan, 1e-4).epsilon
         assert exact_delta(plan, epsilon) == pytest.approx(1e-4, rel=1e-3)
     assert exact_delta({GaussianRelease(9.0): 100}, 1.0) == pytest.approx(

@@ -11,7 +11,13 @@ import pytest
 
 from tempriv.accounting import composition
 from tempriv.accounting.loss_distribution import AnyRelease, GaussianRelease, LaplaceRelease
-from tempriv.accounting.planning import MOST_EXACT, Way, added, count_within, permitted
+from tempriv.accounting.planning import (
+    MAX_EXACT_RELEASES,
+    MethodResult,
+    budget_per_release,
+    count_within,
+    totals_by_method,
+)
 from tempriv.errors import BudgetError, UsageError
 from tempriv.ledger.ledger import Ledger
 from tempriv.privacy.guarantees import Concentrated, Guarantee, Pure
@@ -22,13 +28,13 @@ from tests.support.ledgers import EVERYONE
 WEEK, EPSILON, DELTA = 10_080, 1.0, 1e-6
 
 
-def by_name(ways: tuple[Way, ...]) -> dict[tuple[str, str], Way]:
+def by_name(ways: tuple[MethodResult, ...]) -> dict[tuple[str, str], MethodResult]:
     return {(way.method, way.noise): way for way in ways}
 
 
 @pytest.fixture(scope="module")
-def week() -> dict[tuple[str, str], Way]:
-    return by_name(permitted(WEEK, EPSILON, DELTA))
+def week() -> dict[tuple[str, str], MethodResult]:
+    return by_name(budget_per_release(WEEK, EPSILON, DELTA))
 
 
 def total_of(name: tuple[str, str], each: float, count: int) -> float:
@@ -87,7 +93,7 @@ def test_costs_may_be_chosen_as_one_goes_by_filters_only(week):
 
 @pytest.mark.parametrize("count", [1, 30, 400])
 def test_the_ledger_accepts_as_many_as_planned_and_not_one_more(ledger, count):
-    ways = by_name(permitted(count, EPSILON, DELTA, quick=True))
+    ways = by_name(budget_per_release(count, EPSILON, DELTA, quick=True))
     pure, gaussian = ways["ledger", "any pure"].epsilon, ways["ledger", "Gaussian"].rho
     assert pure is not None and gaussian is not None
     for name, loss in (("pure", Pure(pure)), ("gaussian", Concentrated(gaussian))):
@@ -111,12 +117,12 @@ def test_what_they_add_up_to_is_the_other_way_round(week):
     for name, way in week.items():
         if way.epsilon is None:
             continue
-        again = by_name(added(WEEK, way.epsilon, DELTA))[name]
+        again = by_name(totals_by_method(WEEK, way.epsilon, DELTA))[name]
         assert again.total == pytest.approx(EPSILON, rel=1e-5), name
 
 
 def test_a_thousand_laplace_releases_add_up_as_known():
-    found = by_name(added(1000, 0.05, 1e-6))
+    found = by_name(totals_by_method(1000, 0.05, 1e-6))
     wanted = {("sum", "any pure"): 50, ("Renyi", "Laplace"): 8.73, ("exact", "Laplace"): 8.20}
     for name, total in wanted.items():
         assert found[name].total == pytest.approx(total, abs=5e-3)
@@ -125,20 +131,20 @@ def test_a_thousand_laplace_releases_add_up_as_known():
 
 
 def test_without_delta_only_the_sum_is_known():
-    assert [way.method for way in permitted(7, 1.0, 0.0)] == ["sum"]
-    assert [way.total for way in added(7, 0.5, 0.0)] == [3.5]
+    assert [way.method for way in budget_per_release(7, 1.0, 0.0)] == ["sum"]
+    assert [way.total for way in totals_by_method(7, 0.5, 0.0)] == [3.5]
 
 
 def test_too_many_for_loss_distributions_are_planned_without():
-    ways = by_name(permitted(MOST_EXACT + 1, 1.0, 1e-6))
+    ways = by_name(budget_per_release(MAX_EXACT_RELEASES + 1, 1.0, 1e-6))
     assert ("exact", "Laplace") not in ways and ("exact", "Gaussian") in ways
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1e-6, 1e-6), (90.0, 1e-6), (1e-3, 0.9)])
 def test_extreme_promises_have_a_plan(epsilon, delta):
-    for way in permitted(10, epsilon, delta):
+    for way in budget_per_release(10, epsilon, delta):
         assert 0 < way.deviation < math.inf
-    for way in added(10, epsilon, delta):
+    for way in totals_by_method(10, epsilon, delta):
         assert 0 <= way.total < math.inf or way.method == "advanced composition"
 
 
@@ -166,11 +172,14 @@ def test_releases_are_counted_over_a_time(words, count):
         (lambda: count_within(5, per="day", within="moon"), "within='moon': must be one of second"),
         (lambda: count_within(5, per="0 days", within="week"), "per='0 days': must be"),
         (lambda: count_within(10**6, "second", "day"), "at most 1,000,000"),
-        (lambda: permitted(5, 0.0, 0.0), "epsilon=0.0: must be"),
-        (lambda: permitted(5, math.nan, 0.0), "epsilon=nan: must be"),
-        (lambda: permitted(5, 1.0, 1e-15), "delta=1e-15: must be 0, or from"),
-        (lambda: added(5, 101.0, 0.0), "each=101.0: must be an epsilon > 0 and at most 100"),
-        (lambda: added(0, 1.0, 0.0), "count=0: must be"),
+        (lambda: budget_per_release(5, 0.0, 0.0), "epsilon=0.0: must be"),
+        (lambda: budget_per_release(5, math.nan, 0.0), "epsilon=nan: must be"),
+        (lambda: budget_per_release(5, 1.0, 1e-15), "delta=1e-15: must be 0, or from"),
+        (
+            lambda: totals_by_method(5, 101.0, 0.0),
+            "each=101.0: must be an epsilon > 0 and at most 100",
+        ),
+        (lambda: totals_by_method(0, 1.0, 0.0), "count=0: must be"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(call, sentence):
@@ -183,8 +192,12 @@ def test_what_cannot_be_planned_is_refused(call, sentence):
 
 @pytest.mark.parametrize("inverse", [False, True])
 def test_the_picture_shows_every_method_with_units(inverse):
-    def quick(number: int) -> tuple[Way, ...]:
-        return added(number, 0.1, 1e-6, True) if inverse else permitted(number, 1.0, 1e-6, True)
+    def quick(number: int) -> tuple[MethodResult, ...]:
+        return (
+            totals_by_method(number, 0.1, 1e-6, True)
+            if inverse
+            else budget_per_release(number, 1.0, 1e-6, True)
+        )
 
     figure = plot_plan(quick(100), 100, quick, "A plan", inverse)
     left, right = figure.axes
@@ -200,8 +213,8 @@ def test_the_picture_shows_every_method_with_units(inverse):
 
 def test_a_plan_of_one_release_without_delta_is_drawn_the_same_each_time():
     def picture(form: str) -> bytes:
-        ways = permitted(1, 1.0, 0.0)
-        return drawn(plot_plan(ways, 1, lambda n: permitted(n, 1.0, 0.0), "One"), form)
+        ways = budget_per_release(1, 1.0, 0.0)
+        return drawn(plot_plan(ways, 1, lambda n: budget_per_release(n, 1.0, 0.0), "One"), form)
 
     assert picture("svg") == picture("svg")
     assert picture("pdf").startswith(b"%PDF")

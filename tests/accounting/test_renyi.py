@@ -80,7 +80,7 @@ def test_the_epsilon_of_a_rho_has_that_rho(rho, order):
 @given(st.floats(1e-3, 60.0), st.floats(-14.0, -0.5).map(lambda power: 10**power))
 def test_a_budget_of_rho_is_spent_exactly_and_its_order_is_where(epsilon, delta):
     rho, order = renyi.rho_budget(epsilon, delta)
-    assert rho * order + renyi.price(order, delta) == pytest.approx(epsilon, rel=1e-12)
+    assert rho * order + renyi.epsilon_offset(order, delta) == pytest.approx(epsilon, rel=1e-12)
     assert renyi.epsilon_of_rho(rho, delta) == pytest.approx(epsilon, rel=1e-9)
     # less is best converted at an order above it, so a rho that holds there is enough
     for part in (0.1, 0.9, 1.0, 2.0):
@@ -97,7 +97,9 @@ def test_gaussian_noise_keeps_what_its_rho_says_and_the_sharper_conversion_is_cl
     classic = Concentrated(rho).epsilon_at(delta)
     assert gaussian_delta(1 / math.sqrt(2 * rho), epsilon) <= delta
     assert epsilon < classic
-    _, least = renyi.best_order(lambda order: order * rho + renyi.price(order, delta, "classic"))
+    _, least = renyi.best_order(
+        lambda order: order * rho + renyi.epsilon_offset(order, delta, "classic")
+    )
     assert least == pytest.approx(classic, rel=1e-9)
 
 

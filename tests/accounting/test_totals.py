@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from tempriv.accounting import renyi
 from tempriv.accounting.composition import renyi as composed
 from tempriv.accounting.filters import (
-    NO_BOUND,
+    UNBOUNDED_COST,
     Cost,
     Total,
     by_sum,
     by_zcdp,
     cost_of,
+    explain_other_unit,
     order_of,
-    says_nothing,
-    unlimited,
-    worst,
+    unlimited_total,
+    worst_total,
 )
 from tempriv.accounting.loss_distribution import AnyRelease, GaussianRelease
 from tempriv.privacy.guarantees import (
@@ -42,7 +42,7 @@ def total_of(*losses: Pure | Approximate | Concentrated, limit: float, delta: fl
     """All charges on the same data."""
     order = order_of(limit, delta)
     costs = [cost_of(Guarantee(loss=loss, unit=Event()), Event(), order) for loss in losses]
-    return worst(np.sum(costs, axis=0)[None, :], Event(), limit, delta)
+    return worst_total(np.sum(costs, axis=0)[None, :], Event(), limit, delta)
 
 
 def test_ten_charges_of_a_tenth_fit_a_limit_of_one_and_an_eleventh_does_not():
@@ -119,7 +119,7 @@ def test_rows_that_others_exceed_in_every_measure_change_nothing():
     for _ in range(50):
         costs = generator.choice([0.0, 0.1, 0.2, 0.4, np.inf], size=(12, 3))
         costs[:, 1] *= 1e-6
-        total = worst(costs, Event(), 1.0, DELTA)
+        total = worst_total(costs, Event(), 1.0, DELTA)
         sums, tails = by_sum(costs, DELTA), by_zcdp(costs, DELTA, order_of(1.0, DELTA))
         shown = [math.inf if one is None else one for one in (total.by_sum, total.spent)]
         assert shown == [sums.max(), np.minimum(sums, tails).max()]
@@ -164,12 +164,12 @@ def test_values_count_twice_for_places_and_places_never_for_values():
         exact = Guarantee(Pure(0.5), unit)
         assert cost_of(exact, unit).epsilon == 0.5
         for limit in (Event(), Window(3), WholeSeries(9), Person(2, Event()), WithinDistance(5.0)):
-            assert cost_of(exact, limit) == NO_BOUND
-            assert "publishes the readings themselves" in says_nothing(limit, unit)
+            assert cost_of(exact, limit) == UNBOUNDED_COST
+            assert "publishes the readings themselves" in explain_other_unit(limit, unit)
     assert cost_of(Guarantee(Pure(0.5), Swap(3)), Swap(6)).epsilon == 2.5
-    assert cost_of(Guarantee(Pure(0.5), SlotOrigin(9)), Swap(2)) == NO_BOUND
-    assert cost_of(Guarantee(Pure(0.5), BlockSwap(9)), Swap(2)) == NO_BOUND
-    assert "of which a release that protects whether" in says_nothing(Swap(2), SlotOrigin(9))
+    assert cost_of(Guarantee(Pure(0.5), SlotOrigin(9)), Swap(2)) == UNBOUNDED_COST
+    assert cost_of(Guarantee(Pure(0.5), BlockSwap(9)), Swap(2)) == UNBOUNDED_COST
+    assert "of which a release that protects whether" in explain_other_unit(Swap(2), SlotOrigin(9))
 
 
 def test_a_huge_group_costs_all_of_delta_instead_of_failing():
@@ -179,8 +179,8 @@ def test_a_huge_group_costs_all_of_delta_instead_of_failing():
 
 
 def test_a_total_without_limit_is_shown_at_a_delta_that_suits_its_charges():
-    assert unlimited(np.array([[1.0, 0.0, 0.5]]), Event()).delta == 0.0
-    assert unlimited(np.array([[math.inf, 0.0, 0.5]]), Event()).delta == 1e-6
-    mixed = unlimited(np.array([[1.0, 1e-3, math.inf]]), Event())
+    assert unlimited_total(np.array([[1.0, 0.0, 0.5]]), Event()).delta == 0.0
+    assert unlimited_total(np.array([[math.inf, 0.0, 0.5]]), Event()).delta == 1e-6
+    mixed = unlimited_total(np.array([[1.0, 1e-3, math.inf]]), Event())
     assert (mixed.delta, mixed.spent) == (2e-3, 1.0)
-    assert unlimited(np.array([[math.inf] * 3]), Event()).spent is None
+    assert unlimited_total(np.array([[math.inf] * 3]), Event()).spent is None

@@ -12,7 +12,7 @@ from tempriv.accounting.composition import optimal
 from tempriv.accounting.filters import Total
 from tempriv.ledger import running_totals
 from tempriv.ledger.ledger import Ledger
-from tempriv.ledger.running_totals import SMALL
+from tempriv.ledger.running_totals import SMALL_SET_MEMBERS
 from tempriv.ledger.scope import Scope
 from tempriv.privacy.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, Pure
 from tempriv.privacy.units import Event, Person, Unit, WholeSeries, Window
@@ -32,18 +32,20 @@ def random_scope(generator: np.random.Generator) -> Scope:
         f"home-{number}" for number in generator.integers(0, 30, generator.integers(1, 4))
     )
     if generator.random() < 0.2:
-        names = tuple(f"home-{number}" for number in range(SMALL + int(generator.integers(0, 3))))
+        names = tuple(
+            f"home-{number}" for number in range(SMALL_SET_MEMBERS + int(generator.integers(0, 3)))
+        )
     if generator.random() < 0.1:
         names = None
     kind = "person" if generator.random() < 0.15 else "series"
     return Scope(kind, names, start, start + int(generator.integers(0, 9)), 1, longest=9)
 
 
-@pytest.mark.parametrize("small", [0, 2, SMALL])
+@pytest.mark.parametrize("small", [0, 2, SMALL_SET_MEMBERS])
 @pytest.mark.parametrize("unit", [Event(), Window(3), WholeSeries(9), Person(2, Event())])
 def test_running_sums_are_those_of_the_whole_history(ledger, monkeypatch, small, unit):
     """Sets of up to ``small`` members are found by name; the result must not depend on it."""
-    monkeypatch.setattr(running_totals, "SMALL", small)
+    monkeypatch.setattr(running_totals, "SMALL_SET_MEMBERS", small)
     generator = np.random.default_rng(11)
     losses = [Pure(0.01), Pure(0.2), Approximate(0.1, 1e-9), Concentrated(1e-4)]
     ledger.create_dataset("meters", unit=unit, epsilon=1e6, delta=1e-3)

@@ -12,11 +12,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tempriv.accounting.filters import Cost, Total, order_of, worst
+from tempriv.accounting.filters import Cost, Total, order_of, worst_total
 from tempriv.accounting.renyi import epsilon_of_rho
 from tempriv.errors import BudgetError, UsageError
 from tempriv.ledger.ledger import Ledger
-from tempriv.ledger.scope import EARLIEST, LATEST, Scope, ScopedCost, member_classes, totals, widths
+from tempriv.ledger.scope import (
+    EARLIEST,
+    LATEST,
+    Scope,
+    ScopedCost,
+    member_classes,
+    total_costs,
+    widths,
+)
 from tempriv.privacy.guarantees import Approximate, Concentrated, Guarantee, Pure
 from tempriv.privacy.units import Event, Person, Unit, WholeSeries, Window, WithinDistance
 from tests.support.ledgers import HALF, span
@@ -264,8 +272,8 @@ def brute_force(shares: list[ScopedCost], unit: Unit, step: int) -> float:
 def spent_by_sweep(shares: list[ScopedCost], unit: Unit, step: int) -> float:
     steps = dict.fromkeys(("integer", "date"), step)
     ids = {key: np.array(sorted(members), dtype=np.uint64) for key, members in SETS.items()}
-    costs = totals(shares, ids.__getitem__, unit, widths(unit, steps))
-    spent = worst(costs, unit, 1.0, DELTA).spent
+    costs = total_costs(shares, ids.__getitem__, unit, widths(unit, steps))
+    spent = worst_total(costs, unit, 1.0, DELTA).spent
     return math.inf if spent is None else spent
 
 
@@ -305,7 +313,7 @@ def test_all_series_of_a_person_count_though_they_change_at_different_moments(sh
 def test_two_moments_of_a_person_with_two_series_add_and_a_third_does_not():
     days = [ScopedCost("person", None, "date", day, day, COSTS[1]) for day in range(5)]
     for count, expected in ((1, 1.0), (2, 2.0), (5, 2.0)):
-        costs = totals(
+        costs = total_costs(
             days[:count], dict[bytes, None]().__getitem__, Person(2, Event()), {"date": 0}
         )
         assert costs[:, 0].max() == expected

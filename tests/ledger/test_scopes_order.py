@@ -13,10 +13,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tempriv.accounting.filters import NOTHING
+from tempriv.accounting.filters import ZERO_COST
 from tempriv.errors import BudgetError
 from tempriv.ledger.ledger import Ledger
-from tempriv.ledger.scope import EARLIEST, LATEST, Scope, ScopedCost, order_leaks, totals, widths
+from tempriv.ledger.scope import (
+    EARLIEST,
+    LATEST,
+    Scope,
+    ScopedCost,
+    order_leaks,
+    total_costs,
+    widths,
+)
 from tempriv.privacy.guarantees import Guarantee, Pure
 from tempriv.privacy.units import Event, Unit, Window
 from tempriv.privacy.units.order import BlockSwap, SlotOrigin, Swap
@@ -245,11 +253,11 @@ def test_the_rule_for_exact_releases_finds_every_swap_that_shows(case, unit):
     expected = worst_swap(shares, unit, step)
     ids = {key: np.array(sorted(members), dtype=np.uint64) for key, members in SETS.items()}
     given = ids.__getitem__, unit, widths(unit, {"integer": step})
-    found = totals(shares, *given)[:, 0].max()
+    found = total_costs(shares, *given)[:, 0].max()
     assert math.isinf(found) == math.isinf(expected)
-    if np.isfinite(totals(shares[:-1], *given)).all():
+    if np.isfinite(total_costs(shares[:-1], *given)).all():
         # looking at what the last one touches is enough to see whether it is too much
-        decided = totals(shares, *given, within=shares[-1])[:, 0].max()
+        decided = total_costs(shares, *given, within=shares[-1])[:, 0].max()
         assert math.isinf(decided) == math.isinf(expected)
     assert found >= expected * (1 - 1e-12)
     # readings alone in their block have nothing to trade places with
@@ -306,7 +314,7 @@ def test_a_charge_is_refused_just_if_the_whole_history_with_it_would_be(charges,
 
 def test_the_ends_of_time_do_not_overflow_for_exact_releases():
     def share(start: int, end: int, step: int) -> ScopedCost:
-        return ScopedCost("series", None, "integer", start, end, NOTHING, step, 1, 1)
+        return ScopedCost("series", None, "integer", start, end, ZERO_COST, step, 1, 1)
 
     last = LATEST - 1
     shares = [share(EARLIEST + 1, EARLIEST + 1, 1), share(0, 9, 1), share(last - 9, last, 1)]
@@ -319,7 +327,7 @@ def test_the_ends_of_time_do_not_overflow_for_exact_releases():
 def test_thousands_of_exact_releases_are_compared_in_no_time():
     """Each with its neighbors only: comparing all pairs would take a thousand times longer."""
     days = [
-        ScopedCost("series", None, "date", 24 * n, 24 * n + 23, NOTHING, 1, 1, 1)
+        ScopedCost("series", None, "date", 24 * n, 24 * n + 23, ZERO_COST, 1, 1, 1)
         for n in range(9999)
     ]
     began = time.process_time()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tempriv.errors import UsageError
 from tempriv.privacy import sensitivity as module
-from tempriv.privacy.sensitivity import matrix_of, occupancy, running_count, sensitivity
+from tempriv.privacy.sensitivity import occupancy, query_matrix, running_count, sensitivity
 from tempriv.privacy.units import Contribution, Event, Person, WholeSeries, Window, WithinDistance
 from tests.support.paths import DOCS
 
@@ -66,7 +66,7 @@ def brute(matrix, unit, length, order):
 @pytest.mark.parametrize("unit", UNITS, ids=str)
 def test_the_largest_change_over_all_neighbors(query, unit):
     for length in (2, 4):
-        found, matrix = sensitivity(query, unit, length), matrix_of(query, length)
+        found, matrix = sensitivity(query, unit, length), query_matrix(query, length)
         assert found.exact
         assert found.l1 == pytest.approx(brute(matrix, unit, length, 1), rel=1e-12)
         assert found.l2 == pytest.approx(brute(matrix, unit, length, 2), rel=1e-12)
@@ -91,7 +91,8 @@ def test_random_queries(unit):
             assert found.l2 == pytest.approx(brute(matrix, unit, 4, 2), rel=1e-12)
             attained(found, matrix, unit)
             bound = [
-                module._bound(matrix, module.Reach.of(unit, 4, (0, 1)), order) for order in (1, 2)
+                module._bound(matrix, module.Differences.of(unit, 4, (0, 1)), order)
+                for order in (1, 2)
             ]
             assert bound[0] >= found.l1 - 1e-12 and bound[1] >= found.l2 - 1e-12
 
@@ -107,11 +108,11 @@ def test_longer_series_agree_with_corners_and_bounds(data):
     low = data.draw(st.sampled_from([0, -2]))
     entries = st.lists(st.integers(low, 2), min_size=length, max_size=length)
     matrix = np.array(data.draw(st.lists(entries, min_size=1, max_size=4)), dtype=np.float64)
-    reach, found = module.Reach.of(unit, length, (0, 1)), sensitivity(matrix, unit, length)
+    reach, found = module.Differences.of(unit, length, (0, 1)), sensitivity(matrix, unit, length)
     for order, most in ((1, found.l1), (2, found.l2)):
         assert most == pytest.approx(module._by_corners(matrix, reach, order)[0], rel=1e-9)
-        assert module._bound(matrix, reach, order) * module.ABOVE >= most
-    assert len(reach.corners()) * len(reach.starts) <= reach.how_many_corners
+        assert module._bound(matrix, reach, order) * module.ROUNDING_FACTOR >= most
+    assert len(reach.corners()) * len(reach.starts) <= reach.corner_count
     attained(found, matrix, unit)
 
 
@@ -133,7 +134,7 @@ def test_a_day_of_minutes(query, unit, l1, l2):
     found = sensitivity(query, unit, DAY)
     assert found.exact and found.l1 == l1
     assert found.l2 == pytest.approx(l2, abs=0.005)
-    attained(found, matrix_of(query, DAY), unit)
+    attained(found, query_matrix(query, DAY), unit)
 
 
 def test_a_limit_on_what_one_person_adds_helps():
@@ -156,7 +157,7 @@ def test_persons_have_their_series_side_by_side():
     one = sensitivity(running_count, Window(2), 3)
     both = sensitivity(running_count, Person(2, Window(2)), 3)
     assert both.l1 == 2 * one.l1 and both.l2 == pytest.approx(math.sqrt(2) * one.l2)
-    matrix, series = matrix_of(running_count, 3), list(itertools.product((0, 1), repeat=3))
+    matrix, series = query_matrix(running_count, 3), list(itertools.product((0, 1), repeat=3))
     most = 0.0
     for example in itertools.product(series, repeat=2):
         for other in Person(2, Window(2)).neighbors(example, (0, 1)):

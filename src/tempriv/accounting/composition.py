@@ -26,10 +26,10 @@ from tempriv.accounting.loss_distribution import (
     GaussianRelease,
     Plan,
     check_plan,
-    distribution,
-    lost,
-    positive,
-    whole,
+    loss_distribution,
+    lost_delta,
+    require_count,
+    require_positive,
 )
 from tempriv.accounting.renyi import Conversion
 from tempriv.errors import require
@@ -58,7 +58,7 @@ class Composition:
 def _check(epsilon: float, delta: float, count: int) -> None:
     require(0 <= epsilon < math.inf, f"epsilon={epsilon}: must be a number >= 0")
     require(0 <= delta < 1, f"delta={delta}: must be >= 0 and < 1")
-    whole("count", count)
+    require_count("count", count)
 
 
 def _check_target(delta: float) -> None:
@@ -67,6 +67,11 @@ def _check_target(delta: float) -> None:
 
 def basic(epsilon: float, delta: float, count: int) -> Composition:
     """Epsilons and deltas added up.
+
+    Parameters:
+        epsilon: of each release.
+        delta: of each release.
+        count: how many releases.
 
     >>> basic(0.05, 1e-8, 1440).epsilon
     72.0
@@ -77,6 +82,12 @@ def basic(epsilon: float, delta: float, count: int) -> Composition:
 
 def advanced(epsilon: float, delta: float, count: int, slack: float) -> Composition:
     """Advanced composition (Dwork, Rothblum and Vadhan 2010, Theorem III.3).
+
+    Parameters:
+        epsilon: of each release.
+        delta: of each release.
+        count: how many releases.
+        slack: what is added to delta for a smaller epsilon.
 
     >>> round(advanced(0.05, 1e-8, 1440, slack=1e-7).epsilon, 4)
     14.4642
@@ -98,6 +109,12 @@ def optimal(epsilon: float, delta: float, count: int, target_delta: float) -> Co
     target. A - e^epsilon B <= r must hold for every i: the least epsilon is the largest
     ln((A - r) / B).
 
+    Parameters:
+        epsilon: of each release.
+        delta: of each release.
+        count: how many releases.
+        target_delta: of all of them together.
+
     >>> round(optimal(0.05, 1e-8, 1440, target_delta=1.45e-5).epsilon, 4)
     11.1599
     """
@@ -110,20 +127,20 @@ def optimal(epsilon: float, delta: float, count: int, target_delta: float) -> Co
         f"target_delta={target_delta}: must be at least {gone:.6g}, the probability that one of "
         f"{count} releases of delta={delta:g} gives everything away",
     )
-    true = np.arange(count + 1)
+    true = np.arange(count + 1)  # answers
     steps = np.log((count + 1 - true[1:]) / true[1:]) + epsilon
     # probabilities of so many true answers; scaled at the end, where rounding has added up
     chances = np.concatenate([[0.0], np.cumsum(steps)])
     chances -= np.logaddexp.reduce(chances)
-    here = np.logaddexp.accumulate(chances[::-1])[::-1]
-    there = np.logaddexp.accumulate((chances - (2 * true - count) * epsilon)[::-1])[::-1]
+    on_one = np.logaddexp.accumulate(chances[::-1])[::-1]
+    on_other = np.logaddexp.accumulate((chances - (2 * true - count) * epsilon)[::-1])[::-1]
     rest = math.log(left) if left > 0 else -math.inf
-    above = here > rest
-    bounds = here[above] - there[above] + np.log1p(-np.exp(rest - here[above]))
+    above = on_one > rest
+    bounds = on_one[above] - on_other[above] + np.log1p(-np.exp(rest - on_one[above]))
     # what rounding can have taken off
     margin = 1e-13 + 1e-15 * count
-    found = min(float(bounds.max(initial=0.0)) + margin, count * epsilon)
-    return Composition(found, target_delta, "optimal composition", adaptive=False)
+    least = min(float(bounds.max(initial=0.0)) + margin, count * epsilon)
+    return Composition(least, target_delta, "optimal composition", adaptive=False)
 
 
 def renyi(
@@ -133,6 +150,12 @@ def renyi(
 
     A best order depends on the plan, so it is fixed in advance with it. From then on costs may be
     chosen as one goes, up to the same sum at that order.
+
+    Parameters:
+        plan: kinds of release, and how many there are of each.
+        delta: of all of them together.
+        conversion: "classic" or "sharper", how a divergence becomes an epsilon.
+        order: of the divergence, above 1; None: the best for this plan.
 
     >>> day = {GaussianRelease(noise_ratio=89.08): 1440}
     >>> classic = renyi(day, 1.45e-5, conversion="classic")
@@ -150,8 +173,8 @@ def renyi(
     require(order is None or order > 1, f"order={order}: must be > 1")
 
     def bound(order: float) -> float:
-        spent = math.fsum(count * kind.renyi(order) for kind, count in plan.items())
-        return spent + divergences.price(order, delta, conversion)
+        spent = math.fsum(count * release.renyi(order) for release, count in plan.items())
+        return spent + divergences.epsilon_offset(order, delta, conversion)
 
     best, epsilon = divergences.best_order(bound) if order is None else (order, bound(order))
     return Composition(max(epsilon, 0.0), delta, f"Renyi, {conversion} conversion", True, best)
@@ -160,10 +183,15 @@ def renyi(
 def gaussian_delta(noise_ratio: float, epsilon: float, count: int = 1) -> float:
     """The exact delta of so many Gaussian releases at epsilon (Balle and Wang 2018, Theorem 8).
 
+    Parameters:
+        noise_ratio: the standard deviation of the noise divided by the sensitivity.
+        epsilon: of all of them together.
+        count: how many releases.
+
     >>> f"{gaussian_delta(3.7306316, 1.0):.3e}"
     '1.000e-05'
     """
-    positive("noise_ratio", noise_ratio)
+    require_positive("noise_ratio", noise_ratio)
     _check(epsilon, 0.0, count)
     shift = math.sqrt(count) / noise_ratio
     most = _normal_below(shift / 2 - epsilon / shift)
@@ -180,17 +208,27 @@ def _normal_below(x: float) -> float:
 def gaussian_loss_above(noise_ratio: float, epsilon: float, count: int = 1) -> float:
     """The probability that the loss of so many Gaussian releases is more than epsilon.
 
+    Parameters:
+        noise_ratio: the standard deviation of the noise divided by the sensitivity.
+        epsilon: of all of them together.
+        count: how many releases.
+
     >>> f"{gaussian_loss_above(3.7306316, 1.0):.2e}"
     '1.61e-04'
     """
-    positive("noise_ratio", noise_ratio)
-    whole("count", count)
+    require_positive("noise_ratio", noise_ratio)
+    require_count("count", count)
     shift = math.sqrt(count) / noise_ratio
     return _normal_below(shift / 2 - epsilon / shift)
 
 
 def gaussian(noise_ratio: float, count: int, delta: float) -> Composition:
     """The exact epsilon of so many Gaussian releases.
+
+    Parameters:
+        noise_ratio: the standard deviation of the noise divided by the sensitivity.
+        count: how many releases.
+        delta: of all of them together.
 
     >>> round(gaussian(noise_ratio=89.08, count=1440, delta=1.45e-5).epsilon, 4)
     1.6289
@@ -208,12 +246,17 @@ def gaussian(noise_ratio: float, count: int, delta: float) -> Composition:
 def gaussian_noise(epsilon: float, delta: float, count: int = 1) -> float:
     """The least noise ratio at which so many Gaussian releases keep (epsilon, delta).
 
+    Parameters:
+        epsilon: of all of them together.
+        delta: of all of them together.
+        count: how many releases.
+
     >>> round(gaussian_noise(1.0, 1e-5), 4)
     3.7306
     """
-    positive("epsilon", epsilon)
+    require_positive("epsilon", epsilon)
     _check_target(delta)
-    whole("count", count)
+    require_count("count", count)
     high = 1.0
     while gaussian_delta(high, epsilon) > delta:
         high *= 2
@@ -237,22 +280,28 @@ def exact(plan: Plan, delta: float) -> Composition:
     Losses are put on a grid so that the result is never below the truth, and what its Fourier
     transforms may lose of delta is taken off before. It comes out at most 1e-4 too large, in tests.
 
+    Parameters:
+        plan: kinds of release, and how many there are of each.
+        delta: of all of them together.
+
     >>> from tempriv.accounting.loss_distribution import LaplaceRelease
     >>> round(exact({LaplaceRelease(noise_ratio=20.0): 1000}, delta=1e-6).epsilon, 2)
     8.2
     """
     check_plan(plan)
     _check_target(delta)
-    gaussians = [(kind, n) for kind, n in plan.items() if isinstance(kind, GaussianRelease)]
+    gaussians = {
+        release: count for release, count in plan.items() if isinstance(release, GaussianRelease)
+    }
     if len(gaussians) == len(plan):
-        information = math.fsum(count / kind.noise_ratio**2 for kind, count in gaussians)
+        information = math.fsum(count / kind.noise_ratio**2 for kind, count in gaussians.items())
         return gaussian(1 / math.sqrt(information), 1, delta)
     require(
-        delta >= 2 * lost(plan),
+        delta >= 2 * lost_delta(plan),
         f"delta={delta}: too small for {sum(plan.values()):,} releases in floating point; must be "
-        f"at least {2 * lost(plan):g}, or use renyi",
+        f"at least {2 * lost_delta(plan):g}, or use renyi",
     )
-    epsilon = float(distribution(plan).get_epsilon_for_delta(delta - lost(plan)))
+    epsilon = float(loss_distribution(plan).get_epsilon_for_delta(delta - lost_delta(plan)))
     require(
         math.isfinite(epsilon),
         f"delta={delta}: too small, the releases give everything away with a larger probability",
@@ -261,7 +310,7 @@ def exact(plan: Plan, delta: float) -> Composition:
 
 
 def exact_delta(plan: Plan, epsilon: float) -> float:
-    """The delta of a plan at epsilon, by the same distribution.
+    """The delta of a ``plan`` at ``epsilon``, by the same distribution.
 
     >>> from tempriv.accounting.loss_distribution import ResponseRelease
     >>> f"{exact_delta({ResponseRelease(1.0): 2}, 1.0):.4f}"
@@ -269,18 +318,18 @@ def exact_delta(plan: Plan, epsilon: float) -> float:
     """
     check_plan(plan)
     _check(epsilon, 0.0, 1)
-    found = float(distribution(plan).get_delta_for_epsilon(epsilon))
-    return min(max(found, 0.0) + lost(plan), 1.0)
+    delta = float(loss_distribution(plan).get_delta_for_epsilon(epsilon))
+    return min(max(delta, 0.0) + lost_delta(plan), 1.0)
 
 
 def odds_after(odds: float, epsilon: float) -> tuple[float, float]:
-    """Between what the odds of a bet can lie once a release of this epsilon was seen.
+    """Between what the ``odds`` of a bet can lie once a release of this ``epsilon`` was seen.
 
     >>> low, high = odds_after(1.0, math.log(3))
     >>> round(low, 4), round(high, 4)
     (0.3333, 3.0)
     """
-    positive("odds", odds)
+    require_positive("odds", odds)
     _check(epsilon, 0.0, 1)
     factor = math.exp(min(epsilon, 700.0))
     return odds / factor, odds * factor
@@ -291,6 +340,10 @@ def advantage(epsilon: float, delta: float = 0.0) -> float:
 
     It is reached: by randomized response that gives everything away with probability delta.
 
+    Parameters:
+        epsilon: of the guarantee.
+        delta: of the guarantee.
+
     >>> round(advantage(1.0), 4)
     0.4621
     """
@@ -300,6 +353,10 @@ def advantage(epsilon: float, delta: float = 0.0) -> float:
 
 def success_cap(epsilon: float, delta: float = 0.0) -> float:
     """The largest probability of telling two equally likely neighbors apart.
+
+    Parameters:
+        epsilon: of the guarantee.
+        delta: of the guarantee.
 
     >>> round(success_cap(1.0), 4)
     0.7311
@@ -314,9 +371,13 @@ def tail_bound(delta: float, margin: float) -> float:
     P(S) <= e^epsilon Q(S) + delta gives P(S) (1 - e^-margin) <= delta. Without a margin nothing
     follows: delta alone does not bound the probability of a loss above epsilon.
 
+    Parameters:
+        delta: of the guarantee.
+        margin: how far above epsilon.
+
     >>> round(tail_bound(1e-5, margin=0.5) / 1e-5, 3)
     2.541
     """
     _check(0.0, delta, 1)
-    positive("margin", margin)
+    require_positive("margin", margin)
     return min(delta / -math.expm1(-margin), 1.0)

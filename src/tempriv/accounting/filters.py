@@ -47,7 +47,7 @@ Costs = npt.NDArray[np.float64]  # columns epsilon, delta, rho
 # ten charges of 0.1 fit a limit of 1 in spite of floating point
 TOLERANCE = 1e-9
 # optimal composition of more charges takes seconds
-MOST_IN_ADVANCE = 1_000_000
+MAX_IN_ADVANCE_CHARGES = 1_000_000
 # totals without a limit are shown at this delta, unless all is pure
 SHOWN_DELTA = 1e-6
 
@@ -60,24 +60,34 @@ class Cost(NamedTuple):
     rho: float
 
 
-NOTHING = Cost(0.0, 0.0, 0.0)
-NO_BOUND = Cost(math.inf, math.inf, math.inf)
+ZERO_COST = Cost(0.0, 0.0, 0.0)
+UNBOUNDED_COST = Cost(math.inf, math.inf, math.inf)
 
 
 def order_of(limit: float | None, delta: float) -> float:
-    """The order at which rhos are counted for a limit; 1 stands for all orders."""
+    """The order at which rhos are counted for a limit; 1 stands for all orders.
+
+    Parameters:
+        limit: the epsilon that may be spent; None: no limit.
+        delta: of the limit.
+    """
     return 1.0 if limit is None or delta == 0 else rho_budget(limit, delta / 2)[1]
 
 
 def cost_of(guarantee: Guarantee | NoGuarantee, unit: units.Unit, order: float = 1.0) -> Cost:
     """The cost of a charge, restated for the unit of a limit; its rho at the order and above.
 
+    Parameters:
+        guarantee: of the release that is charged.
+        unit: of the limit.
+        order: at which rhos are counted for the limit.
+
     >>> cost_of(Guarantee(loss=Concentrated(0.5), unit=units.Event()), units.Window(2))
     Cost(epsilon=inf, delta=0.0, rho=2.0)
     """
     restated = guarantee.for_unit(unit)
     if isinstance(restated, NoGuarantee):
-        return NO_BOUND
+        return UNBOUNDED_COST
     loss = restated.loss
     if isinstance(loss, Concentrated):
         return Cost(math.inf if loss.rho else 0.0, 0.0, loss.rho)
@@ -100,29 +110,29 @@ def _within(costs: Costs, delta: float) -> npt.NDArray[np.bool_]:
 
 
 def by_sum(costs: Costs, delta: float) -> Costs:
-    """The epsilon of each total at delta, by the rule of sums."""
+    """The epsilon of each of the total ``costs`` at ``delta``, by the rule of sums."""
     return np.where(_within(costs, delta), costs[:, 0], np.inf)
 
 
 def by_zcdp(costs: Costs, delta: float, order: float = 1.0) -> Costs:
-    """The epsilon of each total at delta, by the rule of zCDP.
+    """The epsilon of each of the total ``costs`` at ``delta``, by the rule of zCDP at an ``order``.
 
     >>> by_zcdp(np.array([[np.inf, 0.0, 0.5]]), 2e-6).round(2).tolist()
     [5.22]
     """
     if delta == 0:
         return np.where(costs[:, 2] == 0, 0.0, np.inf)
-    found = np.array([epsilon_of_rho(rho, delta / 2, order) for rho in costs[:, 2].tolist()])
-    return np.where(_within(costs, delta), found, np.inf)
+    epsilons = [epsilon_of_rho(rho, delta / 2, order) for rho in costs[:, 2].tolist()]
+    return np.where(_within(costs, delta), np.array(epsilons), np.inf)
 
 
 def remaining(costs: Costs, epsilon: float, delta: float) -> Costs:
-    """The largest pure epsilon that each total still admits."""
+    """The largest pure epsilon that total ``costs`` still admit, of ``epsilon`` at ``delta``."""
     left = np.maximum(epsilon - by_sum(costs, delta), 0.0)
     if delta > 0:
         most, order = rho_budget(epsilon, delta / 2)
         rho = np.where(_within(costs, delta), np.maximum(most - costs[:, 2], 0.0), 0.0)
-        left = np.maximum(left, [pure_of_rho(one, order) for one in rho.tolist()])
+        left = np.maximum(left, [pure_of_rho(value, order) for value in rho.tolist()])
     return left
 
 
@@ -130,8 +140,8 @@ def _known(value: float) -> float | None:
     return None if math.isinf(value) else float(value)
 
 
-def _larger(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else max(one, other)
+def _larger(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else max(a, b)
 
 
 @dataclass(frozen=True)
@@ -157,7 +167,7 @@ class Total:
         )
 
     def or_worse(self, other: Total) -> Total:
-        """The worse of two totals of one limit, measure by measure."""
+        """The worse of this and an ``other`` total of one limit, measure by measure."""
         assert self.remaining is not None and other.remaining is not None
         return replace(
             self,
@@ -168,8 +178,15 @@ class Total:
         )
 
 
-def worst(costs: Costs, unit: units.Unit, limit: float | None, delta: float) -> Total:
-    """The total of a limit, from the totals of single members at single moments."""
+def worst_total(costs: Costs, unit: units.Unit, limit: float | None, delta: float) -> Total:
+    """The total of a limit, from the totals of single members at single moments.
+
+    Parameters:
+        costs: these totals, a row each.
+        unit: of the limit.
+        limit: the epsilon that may be spent; None: no limit.
+        delta: of the limit.
+    """
     costs = _outermost(costs)
     sums, tails = by_sum(costs, delta), by_zcdp(costs, delta, order_of(limit, delta))
     return Total(
@@ -183,42 +200,52 @@ def worst(costs: Costs, unit: units.Unit, limit: float | None, delta: float) -> 
     )
 
 
-def unlimited(costs: Costs, unit: units.Unit) -> Total:
-    """The total where nothing is limited, at a delta that suits what was charged."""
+def unlimited_total(costs: Costs, unit: units.Unit) -> Total:
+    """The total of ``costs`` for a ``unit`` without a limit, at a delta that suits the charges."""
     deltas = costs[:, 1][np.isfinite(costs[:, 1])]
     pure = bool(np.isfinite(costs[:, 0]).all()) and not costs[:, 1].any()
     delta = 0.0 if pure else min(max(SHOWN_DELTA, 2 * deltas.max(initial=0.0)), 0.5)
-    return worst(costs, unit, None, delta)
+    return worst_total(costs, unit, None, delta)
 
 
-def in_advance(total: Total, promises: Iterable[Guarantee | NoGuarantee]) -> float | None:
+def epsilon_in_advance(total: Total, guarantees: Iterable[Guarantee | NoGuarantee]) -> float | None:
     """What the same charges would come to, had number and costs been fixed in advance.
 
     By optimal composition, at all of delta. None where that cannot be said: without delta, where
     charges differ, where one has no (epsilon, delta) of its own, or past a million of them.
 
+    Parameters:
+        total: what the charges come to as they were made.
+        guarantees: those of the charges, each kind once.
+
     >>> charged = [Guarantee(loss=Pure(0.05), unit=units.Event())]
-    >>> total = worst(np.array([[5.0, 0.0, 0.125]]), units.Event(), 9.0, 1e-6)
-    >>> round(in_advance(total, charged), 3), round(total.spent, 3)
+    >>> total = worst_total(np.array([[5.0, 0.0, 0.125]]), units.Event(), 9.0, 1e-6)
+    >>> round(epsilon_in_advance(total, charged), 3), round(total.spent, 3)
     (2.208, 2.49)
     """
-    costs = {cost_of(one, total.unit)[:2] for one in promises}
+    costs = {cost_of(guarantee, total.unit)[:2] for guarantee in guarantees}
     if total.delta == 0 or total.by_sum is None or len(costs) != 1:
         return None
     ((epsilon, delta),) = costs
     if not 0 < epsilon < math.inf:
         return None
     count = math.ceil(total.by_sum / epsilon * (1 - TOLERANCE))
-    if count > MOST_IN_ADVANCE:
+    if count > MAX_IN_ADVANCE_CHARGES:
         return None
     from tempriv.accounting.composition import optimal
 
     return optimal(epsilon, delta, count, total.delta).epsilon
 
 
-def explain(before: Total, cost: Cost, after: Total) -> str:
-    """Why a charge is refused, in one sentence."""
-    alone = worst(np.array([cost]), after.unit, after.limit, after.delta)
+def explain_refusal(before: Total, cost: Cost, after: Total) -> str:
+    """Why a charge is refused, in one sentence.
+
+    Parameters:
+        before: the total without the charge.
+        cost: of the charge.
+        after: the total with it.
+    """
+    alone = worst_total(np.array([cost]), after.unit, after.limit, after.delta)
     at_delta = f" at delta = {after.delta:g}" if after.delta else ""
     return (
         f"this release costs {_epsilon(alone.spent)} and would bring what is spent on "
@@ -228,9 +255,14 @@ def explain(before: Total, cost: Cost, after: Total) -> str:
     )
 
 
-def says_nothing(limit: units.Unit, promised: units.Unit) -> str:
-    """Why a release cannot be charged to a limit for another unit, to follow a dataset's name."""
-    if promised.about_order and not limit.about_order:
+def explain_other_unit(limit: units.Unit, guaranteed: units.Unit) -> str:
+    """Why a release cannot be charged to a limit for another unit, after a dataset's name.
+
+    Parameters:
+        limit: the unit of the limit.
+        guaranteed: the unit of the release.
+    """
+    if guaranteed.about_order and not limit.about_order:
         return (
             f"limits the loss of {limit.sentence}, and this release publishes the readings "
             "themselves and hides only when they were taken, so nothing is guaranteed about them; "
@@ -238,12 +270,18 @@ def says_nothing(limit: units.Unit, promised: units.Unit) -> str:
         )
     return (
         f"limits the loss of {limit.sentence}, of which a release that protects "
-        f"{promised.sentence} says nothing; use another mechanism, or charge it to another dataset"
+        f"{guaranteed.sentence} says nothing; use another mechanism, or charge it to another "
+        "dataset"
     )
 
 
-def does_not_add_up(unit: units.Unit, single_rows: bool) -> str:
-    """Why exact releases that are each within a limit have no bound together."""
+def explain_no_bound(unit: units.Unit, single_rows: bool) -> str:
+    """Why exact releases that are each within a limit have no bound together.
+
+    Parameters:
+        unit: of the limit.
+        single_rows: whether it is because guarantees are about single output rows.
+    """
     why = (
         "some of these readings were released before with a guarantee about single output rows "
         "only, and two such outputs side by side can show for certain where a reading came from; "

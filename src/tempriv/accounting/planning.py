@@ -10,22 +10,22 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 from tempriv.accounting import composition
 from tempriv.accounting.filters import order_of
 from tempriv.accounting.loss_distribution import AnyRelease, LaplaceRelease
 from tempriv.accounting.renyi import epsilon_of_rho, pure_of_rho, rho_budget, rho_of_pure
-from tempriv.errors import require
+from tempriv.errors import UsageError, require
 
 Noise = Literal["any pure", "Laplace", "Gaussian"]
 
-MOST = 1_000_000
-MOST_EPSILON = 100
+MAX_RELEASES = 1_000_000
+MAX_EPSILON = 100
 # loss distributions of more Laplace releases take minutes; optimal composition says nearly the same
-MOST_EXACT = 50_000
+MAX_EXACT_RELEASES = 50_000
 # the longest month and year there are, so that what is planned for one holds for each
-SECONDS = {
+PERIOD_SECONDS = {
     "second": 1,
     "minute": 60,
     "hour": 3600,
@@ -37,12 +37,14 @@ SECONDS = {
 
 
 @dataclass(frozen=True)
-class Way:
-    """One method: what each release may cost by it, and what all of them come to.
+class MethodResult:
+    """By one method: what each release may cost, and what all of them come to.
 
     ``deviation`` is that of the noise of one release, ``against_sum`` how many times that of the
     method of sums it is. ``adaptive`` says whether it holds where costs are chosen as one goes.
     """
+
+    spec_name: ClassVar[str] = "Way"
 
     method: str
     noise: Noise
@@ -56,6 +58,11 @@ class Way:
 
 def count_within(releases: int, per: str | None = None, within: str | None = None) -> int:
     """How many releases fall within a time, at so many per another; always whole releases.
+
+    Parameters:
+        releases: how many there are in each period.
+        per: the period, such as "day"; None: there is one period.
+        within: how long, such as "90 days"; None with ``per`` only.
 
     >>> count_within(1440, per="day", within="week"), count_within(1, per="week", within="36 hours")
     (10080, 1)
@@ -73,24 +80,26 @@ def count_within(releases: int, per: str | None = None, within: str | None = Non
     if per is not None and within is not None:
         count = releases * math.ceil(_seconds("within", within) / _seconds("per", per))
     require(
-        count <= MOST,
-        f"{count:,} releases: must be at most {MOST:,}; plan for a shorter time, or for fewer",
+        count <= MAX_RELEASES,
+        f"{count:,} releases: must be at most {MAX_RELEASES:,}; plan for a shorter time, or for "
+        "fewer",
     )
     return count
 
 
 def _seconds(name: str, text: str) -> int:
-    found = re.fullmatch(rf"(\d*)\s*({'|'.join(SECONDS)})s?", text.strip().lower())
-    if found is None or found[1].strip("0") == "" != found[1]:
-        words = ", ".join(SECONDS)
-        require(False, f"{name}={text!r}: must be one of {words}, or so many, such as '90 days'")
-    assert found is not None
-    return int(found[1] or 1) * SECONDS[found[2]]
+    match = re.fullmatch(rf"(\d*)\s*({'|'.join(PERIOD_SECONDS)})s?", text.strip().lower())
+    if match is None or match[1].strip("0") == "" != match[1]:
+        periods = ", ".join(PERIOD_SECONDS)
+        raise UsageError(
+            f"{name}={text!r}: must be one of {periods}, or so many, such as '90 days'"
+        )
+    return int(match[1] or 1) * PERIOD_SECONDS[match[2]]
 
 
-Total = Callable[[float, int, float], float]
+TotalFunction = Callable[[float, int, float], float]
 
-TOTALS: dict[tuple[str, Noise], Total] = {
+TOTAL_BY_METHOD: dict[tuple[str, Noise], TotalFunction] = {
     ("advanced composition", "any pure"): (
         lambda each, count, delta: composition.advanced(each, 0.0, count, delta).epsilon
     ),
@@ -113,37 +122,47 @@ TOTALS: dict[tuple[str, Noise], Total] = {
 }
 
 
-def permitted(count: int, epsilon: float, delta: float, quick: bool = False) -> tuple[Way, ...]:
+def budget_per_release(
+    count: int, epsilon: float, delta: float, quick: bool = False
+) -> tuple[MethodResult, ...]:
     """What each of so many releases may cost, for all to keep (epsilon, delta).
 
-    Without delta only the sum says anything. ``quick`` leaves out loss distributions.
+    Without delta only the sum says anything.
 
-    >>> for way in permitted(1440, 1.0, 1e-6, quick=True)[:3]:
-    ...     print(way.method, f"{way.epsilon:.6f}", way.adaptive)
+    Parameters:
+        count: how many releases.
+        epsilon: of all of them together.
+        delta: of all of them together.
+        quick: whether to leave out loss distributions, which take seconds.
+
+    >>> for result in budget_per_release(1440, 1.0, 1e-6, quick=True)[:3]:
+    ...     print(result.method, f"{result.epsilon:.6f}", result.adaptive)
     sum 0.000694 True
     advanced composition 0.004843 False
     optimal composition 0.006245 False
     """
     _check(count, delta)
     _check_epsilon("epsilon", epsilon)
-    ways = [_pure("sum", epsilon / count, epsilon, True)]
+    results = [_pure("sum", epsilon / count, epsilon, True)]
     if delta == 0:
-        return tuple(ways)
+        return tuple(results)
 
     rho, _ = rho_budget(epsilon, delta)
     start = max(epsilon / count, pure_of_rho(rho / count, 1.0))
 
-    def solved(method: str, noise: Noise, adaptive: bool) -> Way:
+    def solved(method: str, noise: Noise, adaptive: bool) -> MethodResult:
         def excess(each: float) -> float:
             # nothing at all where delta alone is enough
-            return math.log(max(TOTALS[method, noise](each, count, delta) / epsilon, 1e-300))
+            return math.log(
+                max(TOTAL_BY_METHOD[method, noise](each, count, delta) / epsilon, 1e-300)
+            )
 
         return _pure(method, _largest(excess, start, 1e-9), epsilon, adaptive, noise)
 
     def excess_of_delta(each: float) -> float:
         return math.log(composition.exact_delta({LaplaceRelease(1 / each): count}, epsilon) / delta)
 
-    ways += [
+    results += [
         solved("advanced composition", "any pure", False),
         solved("optimal composition", "any pure", False),
         _pure("zCDP", pure_of_rho(rho / count, 1.0), epsilon, True),
@@ -151,38 +170,48 @@ def permitted(count: int, epsilon: float, delta: float, quick: bool = False) -> 
         _pure("ledger", _ledger_each(count, epsilon, delta), epsilon, True),
         solved("Renyi", "Laplace", True),
     ]
-    if count <= MOST_EXACT and not quick:
+    if count <= MAX_EXACT_RELEASES and not quick:
         each = _largest(excess_of_delta, start, 1e-5)
-        ways.append(_pure("exact", each, epsilon, False, "Laplace"))
-    ways += [
+        results.append(_pure("exact", each, epsilon, False, "Laplace"))
+    results += [
         _gaussian("zCDP", math.sqrt(count / (2 * rho)), epsilon, True),
         _gaussian("exact", composition.gaussian_noise(epsilon, delta, count), epsilon, False),
         _gaussian(
             "ledger", math.sqrt(count / (2 * rho_budget(epsilon, delta / 2)[0])), epsilon, True
         ),
     ]
-    return _compared(ways)
+    return _compared(results)
 
 
-def added(count: int, each: float, delta: float, quick: bool = False) -> tuple[Way, ...]:
+def totals_by_method(
+    count: int, each: float, delta: float, quick: bool = False
+) -> tuple[MethodResult, ...]:
     """What so many releases of this epsilon come to; Gaussian noise of the same deviation.
 
-    >>> found = {(way.method, way.noise): way.total for way in added(1000, 0.05, 1e-6)}
-    >>> [round(found[one], 2) for one in (("Renyi", "Laplace"), ("exact", "Laplace"))]
+    Parameters:
+        count: how many releases.
+        each: the epsilon of each release.
+        delta: of all of them together.
+        quick: whether to leave out loss distributions, which take seconds.
+
+    >>> results = totals_by_method(1000, 0.05, 1e-6)
+    >>> [round(result.total, 2) for result in results if result.noise == "Laplace"]
     [8.73, 8.2]
     """
     _check(count, delta)
     _check_epsilon("each", each)
-    ways = [_pure("sum", each, count * each, True)]
+    results = [_pure("sum", each, count * each, True)]
     if delta == 0:
-        return tuple(ways)
+        return tuple(results)
     ratio = math.sqrt(2) / each
     rho = count / (2 * ratio**2)
 
-    def by(method: str, noise: Noise, adaptive: bool) -> Way:
-        return _pure(method, each, TOTALS[method, noise](each, count, delta), adaptive, noise)
+    def by(method: str, noise: Noise, adaptive: bool) -> MethodResult:
+        return _pure(
+            method, each, TOTAL_BY_METHOD[method, noise](each, count, delta), adaptive, noise
+        )
 
-    ways += [
+    results += [
         by("advanced composition", "any pure", False),
         by("optimal composition", "any pure", False),
         _pure("zCDP", each, epsilon_of_rho(count * rho_of_pure(each), delta), True),
@@ -190,20 +219,20 @@ def added(count: int, each: float, delta: float, quick: bool = False) -> tuple[W
         _pure("ledger", each, _ledger_total(count, each, delta), True),
         by("Renyi", "Laplace", True),
     ]
-    if count <= MOST_EXACT and not quick:
-        ways.append(by("exact", "Laplace", False))
-    ways += [
+    if count <= MAX_EXACT_RELEASES and not quick:
+        results.append(by("exact", "Laplace", False))
+    results += [
         _gaussian("zCDP", ratio, epsilon_of_rho(rho, delta), True),
         _gaussian("exact", ratio, composition.gaussian(ratio, count, delta).epsilon, False),
         _gaussian("ledger", ratio, epsilon_of_rho(rho, delta / 2), True),
     ]
-    return _compared(ways)
+    return _compared(results)
 
 
 def _check(count: int, delta: float) -> None:
     require(
-        isinstance(count, int) and 1 <= count <= MOST,
-        f"count={count}: must be a whole number from 1 to {MOST:,}",
+        isinstance(count, int) and 1 <= count <= MAX_RELEASES,
+        f"count={count}: must be a whole number from 1 to {MAX_RELEASES:,}",
     )
     # beyond that, floating point loses too much of delta in loss distributions
     least = 1e-12 * (1 + count / 100)
@@ -215,22 +244,24 @@ def _check(count: int, delta: float) -> None:
 
 def _check_epsilon(name: str, epsilon: float) -> None:
     require(
-        0 < epsilon <= MOST_EPSILON,
-        f"{name}={epsilon}: must be an epsilon > 0 and at most {MOST_EPSILON}",
+        0 < epsilon <= MAX_EPSILON,
+        f"{name}={epsilon}: must be an epsilon > 0 and at most {MAX_EPSILON}",
     )
 
 
-def _pure(method: str, each: float, total: float, adaptive: bool, noise: Noise = "any pure") -> Way:
-    return Way(method, noise, each, None, math.sqrt(2) / each, 1.0, total, adaptive)
+def _pure(
+    method: str, each: float, total: float, adaptive: bool, noise: Noise = "any pure"
+) -> MethodResult:
+    return MethodResult(method, noise, each, None, math.sqrt(2) / each, 1.0, total, adaptive)
 
 
-def _gaussian(method: str, ratio: float, total: float, adaptive: bool) -> Way:
-    return Way(method, "Gaussian", None, 1 / (2 * ratio**2), ratio, 1.0, total, adaptive)
+def _gaussian(method: str, ratio: float, total: float, adaptive: bool) -> MethodResult:
+    return MethodResult(method, "Gaussian", None, 1 / (2 * ratio**2), ratio, 1.0, total, adaptive)
 
 
-def _compared(ways: list[Way]) -> tuple[Way, ...]:
-    most = ways[0].deviation
-    return tuple(replace(way, against_sum=way.deviation / most) for way in ways)
+def _compared(results: list[MethodResult]) -> tuple[MethodResult, ...]:
+    most = results[0].deviation
+    return tuple(replace(result, against_sum=result.deviation / most) for result in results)
 
 
 def _ledger_each(count: int, epsilon: float, delta: float) -> float:
@@ -271,11 +302,11 @@ def _largest(excess: Callable[[float], float], start: float, tolerance: float) -
         aim = -tolerance / 2
         share = min(max((aim - below) / (above - below), 0.001), 0.999)
         middle = low * (high / low) ** share
-        found = excess(middle)
-        if found <= 0:
-            low, below, best = middle, found, found
+        value = excess(middle)
+        if value <= 0:
+            low, below, best = middle, value, value
             above, stayed = (above / 2, 1) if stayed == 1 else (above, 1)
         else:
-            high, above = middle, found
+            high, above = middle, value
             below, stayed = (below / 2, -1) if stayed == -1 else (below, -1)
     return low

@@ -28,14 +28,19 @@ Conversion = Literal["classic", "sharper"]
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-def price(order: float, delta: float, conversion: Conversion = "sharper") -> float:
+def epsilon_offset(order: float, delta: float, conversion: Conversion = "sharper") -> float:
     """What is added to a loss at an order to make it an epsilon at delta; may be below 0.
 
     Classic: Mironov 2017, Proposition 3; it even bounds the probability of a larger loss. Sharper:
     Canonne, Kamath and Steinke 2020, Proposition 12 (see also Balle et al. 2020).
 
-    >>> round(price(12.081, 1.45e-5, "classic"), 4), round(price(12.081, 1.45e-5), 4)
-    (1.0054, 0.6942)
+    Parameters:
+        order: of the divergence, above 1.
+        delta: at which the epsilon holds.
+        conversion: "classic" or "sharper".
+
+    >>> [round(epsilon_offset(12.081, 1.45e-5, kind), 4) for kind in ("classic", "sharper")]
+    [1.0054, 0.6942]
     """
     classic = -math.log(delta) / (order - 1)
     if conversion == "classic":
@@ -44,12 +49,16 @@ def price(order: float, delta: float, conversion: Conversion = "sharper") -> flo
 
 
 def gaussian(noise_ratio: float, order: float) -> float:
-    """The loss of Gaussian noise, its standard deviation in units of the sensitivity."""
+    """The loss of Gaussian noise at an ``order``; ``noise_ratio`` is deviation by sensitivity."""
     return order / (2 * noise_ratio**2)
 
 
 def laplace(noise_ratio: float, order: float) -> float:
-    """The loss of Laplace noise, its scale in units of the sensitivity (Mironov 2017, Table II).
+    """The loss of Laplace noise (Mironov 2017, Table II).
+
+    Parameters:
+        noise_ratio: the scale of the noise divided by the sensitivity.
+        order: of the divergence.
 
     >>> round(laplace(20.0, 4.2), 6)
     0.005136
@@ -78,6 +87,11 @@ def _curved(x: float) -> float:
 def response(epsilon: float, choices: int, order: float) -> float:
     """The loss of randomized response; of two choices, the worst of any pure guarantee.
 
+    Parameters:
+        epsilon: of one response.
+        choices: how many answers there are.
+        order: of the divergence.
+
     >>> round(response(1.0, 2, 2.0), 6), round(response(1.0, 9, 2.0), 6)
     (0.735326, 0.319762)
     """
@@ -95,7 +109,7 @@ def _growth(epsilon: float, choices: int, order: float) -> float:
 
 
 def rho_of_pure(epsilon: float, order: float = 1.0) -> float:
-    """The rho of any release with this pure guarantee, at the order and all above.
+    """The rho of any release with a pure ``epsilon``, at the ``order`` and all above.
 
     >>> round(rho_of_pure(1.0), 4), round(rho_of_pure(1.0, order=30.0), 4)
     (0.4621, 0.033)
@@ -106,7 +120,7 @@ def rho_of_pure(epsilon: float, order: float = 1.0) -> float:
 
 
 def pure_of_rho(rho: float, order: float) -> float:
-    """The largest pure epsilon whose rho at the order is at most this.
+    """The largest pure epsilon whose rho at the ``order`` is at most ``rho``.
 
     >>> round(rho_of_pure(pure_of_rho(0.01, 30.0), 30.0), 9)
     0.01
@@ -127,26 +141,26 @@ def pure_of_rho(rho: float, order: float) -> float:
 def _least(bound: Callable[[float], float], left: float, right: float) -> float:
     """The place of the least value between two places, by golden section."""
     first, second = right - GOLDEN * (right - left), left + GOLDEN * (right - left)
-    one, other = bound(first), bound(second)
+    at_first, at_second = bound(first), bound(second)
     for _ in range(40):
-        if one <= other:
-            right, second, other = second, first, one
+        if at_first <= at_second:
+            right, second, at_second = second, first, at_first
             first = right - GOLDEN * (right - left)
-            one = bound(first)
+            at_first = bound(first)
         else:
-            left, first, one = first, second, other
+            left, first, at_first = first, second, at_second
             second = left + GOLDEN * (right - left)
-            other = bound(second)
+            at_second = bound(second)
     return (left + right) / 2
 
 
 def best_order(bound: Callable[[float], float]) -> tuple[float, float]:
-    """The order above 1 at which a bound is least, and the bound there.
+    """The order above 1 at which a ``bound`` is least, and the bound there.
 
     Any order gives a true bound, so a search that missed the best one would lose a little and
     guarantee nothing wrong.
 
-    >>> order, least = best_order(lambda order: order * 0.5 + price(order, 1e-6, "classic"))
+    >>> order, least = best_order(lambda order: order / 2 + epsilon_offset(order, 1e-6, "classic"))
     >>> round(order, 2), round(least, 2)
     (6.26, 5.76)
     """
@@ -163,7 +177,7 @@ def best_order(bound: Callable[[float], float]) -> tuple[float, float]:
 
 @functools.lru_cache(maxsize=1024)
 def rho_budget(epsilon: float, delta: float) -> tuple[float, float]:
-    """The largest rho that keeps (epsilon, delta), and the order at which it does.
+    """The largest rho that keeps (``epsilon``, ``delta``), and the order at which it does.
 
     >>> rho, order = rho_budget(1.0, 1e-6)
     >>> round(rho, 5), round(order, 1)
@@ -171,12 +185,12 @@ def rho_budget(epsilon: float, delta: float) -> tuple[float, float]:
     """
     require(0 < epsilon < math.inf, f"epsilon={epsilon}: must be a number > 0")
     require(0 < delta < 1, f"delta={delta}: must be > 0 and < 1, such as 1e-6")
-    order, least = best_order(lambda order: (price(order, delta) - epsilon) / order)
+    order, least = best_order(lambda order: (epsilon_offset(order, delta) - epsilon) / order)
     return -least, order
 
 
 def epsilon_of_rho(rho: float, delta: float, order: float = 1.0) -> float:
-    """The epsilon at delta of a rho that holds at the order and all above.
+    """The epsilon at ``delta`` of a ``rho`` that holds at the ``order`` and all above.
 
     >>> round(epsilon_of_rho(0.02436, 1e-6), 4)
     1.0001
@@ -186,10 +200,10 @@ def epsilon_of_rho(rho: float, delta: float, order: float = 1.0) -> float:
 
     def at(point: float) -> float:
         tried = 1 + math.exp(point)
-        return tried * rho + price(tried, delta)
+        return tried * rho + epsilon_offset(tried, delta)
 
     # the best order of the classic conversion is 1 + sqrt(ln(1/delta) / rho)
     guess = math.log(-math.log(delta) / rho) / 2
     least = math.log(order - 1) if order > 1 else guess - 3
-    found = _least(at, max(guess - 3, least), max(guess + 3, least))
-    return max(at(found), 0.0)
+    best = _least(at, max(guess - 3, least), max(guess + 3, least))
+    return max(at(best), 0.0)

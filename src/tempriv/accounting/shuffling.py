@@ -3,12 +3,12 @@
 Each of n people draws one answer that keeps epsilon0. Whoever sees only the unordered answers
 learns less about a person than from that person's answer alone: it hides among the others.
 
-The reduction (Feldman, McMillan and Talwar 2021). Let R(x) be the law of an answer to value x, a
-and b two values of one person, and p = 1 / (1 + e^-epsilon0). As R keeps epsilon0,
+The reduction (Feldman, McMillan and Talwar 2021). Let R(x) be the distribution of an answer to
+value x, a and b two values of one person, and p = 1 / (1 + e^-epsilon0). As R keeps epsilon0,
 
     U = (p R(a) - (1 - p) R(b)) / (2p - 1)  and  V = (p R(b) - (1 - p) R(a)) / (2p - 1)
 
-are laws too; R(a) = p U + (1 - p) V, R(b) = (1 - p) U + p V, and for every x
+are distributions too; R(a) = p U + (1 - p) V, R(b) = (1 - p) U + p V, and for every x
 
     R(x) >= e^-epsilon0 (R(a) + R(b)) / 2 = e^-epsilon0 (U + V) / 2.
 
@@ -42,7 +42,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tempriv.accounting.loss_distribution import LARGEST_EPSILON, positive, whole
+from tempriv.accounting.loss_distribution import MAX_EPSILON, require_count, require_positive
 from tempriv.errors import require
 from tempriv.privacy.guarantees import Approximate, Pure
 
@@ -50,16 +50,16 @@ SOURCE = (
     "Feldman, McMillan and Talwar 2021, Hiding among the clones: a simple and nearly optimal "
     "analysis of privacy amplification by shuffling (FOCS), the reduction behind Theorem 3.1"
 )
-MOST_PEOPLE = 10**9
-LEAST_DELTA = 1e-30
+MAX_PEOPLE = 10**9
+MIN_DELTA = 1e-30
 # each of three tails that are left out has at most this probability, and is added to delta
 TAIL_EXPONENT = 97.0
 TAIL = math.exp(-TAIL_EXPONENT)
 # what rounding may take off delta, as a part of it; measured against 60 digits, up to a billion
 # people: less than a thousandth of this
-LOST, LOST_PER_SIGN = 1e-9, 1e-14
+ROUNDING_LOSS, ROUNDING_LOSS_PER_SIGN = 1e-9, 1e-14
 # epsilon is at most this part of itself too large
-STEP = 2.0**-20
+RELATIVE_STEP = 2.0**-20
 
 Numbers = NDArray[np.float64]
 
@@ -67,6 +67,11 @@ Numbers = NDArray[np.float64]
 @dataclass(frozen=True)
 class Shuffled:
     """What ``people`` honest answers of ``epsilon0`` each keep, once they are shuffled.
+
+    Parameters:
+        epsilon0: of each answer.
+        people: how many answer honestly.
+        delta: of the shuffled answers.
 
     >>> survey = Shuffled(epsilon0=1.0, people=10_000, delta=1e-6)
     >>> round(survey.epsilon, 4)
@@ -130,13 +135,18 @@ def closed_form(epsilon0: float, people: int, delta: float) -> float:
 
     It asks for epsilon0 <= ln(people / (16 ln(2 / delta))).
 
+    Parameters:
+        epsilon0: of each answer.
+        people: how many answer honestly.
+        delta: of the shuffled answers.
+
     >>> round(closed_form(1.0, 10_000, 1e-6), 4)
     0.214
     """
     _check(epsilon0, people)
     _check_delta(delta)
     least = _least_people(epsilon0, delta)
-    needed = f"{math.ceil(least):,}" if least < MOST_PEOPLE else f"{least:.1e}"
+    needed = f"{math.ceil(least):,}" if least < MAX_PEOPLE else f"{least:.1e}"
     require(
         people >= least,
         f"people={people}: the formula needs at least {needed} answers of "
@@ -144,8 +154,8 @@ def closed_form(epsilon0: float, people: int, delta: float) -> float:
     )
     odds = math.exp(epsilon0)
     spread = 8 * math.sqrt(odds * math.log(4 / delta) / people) + 8 * odds / people
-    found = math.log1p(math.tanh(epsilon0 / 2) * spread)
-    return min(found * (1 + 1e-14), epsilon0)
+    epsilon = math.log1p(math.tanh(epsilon0 / 2) * spread)
+    return min(epsilon * (1 + 1e-14), epsilon0)
 
 
 def _least_people(epsilon0: float, delta: float) -> float:
@@ -154,6 +164,11 @@ def _least_people(epsilon0: float, delta: float) -> float:
 
 def shuffled_delta(epsilon0: float, people: int, epsilon: float) -> float:
     """The delta at epsilon of so many shuffled answers, by the reduction; never below it.
+
+    Parameters:
+        epsilon0: of each answer.
+        people: how many answer honestly.
+        epsilon: of the shuffled answers.
 
     >>> f"{shuffled_delta(1.0, 10_000, epsilon=0.05):.3e}"
     '2.141e-06'
@@ -167,6 +182,11 @@ def shuffled_delta(epsilon0: float, people: int, epsilon: float) -> float:
 
 def shuffled_epsilon(epsilon0: float, people: int, delta: float) -> float:
     """The least epsilon at delta of so many shuffled answers, by the reduction; never below it.
+
+    Parameters:
+        epsilon0: of each answer.
+        people: how many answer honestly.
+        delta: of the shuffled answers.
 
     >>> round(shuffled_epsilon(4.0, 100_000, 1e-6), 4)
     0.1698
@@ -189,7 +209,7 @@ def _epsilon(epsilon0: float, people: int, delta: float) -> float:
         formula = closed_form(epsilon0, people, delta)
         if _delta(formula, epsilon0, signs, at_most) <= delta:
             high = formula
-    while high - low > STEP * high:
+    while high - low > RELATIVE_STEP * high:
         middle = (low + high) / 2
         if _delta(middle, epsilon0, signs, at_most) <= delta:
             high = middle
@@ -199,19 +219,19 @@ def _epsilon(epsilon0: float, people: int, delta: float) -> float:
 
 
 def _check(epsilon0: float, people: int) -> None:
-    positive("epsilon0", epsilon0)
+    require_positive("epsilon0", epsilon0)
     require(
-        epsilon0 <= LARGEST_EPSILON,
-        f"epsilon0={epsilon0:g}: must be at most {LARGEST_EPSILON}; more protects nothing",
+        epsilon0 <= MAX_EPSILON,
+        f"epsilon0={epsilon0:g}: must be at most {MAX_EPSILON}; more protects nothing",
     )
-    whole("people", people)
-    require(people <= MOST_PEOPLE, f"people={people}: must be at most {MOST_PEOPLE:,}")
+    require_count("people", people)
+    require(people <= MAX_PEOPLE, f"people={people}: must be at most {MAX_PEOPLE:,}")
 
 
 def _check_delta(delta: float) -> None:
     require(
-        isinstance(delta, (int, float)) and LEAST_DELTA <= delta < 1,
-        f"delta={delta}: must be at least {LEAST_DELTA:g} and < 1, such as 1e-6",
+        isinstance(delta, (int, float)) and MIN_DELTA <= delta < 1,
+        f"delta={delta}: must be at least {MIN_DELTA:g} and < 1, such as 1e-6",
     )
 
 
@@ -250,7 +270,7 @@ def _delta(epsilon: float, epsilon0: float, signs: Numbers, at_most: Numbers) ->
     plus = np.arange(most - minus[-1], furthest + 1)
     last = np.sum(_heads(np.full_like(plus, most), plus) * (most * gap - 2 * (most - plus))) / most
     expected = float(last + np.dot(drops[:-1], at_most[:-1]))
-    margin = 1 + LOST + LOST_PER_SIGN * float(most)
+    margin = 1 + ROUNDING_LOSS + ROUNDING_LOSS_PER_SIGN * float(most)
     return (1 + math.exp(epsilon)) * math.tanh(epsilon0 / 2) * expected * margin + 3 * TAIL
 
 
@@ -267,15 +287,15 @@ def _heads(flips: Numbers, heads: Numbers) -> Numbers:
 
 def _stirling(x: Numbers) -> Numbers:
     """ln x! - (x ln x - x)."""
-    large = np.maximum(x, float(len(_SMALL)))
+    large = np.maximum(x, float(len(_SMALL_FACTORIALS)))
     square = large * large
     series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / large
     found: Numbers = np.log(2 * math.pi * large) / 2 + series
-    small = x < len(_SMALL)
-    found[small] = _SMALL[x[small].astype(np.intp)]
+    small = x < len(_SMALL_FACTORIALS)
+    found[small] = _SMALL_FACTORIALS[x[small].astype(np.intp)]
     return found
 
 
-_SMALL = np.array(
+_SMALL_FACTORIALS = np.array(
     [0.0, *(math.lgamma(x + 1) - x * math.log(x) + x for x in range(1, 64))], dtype=np.float64
 )

@@ -21,8 +21,7 @@ from tempriv.mechanisms.perturb import limit_of
 from tempriv.mechanisms.reorder.distributions import FreeSlots, TieDistribution, WindowDistribution
 from tempriv.mechanisms.retime.domains import Smoothed, Timed
 from tempriv.privacy.guarantees import Guarantee
-from tempriv.privacy.units import Pair, Unit
-from tempriv.privacy.units.base import cells
+from tempriv.privacy.units.base import Pair, Unit, cells
 from tempriv.privacy.units.order import MAX_DISTINCT_READINGS
 from tempriv.sampling.distributions import (
     DiscreteGaussian,

@@ -16,7 +16,7 @@ from tempriv.cli.app import budget
 from tempriv.errors import require
 
 if TYPE_CHECKING:
-    from tempriv.accounting.planning import Way
+    from tempriv.accounting.planning import MethodResult
 
 EXAMPLE = """
 [bold]Example[/bold]: a release every minute; what may each cost, for epsilon 1 in any week?
@@ -69,11 +69,11 @@ def plan(
     count = planning.count_within(releases, per, within)
     refuse_plot(plot, force)
 
-    def answer(number: int, quick: bool = True) -> tuple[Way, ...]:
+    def answer(number: int, quick: bool = True) -> tuple[MethodResult, ...]:
         if epsilon is not None:
-            return planning.permitted(number, epsilon, delta, quick)
+            return planning.budget_per_release(number, epsilon, delta, quick)
         assert each is not None
-        return planning.added(number, each, delta, quick)
+        return planning.totals_by_method(number, each, delta, quick)
 
     ways = answer(count, quick=False)
     asked = {"releases": count, "epsilon": epsilon, "each": each, "delta": delta}
@@ -105,7 +105,7 @@ def _title(count: int, epsilon: float | None, each: float | None, delta: float) 
     return f"{some} of epsilon = {each:g} each{at}"
 
 
-def _print(ways: Sequence[Way], inverse: bool) -> None:
+def _print(ways: Sequence[MethodResult], inverse: bool) -> None:
     names = ["method", "noise", "each costs" if inverse else "each may cost"]
     names += ["noise of each*", "all together" if inverse else "against the sum"]
     rows = []
@@ -139,8 +139,8 @@ def _digits(value: float, up: bool = True) -> str:
     return f"{number:,.0f}" if number >= 1000 else f"{number:.4g}"
 
 
-def _remarks(ways: Sequence[Way], count: int, delta: float) -> list[str]:
-    from tempriv.accounting.planning import MOST_EXACT
+def _remarks(ways: Sequence[MethodResult], count: int, delta: float) -> list[str]:
+    from tempriv.accounting.planning import MAX_EXACT_RELEASES
 
     found = [
         "* standard deviation for one number, in units of its sensitivity; any pure guarantee is "
@@ -150,9 +150,9 @@ def _remarks(ways: Sequence[Way], count: int, delta: float) -> list[str]:
     ]
     if delta == 0:
         found.append("Without --delta only the sum is known; --delta 1e-6 shows the others.")
-    elif count > MOST_EXACT:
+    elif count > MAX_EXACT_RELEASES:
         found.append(
-            f"Exact Laplace noise is left out above {MOST_EXACT:,} releases; optimal composition "
-            "is nearly the same there."
+            f"Exact Laplace noise is left out above {MAX_EXACT_RELEASES:,} releases; optimal "
+            "composition is nearly the same there."
         )
     return found

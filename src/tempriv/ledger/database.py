@@ -13,8 +13,8 @@ from typing import Any
 from tempriv.data.files import sync_directory
 from tempriv.errors import LedgerError, require
 
-APPLICATION = 0x74707276  # "tprv"
-VERSION = 2
+APPLICATION_ID = 0x74707276  # "tprv"
+FORMAT_VERSION = 2
 SCHEMA = """
 CREATE TABLE datasets (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created TEXT NOT NULL);
@@ -56,12 +56,12 @@ UPDATE scopes SET first = (SELECT g.first FROM groups g WHERE g.dataset = scopes
 CREATE INDEX scopes_in_time ON scopes (first, clock, ifnull("end", 9223372036854775807));
 """
 
-OPENING = b"SQLite format 3\0"
+SQLITE_HEADER = b"SQLite format 3\0"
 NOT_A_LEDGER = (
     "the file is not a tempriv ledger and was left as it is; name another file, or make a ledger "
     "with `tempriv budget create`"
 )
-REASONS = {
+ERROR_REASONS = {
     sqlite3.SQLITE_BUSY: "another process holds it; try again",
     sqlite3.SQLITE_LOCKED: "another process holds it; try again",
     sqlite3.SQLITE_FULL: "the disk is full, so nothing was recorded; make room and try again",
@@ -89,6 +89,7 @@ class LedgerFile:
             )
 
     def close(self) -> None:
+        """Close the connection."""
         self.connection.close()
 
     @contextlib.contextmanager
@@ -99,7 +100,9 @@ class LedgerFile:
         except sqlite3.Error as problem:
             # the extended code holds the primary one in its last byte
             code = getattr(problem, "sqlite_errorcode", 0) & 0xFF
-            raise LedgerError(f"ledger {self.path}: {REASONS.get(code, problem)}") from problem
+            raise LedgerError(
+                f"ledger {self.path}: {ERROR_REASONS.get(code, problem)}"
+            ) from problem
 
     @contextlib.contextmanager
     def _transaction(self, begin: str) -> Iterator[None]:
@@ -121,21 +124,23 @@ class LedgerFile:
         """One state of the ledger, whatever others write meanwhile."""
         return self._transaction("BEGIN")
 
-    def rows(self, query: str, *given: Any) -> list[Any]:
+    def rows(self, query: str, *values: Any) -> list[Any]:
+        """The rows of a ``query`` with ``values`` for its placeholders."""
         with self._refusing():
-            return self.connection.execute(query, given).fetchall()
+            return self.connection.execute(query, values).fetchall()
 
-    def value(self, query: str, *given: Any) -> Any:
-        """The first column of the first row, None if there is none."""
-        found = self.rows(query, *given)
-        return found[0][0] if found else None
+    def value(self, query: str, *values: Any) -> Any:
+        """The first column of the first row of a ``query``, None if there is none."""
+        rows = self.rows(query, *values)
+        return rows[0][0] if rows else None
 
-    def execute(self, statement: str, *given: Any) -> int:
-        """How many rows the statement changed."""
+    def execute(self, statement: str, *values: Any) -> int:
+        """Run a ``statement``; how many rows it changed."""
         with self._refusing():
-            return self.connection.execute(statement, given).rowcount
+            return self.connection.execute(statement, values).rowcount
 
     def insert(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Run a ``statement`` once for each of the ``rows``."""
         with self._refusing():
             self.connection.executemany(statement, rows)
 
@@ -143,28 +148,28 @@ class LedgerFile:
         """SQLite takes a file of a few bytes for an empty database and would write over it."""
         try:
             with self.path.open("rb") as file:
-                opening = file.read(len(OPENING))
+                opening = file.read(len(SQLITE_HEADER))
         except OSError as problem:
-            reason = REASONS[sqlite3.SQLITE_CANTOPEN]
+            reason = ERROR_REASONS[sqlite3.SQLITE_CANTOPEN]
             raise LedgerError(f"ledger {self.path}: {reason}") from problem
-        require(opening in (b"", OPENING), f"ledger {self.path}: {NOT_A_LEDGER}", LedgerError)
+        require(opening in (b"", SQLITE_HEADER), f"ledger {self.path}: {NOT_A_LEDGER}", LedgerError)
 
-    def recognise(self) -> None:
+    def check_format(self) -> None:
         """Refuse what is not a ledger, or one from the future."""
         require(
-            self.value("PRAGMA application_id") == APPLICATION,
+            self.value("PRAGMA application_id") == APPLICATION_ID,
             f"ledger {self.path}: {NOT_A_LEDGER}",
             LedgerError,
         )
         version = self.value("PRAGMA user_version")
         require(
-            version <= VERSION,
+            version <= FORMAT_VERSION,
             f"ledger {self.path}: made by a newer tempriv (its format is {version}, this one "
-            f"knows {VERSION}); upgrade tempriv",
+            f"knows {FORMAT_VERSION}); upgrade tempriv",
             LedgerError,
         )
 
-    def furnish(self) -> None:
+    def create_tables(self) -> None:
         """Tables for a file that holds nothing yet; any other file is left as it is."""
         with self.writing():
             used = self.value("SELECT count(*) FROM sqlite_schema")
@@ -172,12 +177,12 @@ class LedgerFile:
                 return
             for statement in (SCHEMA + GROUPS).split(";"):
                 self.execute(statement)
-            self.execute(f"PRAGMA application_id = {APPLICATION}")
-            self.execute(f"PRAGMA user_version = {VERSION}")
+            self.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            self.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
 
     @property
     def outdated(self) -> bool:
-        return int(self.value("PRAGMA user_version")) < VERSION
+        return int(self.value("PRAGMA user_version")) < FORMAT_VERSION
 
     def upgrade(self) -> bool:
         """Bring the tables of an older file up to date, within a transaction of the caller.
@@ -188,21 +193,21 @@ class LedgerFile:
             return False
         for statement in GROUPS.split(";"):
             self.execute(statement)
-        self.execute(f"PRAGMA user_version = {VERSION}")
+        self.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
         return True
 
-    def write_ahead(self) -> None:
+    def enable_wal(self) -> None:
         """Let readers work beside a writer; where WAL cannot be had, SQLite keeps its old mode.
 
         SQLite does not wait by itself for the lock that this needs, hence the loop.
         """
-        patience = time.monotonic() + self.busy_seconds
+        deadline = time.monotonic() + self.busy_seconds
         while True:
             try:
                 self.execute("PRAGMA journal_mode = WAL")
                 return
             except LedgerError:
-                if time.monotonic() > patience:
+                if time.monotonic() > deadline:
                     raise
                 time.sleep(0.01)
 
@@ -216,7 +221,7 @@ def default_path() -> Path:
 
 
 def open_file(path: Path, busy_seconds: float) -> LedgerFile:
-    """The file of a ledger that exists."""
+    """The file of a ledger that exists at ``path``; others are waited for ``busy_seconds``."""
     require(
         path.exists(),
         f"ledger {path}: there is none; make one with `tempriv budget create`",
@@ -226,7 +231,7 @@ def open_file(path: Path, busy_seconds: float) -> LedgerFile:
     try:
         for setting in ("synchronous = FULL", "secure_delete = ON", "foreign_keys = ON"):
             file.execute(f"PRAGMA {setting}")
-        file.recognise()
+        file.check_format()
     except LedgerError:
         file.close()
         raise
@@ -234,7 +239,12 @@ def open_file(path: Path, busy_seconds: float) -> LedgerFile:
 
 
 def create_file(path: Path, busy_seconds: float) -> LedgerFile:
-    """The file of a ledger, new unless it exists; nobody else may read a new one."""
+    """The file of a ledger, new unless it exists; nobody else may read a new one.
+
+    Parameters:
+        path: of the file.
+        busy_seconds: how long to wait for other processes.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         # private from the first byte; SQLite gives its side files the same mode
@@ -246,7 +256,7 @@ def create_file(path: Path, busy_seconds: float) -> LedgerFile:
             f"ledger {path}: it cannot be created ({problem.strerror}); name another place"
         ) from problem
     with contextlib.closing(LedgerFile(path, busy_seconds)) as file:
-        file.furnish()
-        file.recognise()
-        file.write_ahead()
+        file.create_tables()
+        file.check_format()
+        file.enable_wal()
     return open_file(path, busy_seconds)

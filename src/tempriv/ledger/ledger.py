@@ -1,32 +1,33 @@
 """Durable charges against limits, in one SQLite file: check, record, and only then release.
 
 The ledger holds no private value: of the data it knows whose they are (ids as digests) and from
-when to when. ``scopes`` finds what touches the same data, ``totals`` adds it up.
+when to when. ``scope`` finds what touches the same data, ``filters`` adds it up.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 from tempriv.accounting.filters import (
-    NO_BOUND,
-    NOTHING,
+    UNBOUNDED_COST,
+    ZERO_COST,
     Cost,
     Total,
     cost_of,
-    does_not_add_up,
-    explain,
-    in_advance,
+    epsilon_in_advance,
+    explain_no_bound,
+    explain_other_unit,
+    explain_refusal,
     order_of,
-    says_nothing,
-    unlimited,
-    worst,
+    unlimited_total,
+    worst_total,
 )
 from tempriv.errors import BudgetError, LedgerError, require
 from tempriv.ledger import scope as scopes
@@ -63,7 +64,11 @@ def _absolute(path: str | Path) -> str:
 
 @dataclass(frozen=True)
 class Receipt:
-    """Proof that a release was charged, and what each limit stood at right after."""
+    """Proof that a release was charged, and what each limit stood at right after.
+
+    ``charge`` is the number of the charge in the ledger, ``recorded`` the time (UTC), ``totals``
+    has a total for each limit of the dataset.
+    """
 
     charge: int
     release_id: str
@@ -84,7 +89,7 @@ class Prepared:
 class Budget:
     """How a dataset stands: one total per limit, or per unit charged where there is no limit.
 
-    ``in_advance`` is what each total would be, had all of it been fixed in advance.
+    ``epsilon_in_advance`` is what each total would be, had all of it been fixed in advance.
     """
 
     dataset: str
@@ -136,6 +141,9 @@ def _decode(text: str) -> Any:
 class Ledger:
     """One ledger file, opened; close it or use it in a ``with`` statement.
 
+    A dataset has limits, each an epsilon at a delta for a unit. A charge is accepted if the totals
+    of all limits stay within them, and refused with ``BudgetError`` otherwise.
+
     Guarantees:
         a receipt is handed out only after its charge is on disk;
         no limit is passed, whatever processes charge at once;
@@ -163,19 +171,42 @@ class Ledger:
 
     @classmethod
     def open(cls, path: str | Path, busy_seconds: float = BUSY_SECONDS) -> Ledger:
-        """A ledger that exists; others are waited for at most that long."""
+        """A ledger that exists.
+
+        Parameters:
+            path: of its file.
+            busy_seconds: how long to wait for other processes.
+
+        Raises:
+            LedgerError: if there is no such file, or it is not a ledger.
+        """
         return cls(open_file(Path(path), busy_seconds))
 
     @classmethod
     def create(cls, path: str | Path, busy_seconds: float = BUSY_SECONDS) -> Ledger:
-        """A ledger at this path, new unless it exists; nobody else may read a new one."""
+        """A ledger at this path, new unless it exists; nobody else may read a new one.
+
+        Parameters:
+            path: of its file.
+            busy_seconds: how long to wait for other processes.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with Ledger.create(f"{folder}/ledger.sqlite") as ledger:
+        ...         ledger.ensure_dataset("meters")
+        ...     with Ledger.open(f"{folder}/ledger.sqlite") as ledger:
+        ...         ledger.datasets()
+        ('meters',)
+        """
         return cls(create_file(Path(path), busy_seconds))
 
     @property
     def path(self) -> Path:
+        """Of its file."""
         return self._file.path
 
     def close(self) -> None:
+        """Close the file."""
         self._file.close()
 
     def __enter__(self) -> Ledger:
@@ -189,7 +220,11 @@ class Ledger:
         return tuple(name for (name,) in self._file.rows("SELECT name FROM datasets ORDER BY name"))
 
     def ensure_dataset(self, name: str) -> None:
-        """Have the dataset, if need be without a limit: its charges are recorded only."""
+        """Have a dataset, if need be without a limit: its charges are recorded only.
+
+        Parameters:
+            name: of the dataset.
+        """
         with self._file.writing():
             self._ensure(name)
 
@@ -204,7 +239,18 @@ class Ledger:
     ) -> Total:
         """Limit what may be spent of a dataset, new or not; its charges so far count.
 
-        The total says whether they are above the new limit already (``exceeded``).
+        Parameters:
+            name: of the dataset.
+            unit: that the limit speaks of.
+            epsilon: the most that may be spent.
+            delta: at which the epsilon holds; 0 allows pure guarantees only.
+            replace: whether to change a limit that the dataset has for this unit.
+
+        Returns:
+            The total, which says whether the charges are above the limit (``exceeded``).
+
+        Raises:
+            BudgetError: if there is such a limit already and it is not replaced.
         """
         require(0 < epsilon < math.inf, f"epsilon={epsilon}: a limit must be a number > 0")
         require(0 <= delta < 1, f"delta={delta}: must be >= 0 and < 1")
@@ -215,10 +261,10 @@ class Ledger:
             if unit.about_order:
                 self._sums.index_exact()
             find = "FROM limits WHERE dataset = ? AND unit = ?"
-            held = self._file.value(f"SELECT epsilon {find}", dataset, text)
+            present = self._file.value(f"SELECT epsilon {find}", dataset, text)
             require(
-                held is None or replace,
-                f"dataset {name!r} already has a limit of epsilon = {held} for {unit.sentence}; "
+                present is None or replace,
+                f"dataset {name!r} already has a limit of epsilon = {present} for {unit.sentence}; "
                 "to change it, ask to replace it",
                 BudgetError,
             )
@@ -228,14 +274,14 @@ class Ledger:
                 *(dataset, text, epsilon, delta, _json(None)),
             )
             number = self._file.value(f"SELECT id {find}", dataset, text)
-            limit = next(one for one in self._limits(dataset) if one.id == number)
+            limit = next(limit for limit in self._limits(dataset) if limit.id == number)
             return self._renew(dataset, limit)
 
     def _renew(self, dataset: int, limit: _Limit) -> Total:
         """The total of a limit and its running sums, from the charges themselves."""
         order = order_of(limit.epsilon, limit.delta)
         shares, costs = self._sums.recorded(dataset, limit.unit, order)
-        total = worst(costs, limit.unit, limit.epsilon, limit.delta)
+        total = worst_total(costs, limit.unit, limit.epsilon, limit.delta)
         self._sums.replace(limit.id, shares)
         self._file.execute("UPDATE limits SET total = ? WHERE id = ?", _json(total), limit.id)
         return total
@@ -243,7 +289,26 @@ class Ledger:
     def check(
         self, dataset: str, guarantee: Guarantee | NoGuarantee, scope: Scope
     ) -> tuple[Total, ...]:
-        """The totals that a charge would lead to, or its refusal; records nothing."""
+        """The totals that a charge would lead to, or its refusal; records nothing.
+
+        Parameters:
+            dataset: its name.
+            guarantee: of the release.
+            scope: whose data the release touches, and when.
+
+        Raises:
+            BudgetError: if a limit would be passed.
+
+        >>> import tempfile
+        >>> guarantee = Guarantee(loss=guarantees.Pure(2.0), unit=units.Event())
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with Ledger.create(f"{folder}/ledger.sqlite") as ledger:
+        ...         _ = ledger.create_dataset("meters", epsilon=1.0)
+        ...         ledger.check("meters", guarantee, Scope())
+        Traceback (most recent call last):
+        ...
+        tempriv.errors.BudgetError: dataset 'meters': this release costs epsilon = 2 and would ...
+        """
         scope = scopes.as_charged(scope, guarantee)
         with self._file.reading():
             decided = self._decide(self._number(dataset), dataset, guarantee, scope)
@@ -260,8 +325,20 @@ class Ledger:
     ) -> Receipt:
         """Record a release if every limit agrees; it is on disk when this returns.
 
-        The same release again gets the same receipt and spends nothing. With an ``output`` the
-        charge stays open (``prepared``) until ``finish``.
+        The same release again gets the same receipt and spends nothing.
+
+        Parameters:
+            dataset: its name.
+            guarantee: of the release.
+            scope: whose data the release touches, and when.
+            release_id: of the release; each has its own.
+            note: kept with the charge.
+            output: the file that waits to be put in place; the charge then stays open
+                (``prepared``) until ``finish``.
+
+        Raises:
+            BudgetError: if a limit would be passed; nothing is recorded.
+            LedgerError: if another release was charged under this id.
         """
         require(release_id != "", "release_id='': every release needs an id of its own")
         require(scope.members != (), "members=(): name those whose data it is, or None for anyone")
@@ -283,24 +360,43 @@ class Ledger:
             return self._receipt(release_id)
 
     def state_of(self, release_id: str) -> State | None:
-        """Whether the output of a release was put in place; None if it was never charged."""
+        """Whether the output of a release was put in place.
+
+        Parameters:
+            release_id: of the release.
+
+        Returns:
+            "prepared", "done", or None if it was never charged.
+        """
         query = "SELECT state FROM charges WHERE release = ?"
         return cast(State | None, self._file.value(query, release_id))
 
     def partials(self, path: str | Path) -> list[Path]:
-        """The outputs that are paid for and still wait to become this path."""
+        """The outputs that are charged and still wait to become this ``path``."""
         query = "SELECT partial FROM charges WHERE state = 'prepared' AND path = ?"
         return [Path(partial) for (partial,) in self._file.rows(query, _absolute(path))]
 
     def prepared(self, path: str | Path, request: str) -> Prepared | None:
-        """The charge whose output still waits to become this path, if the request is the same."""
+        """The charge whose output still waits to be put in place.
+
+        Parameters:
+            path: where it will be.
+            request: the digest of what was asked for; None is returned if it differs.
+        """
         query = """SELECT release, path, partial, checksum, request FROM charges
             WHERE state = 'prepared' AND path = ? AND request = ? ORDER BY id DESC LIMIT 1"""
-        found = self._file.rows(query, _absolute(path), request)
-        return Prepared(self._receipt(found[0][0]), OutputRecord(*found[0][1:])) if found else None
+        rows = self._file.rows(query, _absolute(path), request)
+        return Prepared(self._receipt(rows[0][0]), OutputRecord(*rows[0][1:])) if rows else None
 
     def finish(self, release_id: str) -> None:
-        """The output of a charge is in place: forget where it waited."""
+        """Note that the output of a charge is in place, and forget where it waited.
+
+        Parameters:
+            release_id: of the release.
+
+        Raises:
+            LedgerError: if it was never charged.
+        """
         with self._file.writing():
             changed = self._file.execute(
                 "UPDATE charges SET state = 'done', path = NULL, partial = NULL, checksum = NULL,"
@@ -314,29 +410,46 @@ class Ledger:
             )
 
     def show(self, dataset: str) -> Budget:
-        """How a dataset stands, for printing."""
+        """How a dataset stands: its totals, and how many charges it has.
+
+        Parameters:
+            dataset: its name.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with Ledger.create(f"{folder}/ledger.sqlite") as ledger:
+        ...         _ = ledger.create_dataset("meters", epsilon=1.0)
+        ...         ledger.show("meters").totals[0].remaining
+        1.0
+        """
         with self._file.reading():
             number = self._number(dataset)
             limits = self._limits(number)
             query = """SELECT guarantee, count(*) FROM charges WHERE dataset = ?
                 GROUP BY guarantee ORDER BY min(id)"""
             counted = [(_decode(text), count) for text, count in self._file.rows(query, number)]
-            promises = [promise for promise, _ in counted]
+            charged = [guarantee for guarantee, _ in counted]
             charges = sum(count for _, count in counted)
             totals = [limit.total for limit in limits]
             if not limits:
-                charged = [one.unit.unaligned() for one in promises if isinstance(one, Guarantee)]
-                totals = [
-                    unlimited(self._sums.recorded(number, unit)[1], unit)
-                    for unit in dict.fromkeys(charged)
+                charged_units = [
+                    known.unit.unaligned() for known in charged if isinstance(known, Guarantee)
                 ]
-        reasons = [one.reason for one in promises if isinstance(one, NoGuarantee)]
+                totals = [
+                    unlimited_total(self._sums.recorded(number, unit)[1], unit)
+                    for unit in dict.fromkeys(charged_units)
+                ]
+        reasons = [none.reason for none in charged if isinstance(none, NoGuarantee)]
         reason = reasons[0] if reasons else None
-        fixed = tuple(in_advance(total, promises) for total in totals)
+        fixed = tuple(epsilon_in_advance(total, charged) for total in totals)
         return Budget(dataset, bool(limits), tuple(totals), charges, reason, fixed)
 
     def log(self, dataset: str | None = None) -> tuple[Entry, ...]:
-        """All charges, or those of one dataset, newest last."""
+        """All charges, newest last.
+
+        Parameters:
+            dataset: its name; None: of all datasets.
+        """
         query = """SELECT c.id, c.release, d.name, c.recorded, c.guarantee, s.kind,
             length(m.ids) / 8, s.start, s."end", s.clock, c.state, c.note FROM charges c
             JOIN datasets d ON d.id = c.dataset JOIN scopes s ON s.id = c.scope
@@ -344,19 +457,21 @@ class Ledger:
             WHERE ?1 IS NULL OR c.dataset = ?1 ORDER BY c.id"""
         with self._file.reading():
             rows = self._file.rows(query, None if dataset is None else self._number(dataset))
-        names = [one.name for one in fields(Entry)]
-        entries = [dict(zip(names, row, strict=True)) for row in rows]
-        return tuple(Entry(**one | {"guarantee": _decode(one["guarantee"])}) for one in entries)
+        entries = [Entry(*row) for row in rows]
+        return tuple(
+            dataclasses.replace(entry, guarantee=_decode(cast(str, entry.guarantee)))
+            for entry in entries
+        )
 
     def _number(self, dataset: str) -> int:
-        found = self._file.value("SELECT id FROM datasets WHERE name = ?", dataset)
-        if found is None:
+        number = self._file.value("SELECT id FROM datasets WHERE name = ?", dataset)
+        if number is None:
             known = ", ".join(map(repr, self.datasets())) or "none so far"
             raise LedgerError(
                 f"dataset {dataset!r} is not in ledger {self.path} (known: {known}); make it "
                 "with `tempriv budget create`"
             )
-        return int(found)
+        return int(number)
 
     def _ensure(self, name: str) -> int:
         require(
@@ -389,7 +504,7 @@ class Ledger:
             )
             return []
         before = self._sums.steps(number)
-        steps = scopes.widest(before, scope)
+        steps = scopes.widest_steps(before, scope)
         return [
             self._decide_one(number, dataset, limit, guarantee, scope, steps, steps != before)
             for limit in limits
@@ -407,8 +522,8 @@ class Ledger:
     ) -> tuple[_Limit, Cost, Total]:
         unit = limit.unit
         cost = cost_of(guarantee, unit, order_of(limit.epsilon, limit.delta))
-        sentence = says_nothing(unit, guarantee.unit)
-        require(cost != NO_BOUND, f"dataset {dataset!r} {sentence}", BudgetError)
+        sentence = explain_other_unit(unit, guarantee.unit)
+        require(cost != UNBOUNDED_COST, f"dataset {dataset!r} {sentence}", BudgetError)
         scopes.require_length(dataset, unit, guarantee.unit, scope)
         share = scope.share(cost, guarantee)
         widths = scopes.widths(unit, steps)
@@ -422,32 +537,32 @@ class Ledger:
             near = TimeRange(scope.clock, first, last)
         named = not everywhere and scopes.separates_people(scope.kind, unit)
         whose = scope if named else None
-        held = [] if nobody else self._sums.touching(number, limit.id, unit, whose, near)
+        earlier = [] if nobody else self._sums.touching(number, limit.id, unit, whose, near)
 
-        def total_with(one: ScopedCost, others: list[ScopedCost] = held) -> Total:
-            costs = scopes.totals(
-                [*others, one],
+        def total_with(share: ScopedCost, others: list[ScopedCost] = earlier) -> Total:
+            costs = scopes.total_costs(
+                [*others, share],
                 functools.partial(self._sums.ids, scope=scope),
                 unit,
                 widths,
-                within=None if everywhere else one,
+                within=None if everywhere else share,
             )
-            return worst(costs, unit, limit.epsilon, limit.delta)
+            return worst_total(costs, unit, limit.epsilon, limit.delta)
 
         total = total_with(share)
         if total.spent is None and unit.about_order:
             # is it because single rows, or releases of unlike readings, do not add up?
-            rows = [one._replace(single=0) for one in (*held, share)]
-            readings = [one._replace(exact=0) for one in rows]
+            rows = [other._replace(single=0) for other in (*earlier, share)]
+            readings = [other._replace(exact=0) for other in rows]
             for mended in (rows, readings):
                 require(
                     total_with(mended[-1], mended[:-1]).spent is None,
-                    f"dataset {dataset!r}: {does_not_add_up(unit, mended is rows)}",
+                    f"dataset {dataset!r}: {explain_no_bound(unit, mended is rows)}",
                     BudgetError,
                 )
         if total.exceeded:
-            before = total_with(share._replace(cost=NOTHING))
-            sentence = explain(before, cost, total)
+            before = total_with(share._replace(cost=ZERO_COST))
+            sentence = explain_refusal(before, cost, total)
             raise BudgetError(f"dataset {dataset!r}: {sentence}")
         return limit, cost, total if everywhere else limit.total.or_worse(total)
 

@@ -21,7 +21,7 @@ from tempriv.ledger.scope import EARLIEST, LATEST, Ids, Scope, ScopedCost
 from tempriv.privacy import guarantees, serialization, units
 
 # sets of at most so many members are found by the name of each
-SMALL = 64
+SMALL_SET_MEMBERS = 64
 
 
 def _names_a_unit(kinds: Iterable[type[units.Unit]]) -> str:
@@ -62,12 +62,12 @@ class ScopeRow(NamedTuple):
     first: int
 
     def for_unit(self, unit: units.Unit) -> int:
-        """Where the sum is kept: with the first scope if the unit does not tell times apart."""
+        """Where the sum is kept: with the first scope if the ``unit`` does not tell times apart."""
         return self.first if unit.reach is None else self.scope
 
 
 @functools.lru_cache(maxsize=4096)
-def _promise(text: str) -> Any:
+def _guarantee(text: str) -> Any:
     return guarantees.decode(json.loads(text))
 
 
@@ -78,8 +78,8 @@ class RunningTotals:
         self._file = file
 
     def steps(self, dataset: int) -> dict[str, int | None]:
-        """The widest grid step on each clock, None where a scope does not know its own."""
-        found: dict[str, int | None] = {}
+        """The widest grid step on each clock of a ``dataset``; None where a scope has no step."""
+        steps: dict[str, int | None] = {}
         following = "SELECT min(clock) FROM scopes WHERE dataset = ? AND clock > ?"
         here = "FROM scopes WHERE dataset = ? AND clock = ?"
         # a few jumps in the index for each clock
@@ -87,21 +87,27 @@ class RunningTotals:
         while clock is not None:
             unknown = self._file.value(f"SELECT 1 {here} AND step IS NULL LIMIT 1", dataset, clock)
             widest = self._file.value(f"SELECT max(step) {here}", dataset, clock)
-            found[clock] = None if unknown else widest
+            steps[clock] = None if unknown else widest
             clock = self._file.value(following, dataset, clock)
-        return found
+        return steps
 
     def ids(self, digest: bytes, scope: Scope | None = None) -> Ids:
-        """The members of a set, which may be that of a scope at hand."""
+        """The members of the set with a ``digest``, which may be that of a ``scope`` at hand."""
         if scope is not None and scope.ids is not None and scope.set_digest == digest:
             return scope.ids
         query = "SELECT ids FROM member_sets WHERE digest = ?"
-        return scopes.ids_in(self._file.value(query, digest))
+        return scopes.ids_from_bytes(self._file.value(query, digest))
 
     def recorded(
         self, dataset: int, unit: units.Unit, order: float = 1.0
     ) -> tuple[dict[int, ScopedCost], Costs]:
-        """What the charges themselves add up to, for each place of a sum and for all."""
+        """What the charges themselves add up to, for each place of a sum and for all.
+
+        Parameters:
+            dataset: its number.
+            unit: of the limit.
+            order: at which rhos are counted.
+        """
         query = """SELECT c.guarantee, count(*), s.id, s.first, s.step, s.kind, s.members, s.clock,
             s.start, s."end" FROM charges c JOIN scopes s ON s.id = c.scope WHERE c.dataset = ?
             GROUP BY s.id, c.guarantee"""
@@ -109,19 +115,19 @@ class RunningTotals:
         shares: dict[int, ScopedCost] = {}
         for text, count, number, first, step, *scope in self._file.rows(query, dataset):
             if text not in each:
-                promise = _promise(text)
-                each[text] = (*cost_of(promise, unit, order), 1, *scopes.exactness(promise))
+                guarantee = _guarantee(text)
+                each[text] = (*cost_of(guarantee, unit, order), 1, *scopes.exactness(guarantee))
             place = ScopeRow(number, first).for_unit(unit)
-            held = shares.get(place)
-            before = (0.0,) * 6 if held is None else (*held.cost, *held[7:])
-            after = [b + count * one for b, one in zip(before, each[text], strict=True)]
-            counts = [min(int(one), 2) for one in after[3:]]
+            share = shares.get(place)
+            before = (0.0,) * 6 if share is None else (*share.cost, *share[7:])
+            after = [b + count * x for b, x in zip(before, each[text], strict=True)]
+            counts = [min(int(x), 2) for x in after[3:]]
             shares[place] = scopes.scoped_cost(scope, Cost(*after[:3]), step, *counts)
         widths = scopes.widths(unit, self.steps(dataset))
-        return shares, scopes.totals(list(shares.values()), self.ids, unit, widths)
+        return shares, scopes.total_costs(list(shares.values()), self.ids, unit, widths)
 
     def replace(self, limit: int, shares: dict[int, ScopedCost]) -> None:
-        """Begin the sums of a limit anew."""
+        """Begin the sums of a ``limit`` anew, from the ``shares`` of each scope."""
         self._file.execute('DELETE FROM sums WHERE "limit" = ?', limit)
         self._file.insert(
             "INSERT INTO sums VALUES (?, ?, ?, ?, ?)",
@@ -136,22 +142,30 @@ class RunningTotals:
         scope: Scope | None = None,
         near: TimeRange | None = None,
     ) -> list[ScopedCost]:
-        """The sums that may meet a scope (None: any), and are near in time where that matters."""
+        """The sums that may meet a scope, and are near in time where that matters.
+
+        Parameters:
+            dataset: its number.
+            limit: its number.
+            unit: of the limit.
+            scope: that is charged; None: any.
+            near: the time in which sums must lie; None: any.
+        """
         group = "id" if unit.reach is None else "first"
         also = f", s.step{_counted()}" if unit.about_order else ""
         query = f"""SELECT s.kind, s.members, s.clock, s.start, s."end",
             u.epsilon, u.delta, u.rho{also}
             FROM scopes s CROSS JOIN sums u ON u."limit" = ? AND u.scope = s.id
             WHERE s.{group} IN (SELECT value FROM json_each(?))"""
-        given = [limit, json.dumps(self._groups(dataset, scope))]
+        values = [limit, json.dumps(self._groups(dataset, scope))]
         if near is not None:
             # as the index has it
             query += f""" AND s.clock = ? AND ifnull(s."end", {LATEST}) >= ?
                 AND ifnull(s.start, {EARLIEST}) <= ?"""
-            given += near
+            values += near
         return [
             scopes.scoped_cost(row[:5], Cost(*row[5:8]), *row[8:])
-            for row in self._file.rows(query, *given)
+            for row in self._file.rows(query, *values)
         ]
 
     def index_exact(self) -> None:
@@ -169,8 +183,8 @@ class RunningTotals:
         All of them if it has many members; else those of many members or of another kind, and
         those in which one of its members is found by name.
         """
-        if scope is None or scope.ids is None or len(scope.ids) > SMALL:
-            found = self._file.rows("SELECT first FROM groups WHERE dataset = ?", dataset)
+        if scope is None or scope.ids is None or len(scope.ids) > SMALL_SET_MEMBERS:
+            rows = self._file.rows("SELECT first FROM groups WHERE dataset = ?", dataset)
         else:
             query = """SELECT first FROM groups WHERE dataset = ?1 AND small = 0
                 UNION SELECT first FROM groups WHERE dataset = ?1 AND small = 1 AND kind < ?2
@@ -179,20 +193,20 @@ class RunningTotals:
                 AND g.small = 1 AND g.kind = ?2 AND g.members = m.digest
                 WHERE m.member IN (SELECT value FROM json_each(?3))"""
             names = json.dumps(_names(scope.ids))
-            found = self._file.rows(query, dataset, scope.kind, names)
-        return [first for (first,) in found]
+            rows = self._file.rows(query, dataset, scope.kind, names)
+        return [first for (first,) in rows]
 
     def place(self, dataset: int, scope: Scope) -> ScopeRow:
-        """Where a scope is, made if it is new."""
+        """The row of a ``scope`` in a ``dataset``, made if it is new."""
         file = self._file
         find = "SELECT id, first FROM scopes WHERE dataset = ? AND digest = ?"
         known = file.rows(find, dataset, scope.digest)
         if known:
             return ScopeRow(*known[0])
         ids, digest = scope.ids, scope.set_digest
-        small = ids is not None and len(ids) <= SMALL
+        small = ids is not None and len(ids) <= SMALL_SET_MEMBERS
         if ids is not None:
-            row = (digest, scopes.blob_of(ids))
+            row = (digest, scopes.ids_to_bytes(ids))
             file.execute("INSERT INTO member_sets VALUES (?, ?) ON CONFLICT DO NOTHING", *row)
         if small and ids is not None:
             names = [(name, digest) for name in _names(ids)]
@@ -216,7 +230,14 @@ class RunningTotals:
         return ScopeRow(number, first or number)
 
     def add(self, limit: int, unit: units.Unit, place: ScopeRow, cost: Cost) -> None:
-        """Add a charge to its sum."""
+        """Add a charge to its sum.
+
+        Parameters:
+            limit: its number.
+            unit: of the limit.
+            place: the row of the scope.
+            cost: of the charge.
+        """
         self._file.execute(
             "INSERT INTO sums VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
             " epsilon = epsilon + excluded.epsilon, delta = delta + excluded.delta,"
@@ -227,4 +248,4 @@ class RunningTotals:
 
 def _names(ids: Ids) -> list[int]:
     """Digests of members as integers that SQLite can hold."""
-    return [int(one) for one in ids.view(np.int64)]
+    return [int(name) for name in ids.view(np.int64)]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.accounting.filters import NOTHING, Cost, Costs
+from tempriv.accounting.filters import ZERO_COST, Cost, Costs
 from tempriv.errors import BudgetError, require
 from tempriv.privacy import serialization, units
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee
@@ -28,7 +28,12 @@ EARLIEST, LATEST = -(2**63), 2**63 - 1
 
 
 def separates_people(kind: str, unit: units.Unit) -> bool:
-    """Whether unlike members are surely unlike people: one person may be behind several series."""
+    """Whether unlike members are surely unlike people: one person may be behind several series.
+
+    Parameters:
+        kind: of the members, "series" or "person".
+        unit: of the limit.
+    """
     return unit.within_one_series or kind.startswith("person")
 
 
@@ -53,17 +58,23 @@ class ScopedCost(NamedTuple):
 
 
 def scoped_cost(row: Sequence[Any], cost: Cost, *order: Any) -> ScopedCost:
-    """From a row (kind, members, clock, start, end), where None is an open end."""
+    """The cost of a scope.
+
+    Parameters:
+        row: kind, members, clock, start and end, where None is an open end.
+        cost: of its charges.
+        order: what limits on the order of readings need.
+    """
     kind, members, clock, start, end = row
     first, last = EARLIEST if start is None else start, LATEST if end is None else end
     return ScopedCost(kind, members, clock, first, last, cost, *order)
 
 
-def exactness(promise: Guarantee | NoGuarantee) -> tuple[int, int]:
-    """Whether a charge published the readings themselves, and guarantees only for single rows."""
-    if isinstance(promise, NoGuarantee):
+def exactness(guarantee: Guarantee | NoGuarantee) -> tuple[int, int]:
+    """Whether by its ``guarantee`` a charge published exact readings, and for single rows only."""
+    if isinstance(guarantee, NoGuarantee):
         return 0, 0
-    return int(promise.unit.about_order), int(promise.unit.single_rows)
+    return int(guarantee.unit.about_order), int(guarantee.unit.single_rows)
 
 
 @dataclass(frozen=True)
@@ -71,11 +82,18 @@ class Scope:
     """Whose data a release touches, and from when to when.
 
     ``kind`` and ``clock`` may name the columns behind them ("series home", "datetime time"): ids or
-    times of unlike columns cannot be told apart. ``longest`` is the length of the longest series,
-    ``even`` whether all are that long (one member, or anyone, is one series unless it is said).
-    None stands for anyone (as a stream that will meet new series), an open end, an unknown step.
-    Without members, ``check`` asks for data that was never released. Times are in ticks, both
-    ends included.
+    times of unlike columns cannot be told apart.
+
+    Parameters:
+        kind: what the members are, "series" or "person".
+        members: their ids; None: anyone (as a stream that will meet new series). With none at all,
+            ``Ledger.check`` asks for data that was never released.
+        start: the first tick of time; None: open.
+        end: the last tick of time, included; None: open.
+        step: of the grid, in ticks; None: unknown.
+        clock: what ticks are: "integer", "date", "datetime" or "index".
+        longest: the length of the longest series, in readings; None: as the grid allows.
+        even: whether all series are that long; None: only if it is one series.
 
     >>> Scope(members=("a", "b"), start=0, end=23, step=1)
     Scope(kind='series', start=0, end=23, step=1, clock='integer')
@@ -119,7 +137,7 @@ class Scope:
             )
             object.__setattr__(self, name, None if value is None else int(value))
         row = (self.kind, None, self.clock, self.start, self.end)
-        first, last = scoped_cost(row, NOTHING)[3:5]
+        first, last = scoped_cost(row, ZERO_COST)[3:5]
         require(
             EARLIEST <= first <= last <= LATEST,
             f"start={self.start}, end={self.end}: the start must not be after the end",
@@ -157,16 +175,16 @@ class Scope:
         if self.members is None:
             return None
         # as text, so that 7 read as an integer and "7" read as text are one member
-        texts = [str(one).encode(errors="surrogatepass") for one in self.members]
+        texts = [str(member).encode(errors="surrogatepass") for member in self.members]
         digests = b"".join([blake2b(text, digest_size=8).digest() for text in texts])
-        return np.unique(ids_in(digests))
+        return np.unique(ids_from_bytes(digests))
 
     @functools.cached_property
     def set_digest(self) -> bytes | None:
         """Names the set of members."""
         if self.ids is None:
             return None
-        return blake2b(blob_of(self.ids), digest_size=32).digest()
+        return blake2b(ids_to_bytes(self.ids), digest_size=32).digest()
 
     @functools.cached_property
     def digest(self) -> bytes:
@@ -175,25 +193,32 @@ class Scope:
         parts = (self.kind, named, self.start, self.end, self.step, self.clock)
         return blake2b(serialization.canonical(parts), digest_size=32).digest()
 
-    def share(self, cost: Cost, promise: Guarantee | NoGuarantee) -> ScopedCost:
+    def share(self, cost: Cost, guarantee: Guarantee | NoGuarantee) -> ScopedCost:
+        """What a charge with a ``guarantee`` adds here, as its ``cost`` says."""
         row = (self.kind, self.set_digest, self.clock, self.start, self.end)
-        return scoped_cost(row, cost, self.step, 1, *exactness(promise))
+        return scoped_cost(row, cost, self.step, 1, *exactness(guarantee))
 
 
-def as_charged(scope: Scope, promise: Guarantee | NoGuarantee) -> Scope:
+def as_charged(scope: Scope, guarantee: Guarantee | NoGuarantee) -> Scope:
     """The scope of a charge: which exact readings it is about is known if all series span it.
 
     Otherwise the step counts as unknown, since no other release is surely about the same ones.
+
+    Parameters:
+        scope: of the release.
+        guarantee: of the release.
     """
-    exact, _ = exactness(promise)
+    exact, _ = exactness(guarantee)
     return replace(scope, step=None) if exact and scope.step and not scope.spanned else scope
 
 
-def ids_in(blob: bytes) -> Ids:
+def ids_from_bytes(blob: bytes) -> Ids:
+    """Digests of members from their ``blob``."""
     return np.frombuffer(blob, dtype="<u8").astype(np.uint64)
 
 
-def blob_of(ids: Ids) -> bytes:
+def ids_to_bytes(ids: Ids) -> bytes:
+    """Digests of members, the ``ids``, as bytes."""
     return ids.astype("<u8").tobytes()
 
 
@@ -201,6 +226,10 @@ def widths(unit: units.Unit, steps: Mapping[str, int | None]) -> dict[str, int |
     """How many ticks after its end a scope is still reached, from the widest step of each clock.
 
     None where time does not separate.
+
+    Parameters:
+        unit: of the limit.
+        steps: the widest step of each clock, in ticks; None: unknown.
 
     >>> widths(units.Window(3), {"date": 7, "datetime": None})
     {'date': 14, 'datetime': None}
@@ -214,7 +243,14 @@ def widths(unit: units.Unit, steps: Mapping[str, int | None]) -> dict[str, int |
 
 
 def require_length(dataset: str, limit: units.Unit, unit: units.Unit, scope: Scope) -> None:
-    """A limit on whole series speaks of series up to its length, so longer ones are refused."""
+    """A limit on whole series speaks of series up to its length, so longer ones are refused.
+
+    Parameters:
+        dataset: its name, for the message.
+        limit: the unit of the limit.
+        unit: of the release.
+        scope: of the release.
+    """
     if limit.max_length is None or scope.members == ():
         return
     lengths = (scope.most_readings, unit.max_length)
@@ -228,21 +264,22 @@ def require_length(dataset: str, limit: units.Unit, unit: units.Unit, scope: Sco
     )
 
 
-def widest(steps: Mapping[str, int | None], scope: Scope) -> dict[str, int | None]:
-    """The widest grid step on each clock, once this scope has joined; None is unknown."""
-    held, own = steps.get(scope.clock, scope.step), scope.step
-    return {**steps, scope.clock: None if held is None or own is None else max(held, own)}
+def widest_steps(steps: Mapping[str, int | None], scope: Scope) -> dict[str, int | None]:
+    """The widest of the ``steps`` on each clock, once a ``scope`` has joined; None is unknown."""
+    both = (steps.get(scope.clock, scope.step), scope.step)
+    known = [step for step in both if step is not None]
+    return {**steps, scope.clock: max(known) if len(known) == 2 else None}
 
 
 def member_classes(sets: Sequence[Ids], within: Ids | None = None) -> list[list[int]]:
-    """Which sets hold a member together: every combination that occurs (among ``within``).
+    """Which ``sets`` hold a member together: every combination that occurs (among ``within``).
 
-    >>> one, two = np.array([1, 2], np.uint64), np.array([2, 3], np.uint64)
-    >>> member_classes([one, two]), member_classes([one, two], within=one)
+    >>> a, b = np.array([1, 2], np.uint64), np.array([2, 3], np.uint64)
+    >>> member_classes([a, b]), member_classes([a, b], within=a)
     ([[0], [0, 1], [1]], [[0], [0, 1]])
     """
     ids = np.concatenate(sets)
-    owners = np.repeat(np.arange(len(sets)), [len(one) for one in sets])
+    owners = np.repeat(np.arange(len(sets)), [len(members) for members in sets])
     if within is not None:
         kept = within[np.minimum(np.searchsorted(within, ids), len(within) - 1)] == ids
         ids, owners = ids[kept], owners[kept]
@@ -263,6 +300,11 @@ def member_classes(sets: Sequence[Ids], within: Ids | None = None) -> list[list[
 
 def sums_over_time(starts: Integers, ends: Integers, costs: Costs) -> Costs:
     """What applies at each start: a total can only be largest where something begins.
+
+    Parameters:
+        starts: the first tick of each range.
+        ends: the last tick of each.
+        costs: of each, a row.
 
     >>> costs = np.array([[1.0, 0, 0], [2.0, 0, 0]])
     >>> sums_over_time(np.array([0, 5]), np.array([5, 9]), costs)[:, 0].tolist()
@@ -285,7 +327,7 @@ def sums_over_time(starts: Integers, ends: Integers, costs: Costs) -> Costs:
     return sums
 
 
-def totals(
+def total_costs(
     shares: Sequence[ScopedCost],
     ids_of: Callable[[bytes], Ids],
     unit: units.Unit,
@@ -294,10 +336,16 @@ def totals(
 ) -> Costs:
     """The total cost of every kind of member at every kind of moment that can be worst.
 
-    ``widths`` says for each clock how many ticks after its end a scope is still reached by the
-    unit (None: time does not separate). With ``within``, which must be one of the shares, only
-    what that share covers. Members of unlike kinds, and times of unlike clocks, cannot be told
-    apart and count as overlapping. What ``order_leaks`` finds has no bound.
+    Members of unlike kinds, and times of unlike clocks, cannot be told apart and count as
+    overlapping. What ``order_leaks`` finds has no bound.
+
+    Parameters:
+        shares: what the charges of each scope cost.
+        ids_of: the members of a set, from its digest.
+        unit: of the limit.
+        widths: for each clock, how many ticks after its end a scope is still reached by the unit;
+            None: time does not separate.
+        within: one of the shares, to count only what it covers; None: everything.
     """
     if not shares:
         return np.zeros((1, 3))
@@ -312,44 +360,44 @@ def totals(
     clocks = np.array([share.clock for share in shares])
     costs = np.array([share.cost for share in shares], dtype=np.float64)
     exact = np.array([unit.about_order and share.exact > 0 for share in shares])
-    own = None if within is None else shares.index(within)
+    charged = None if within is None else shares.index(within)
     near = ends.copy()
     for clock in np.unique(clocks):
-        here, width = clocks == clock, widths.get(clock)
+        on_clock, width = clocks == clock, widths.get(clock)
         if width is None:
-            starts[here], ends[here], near[here] = EARLIEST, LATEST, LATEST
+            starts[on_clock], ends[on_clock], near[on_clock] = EARLIEST, LATEST, LATEST
         else:
-            near[here] = np.minimum(ends[here], LATEST - width) + width
+            near[on_clock] = np.minimum(ends[on_clock], LATEST - width) + width
     # readings trade places within an exact share, or it is betrayed; no reach beyond it adds up
     ends = np.where(exact, ends, near)
     separate = repeats == 1 and bool((clocks == clocks[0]).all())
     met = touched = np.ones(len(shares), dtype=bool)
-    if own is not None and separate:
+    if charged is not None and separate:
         # ranges that meet it and each other all meet at one moment within it (Helly's theorem)
-        touched = (starts <= near[own]) & (near >= starts[own])
-        met = (starts <= ends[own]) & (ends >= starts[own])
+        touched = (starts <= near[charged]) & (near >= starts[charged])
+        met = (starts <= ends[charged]) & (ends >= starts[charged])
 
-    found = []
-    given = costs
+    sums = []
+    bounded = costs
     kinds = sorted({key[0] for key in holders if key is not None})
     for named in itertools.product(*(_classes(kind, holders, ids_of, within) for kind in kinds)):
         rows = np.array(holders[None] + list(itertools.chain(*named)), dtype=np.int64)
         rows = rows[touched[rows]]
         if exact[rows].any():
             lost = order_leaks([shares[i] for i in rows], unit)
-            costs = given.copy()
+            costs = bounded.copy()
             costs[rows[lost]] = np.inf
             rows = rows[met[rows] | lost]
         groups = [rows[clocks[rows] == clock] for clock in np.unique(clocks[rows])]
-        blocks = [sums_over_time(starts[one], ends[one], costs[one]) for one in groups]
+        blocks = [sums_over_time(starts[group], ends[group], costs[group]) for group in groups]
         if len(blocks) == 1 and repeats == 1:
-            found.append(blocks[0])
+            sums.append(blocks[0])
             continue
         # the worst moments of unlike clocks may coincide, and neighbors may differ at several
         # moments, if not more than all; measure by measure, which can only count too much
         most = repeats * np.sum([block.max(axis=0) for block in blocks], axis=0)
-        found.append(np.minimum(most, costs[rows].sum(axis=0))[None, :])
-    return np.vstack(found)
+        sums.append(np.minimum(most, costs[rows].sum(axis=0))[None, :])
+    return np.vstack(sums)
 
 
 def _classes(
@@ -365,11 +413,11 @@ def _classes(
     if len(sets) == 1:
         # no need to read a million ids
         return [holders[kind, sets[0]]]
-    own = within.members if within is not None and within.kind == kind else None
-    inside = None if own is None else ids_of(own)
+    members = within.members if within is not None and within.kind == kind else None
+    inside = None if members is None else ids_of(members)
     return [
-        [share for one in combination for share in holders[kind, sets[one]]]
-        for combination in member_classes([ids_of(one) for one in sets], inside)
+        [share for number in combination for share in holders[kind, sets[number]]]
+        for combination in member_classes([ids_of(digest) for digest in sets], inside)
     ]
 
 
@@ -393,19 +441,19 @@ def _ranges(shares: Sequence[ScopedCost]) -> _Ranges:
     clocks = {clock: number for number, clock in enumerate({share.clock for share in shares})}
     rows = [
         (
-            *(one.start, one.end, one.step or 0, clocks[one.clock]),
-            *(one.charges, one.exact, one.single),
+            *(share.start, share.end, share.step or 0, clocks[share.clock]),
+            *(share.charges, share.exact, share.single),
             # an order without times does not say which readings these are
-            not one.clock.startswith("index") and one.start > EARLIEST and one.end < LATEST,
+            not share.clock.startswith("index") and share.start > EARLIEST and share.end < LATEST,
         )
-        for one in shares
+        for share in shares
     ]
-    found = _Ranges(*np.array(rows, dtype=np.int64).T)
-    return found._replace(known=(found.known > 0) & (found.steps > 0))
+    ranges = _Ranges(*np.array(rows, dtype=np.int64).T)
+    return ranges._replace(known=(ranges.known > 0) & (ranges.steps > 0))
 
 
 def order_leaks(shares: Sequence[ScopedCost], unit: units.Unit) -> Flags:
-    """Which exact shares of one series cannot hide the order of its readings, given the others.
+    """Which exact ``shares`` of one series cannot hide the order of its readings from a ``unit``.
 
     An exact release hides that two of its readings traded places. If one of the two is outside, it
     shows the other's value, whatever its epsilon. So exact releases of the same readings add up,
@@ -414,7 +462,9 @@ def order_leaks(shares: Sequence[ScopedCost], unit: units.Unit) -> Flags:
     Guarantees for single rows do not add up in any case.
 
     >>> days = (0, 7, 99)
-    >>> weeks = [ScopedCost("series", None, "date", day, day + 6, NOTHING, 1, 1, 1) for day in days]
+    >>> weeks = [
+    ...     ScopedCost("series", None, "date", day, day + 6, ZERO_COST, 1, 1, 1) for day in days
+    ... ]
     >>> order_leaks(weeks, units.Swap(3)).tolist(), order_leaks(weeks, units.BlockSwap(7)).tolist()
     ([True, True, False], [False, False, False])
     """
@@ -431,9 +481,9 @@ def order_leaks(shares: Sequence[ScopedCost], unit: units.Unit) -> Flags:
         piece = slice(*ends) if timed else slice(len(shares))
         broken = _breaks(ranges.at(piece), ranges.at(i), unit)
         lost[i] = (broken & (np.arange(len(shares))[piece] != i)).any()
-    found = np.zeros(len(shares), dtype=bool)
-    found[by_start] = lost & (ranges.exact > 0)
-    return found
+    leaks = np.zeros(len(shares), dtype=bool)
+    leaks[by_start] = lost & (ranges.exact > 0)
+    return leaks
 
 
 def _breaks(others: _Ranges, exact: _Ranges, unit: units.Unit) -> Flags:

@@ -29,7 +29,14 @@ def _number(value: float) -> str:
 
 @dataclass(frozen=True)
 class Pure:
-    """epsilon: any output is at most e^epsilon times likelier under one neighbor."""
+    """epsilon: any output is at most e^epsilon times likelier under one neighbor.
+
+    Parameters:
+        epsilon: the loss, a number >= 0.
+
+    >>> print(Pure(1.0))
+    epsilon = 1
+    """
 
     epsilon: float
 
@@ -43,16 +50,25 @@ class Pure:
         return f"epsilon = {_number(self.epsilon)}"
 
     def grouped(self, links: int) -> Pure:
-        """The loss along a chain of that many neighbors."""
+        """The loss along a chain of so many neighbors, the ``links``."""
         return Pure(links * self.epsilon)
 
     def epsilon_at(self, delta: float) -> float:
+        """The same epsilon at any ``delta``."""
         return self.epsilon
 
 
 @dataclass(frozen=True)
 class Approximate:
-    """(epsilon, delta): as pure, except for an event of probability about delta."""
+    """(epsilon, delta): as pure, except for an event of probability about delta.
+
+    Parameters:
+        epsilon: the loss, a number >= 0.
+        delta: from 0 to 1.
+
+    >>> print(Approximate(1.0, 1e-6))
+    epsilon = 1, delta = 1e-06
+    """
 
     epsilon: float
     delta: float
@@ -68,17 +84,26 @@ class Approximate:
         return f"epsilon = {_number(self.epsilon)}, delta = {_number(self.delta)}"
 
     def grouped(self, links: int) -> Approximate:
+        """The loss along a chain of so many neighbors, the ``links``."""
         # past e^600 delta is 1 in any case, and e^710 is no float
         spread = sum(math.exp(min(i * self.epsilon, 600.0)) for i in range(links))
         return Approximate(links * self.epsilon, min(self.delta * spread, 1.0))
 
     def epsilon_at(self, delta: float) -> float:
+        """The epsilon at a ``delta``; infinite below its own."""
         return self.epsilon if delta >= self.delta else math.inf
 
 
 @dataclass(frozen=True)
 class Concentrated:
-    """rho: zero-concentrated privacy (zCDP), the natural measure of Gaussian noise."""
+    """rho: zero-concentrated privacy (zCDP), the natural measure of Gaussian noise.
+
+    Parameters:
+        rho: the loss, a number >= 0.
+
+    >>> print(Concentrated(0.02))
+    rho = 0.02 (so epsilon = 1.072 at delta = 1e-06)
+    """
 
     rho: float
 
@@ -93,10 +118,11 @@ class Concentrated:
         return f"rho = {_number(self.rho)} (so epsilon = {epsilon} at delta = 1e-06)"
 
     def grouped(self, links: int) -> Concentrated:
+        """The loss along a chain of so many neighbors, the ``links``."""
         return Concentrated(links * links * self.rho)
 
     def epsilon_at(self, delta: float) -> float:
-        """Pr[privacy loss > this] <= delta (Bun and Steinke 2016, behind Proposition 1.3)."""
+        """Pr[privacy loss > this] <= ``delta`` (Bun and Steinke 2016, behind Proposition 1.3)."""
         return self.rho + 2 * math.sqrt(self.rho * -math.log(delta)) if delta > 0 else math.inf
 
 
@@ -105,7 +131,7 @@ Model = Literal["local", "central"]
 
 
 def rho_for(epsilon: float, delta: float) -> float:
-    """The largest rho whose tail bound stays at (epsilon, delta).
+    """The largest rho whose tail bound stays at (``epsilon``, ``delta``).
 
     >>> round(Concentrated(rho_for(1.0, 1e-6)).epsilon_at(1e-6), 12)
     1.0
@@ -117,7 +143,7 @@ def rho_for(epsilon: float, delta: float) -> float:
 
 
 def at_most(loss: Loss, bound: Loss) -> bool:
-    """Whether the first loss is known to be covered by the second.
+    """Whether a ``loss`` is known to be covered by another, the ``bound``.
 
     >>> at_most(Pure(1.0), Concentrated(0.5)), at_most(Concentrated(0.5), Pure(1.0))
     (True, False)
@@ -135,6 +161,11 @@ def at_most(loss: Loss, bound: Loss) -> bool:
 class Guarantee:
     """A true statement: neighbors by ``unit`` lose at most ``loss`` to who sees the output.
 
+    Parameters:
+        loss: how much: ``Pure``, ``Approximate`` or ``Concentrated``.
+        unit: what is protected.
+        model: "local" if nobody else is trusted with the data, "central" if their owner is.
+
     >>> daily = Guarantee(loss=Pure(1.0), unit=units.Window(24))
     >>> daily.implies(Guarantee(loss=Pure(1.0), unit=units.Event()))
     True
@@ -147,14 +178,14 @@ class Guarantee:
     model: Model = "local"
 
     def for_unit(self, unit: units.Unit) -> Guarantee | NoGuarantee:
-        """The same guarantee, restated for another unit by chaining neighbors."""
+        """The same guarantee, restated for another ``unit`` by chaining neighbors."""
         links = units.conversion_factor(self.unit, unit)
         if links is None:
             return NoGuarantee(f"{self.unit!r} says nothing about {unit!r}")
         return Guarantee(self.loss.grouped(links), unit, self.model)
 
     def implies(self, other: Guarantee | NoGuarantee) -> bool:
-        """Whether whoever needs ``other`` is served by this."""
+        """Whether whoever needs the ``other`` guarantee is served by this."""
         if isinstance(other, NoGuarantee):
             return True
         # whoever trusts nobody (local) is also served towards a trusted owner (central)
@@ -210,14 +241,23 @@ class Guarantee:
 
 @dataclass(frozen=True)
 class NoGuarantee:
-    """Nothing is guaranteed, and why; whatever is combined with it guarantees nothing either."""
+    """Nothing is guaranteed, and why; whatever is combined with it guarantees nothing either.
+
+    Parameters:
+        reason: why, as the end of a sentence.
+
+    >>> print(NoGuarantee("the key was made from a seed").sentence)
+    Protects nothing: the key was made from a seed.
+    """
 
     reason: str
 
     def for_unit(self, unit: units.Unit) -> NoGuarantee:
+        """Nothing, for any ``unit``."""
         return self
 
     def implies(self, other: Guarantee | NoGuarantee) -> bool:
+        """Whether the ``other`` guarantees nothing either."""
         return isinstance(other, NoGuarantee)
 
     @property
@@ -231,7 +271,17 @@ class NoGuarantee:
 
 @dataclass(frozen=True)
 class Published:
-    """What the literature claims for a mechanism, where, and whether it holds here."""
+    """What the literature claims for a mechanism, where, and whether it holds here.
+
+    Parameters:
+        claim: the guarantee as it was published.
+        source: the paper, and the place in it.
+        holds: whether it is true of this mechanism.
+        remark: why not, or under which conditions.
+
+    >>> print(Published("1-DP", "Doe 2020, Theorem 1", True, "As it stands.").sentence)
+    1-DP (Doe 2020, Theorem 1): holds. As it stands.
+    """
 
     claim: str
     source: str
@@ -249,5 +299,5 @@ ALL: tuple[type, ...] = (Pure, Approximate, Concentrated, Guarantee, NoGuarantee
 
 
 def decode(data: Any) -> Any:
-    """A guarantee, loss, unit or published claim from its JSON form."""
+    """A guarantee, loss, unit or published claim from its JSON form, ``data``."""
     return serialization.decode(data, ALL + units.all_units())

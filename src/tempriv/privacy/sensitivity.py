@@ -25,19 +25,19 @@ Floats = npt.NDArray[np.float64]
 Query = Callable[[Floats], Any] | npt.ArrayLike
 SensitivityResult = tuple[float, Floats | None]  # the most, and the difference that makes it
 
-MOST_CORNERS = 1 << 17
-PART = 1 << 22  # numbers held at a time
-CLOSE = 1e-9  # of what a linear query gives, for floating point
-ABOVE = 1 + 2.0**-40  # a bound stays one in floating point
+MAX_CORNERS = 1 << 17
+CHUNK_NUMBERS = 1 << 22  # numbers held at a time
+LINEAR_TOLERANCE = 1e-9  # of what a linear query gives, for floating point
+ROUNDING_FACTOR = 1 + 2.0**-40  # a bound stays one in floating point
 
 
 def occupancy(counts: Floats) -> Floats:
-    """How many are there at each step: the counts themselves."""
+    """How many are there at each step: the ``counts`` themselves."""
     return counts
 
 
 def running_count(counts: Floats) -> Floats:
-    """How many there have been up to each step."""
+    """How many there have been up to each step, from the ``counts`` of each."""
     return np.cumsum(counts)
 
 
@@ -69,34 +69,41 @@ def sensitivity(
 ) -> Sensitivity:
     """The L1 and L2 sensitivities of a linear query over a series of ``length`` counts.
 
-    ``query`` is a function from an array to an array, or a matrix with a column for each step.
-    ``bounds`` are those of a reading, for units that replace readings; what one person adds to
-    counts is in ``Contribution``. Where the worst difference cannot be found, ``or_bound`` takes
-    an upper bound instead of a refusal.
+    Parameters:
+        query: a function from an array to an array, or a matrix with a column for each step.
+        unit: what may change: ``Event``, ``Window``, ``WholeSeries``, ``Person``, or what one
+            person adds to counts (``Contribution``).
+        length: how many readings the series has.
+        bounds: the least and the greatest reading, for units that replace readings.
+        or_bound: whether to take an upper bound where the worst difference cannot be found.
 
-    >>> a_day = 1440
-    >>> found = sensitivity(running_count, Contribution(WholeSeries(a_day)), a_day)
-    >>> found.l1, round(found.l2, 2)
+    Raises:
+        UsageError: if the query is not linear, or there are too many differences to try.
+
+    >>> from tempriv.privacy.units import Contribution, Event, WholeSeries
+    >>> minutes = 1440
+    >>> day = sensitivity(running_count, Contribution(WholeSeries(minutes)), minutes)
+    >>> day.l1, round(day.l2, 2)
     (1037520.0, 31565.25)
-    >>> found = sensitivity(running_count, Contribution(Event()), a_day)
-    >>> found.l1, round(found.l2, 3)
+    >>> minute = sensitivity(running_count, Contribution(Event()), minutes)
+    >>> minute.l1, round(minute.l2, 3)
     (1440.0, 37.947)
     """
     require(
         isinstance(length, int) and length >= 1, f"length={length}: must be a whole number >= 1"
     )
-    matrix = matrix_of(query, length)
-    reach = Reach.of(unit, length, bounds)
-    found = [_largest(matrix, reach, order) for order in (1, 2)]
-    if None in found:
+    matrix = query_matrix(query, length)
+    differences = Differences.of(unit, length, bounds)
+    largest = [_largest(matrix, differences, order) for order in (1, 2)]
+    if None in largest:
         require(
             or_bound,
-            f"unit={unit!r}: there are too many differences over {reach.width} steps to find the "
-            "worst of them for this query; give or_bound=True to take an upper bound instead",
+            f"unit={unit!r}: there are too many differences over {differences.width} steps to find "
+            "the worst of them for this query; give or_bound=True to take an upper bound instead",
         )
     (l1, worst_l1), (l2, worst_l2) = (
-        one or (_bound(matrix, reach, order) * ABOVE, None)
-        for order, one in zip((1, 2), found, strict=True)
+        result or (_bound(matrix, differences, order) * ROUNDING_FACTOR, None)
+        for order, result in zip((1, 2), largest, strict=True)
     )
     # the series of a person are queried one by one, so their changes stand side by side
     series = unit.positions_per_person
@@ -107,10 +114,14 @@ def _listed(worst: Floats | None) -> tuple[float, ...] | None:
     return None if worst is None else tuple(worst.tolist())
 
 
-def matrix_of(query: Query, length: int) -> Floats:
+def query_matrix(query: Query, length: int) -> Floats:
     """The matrix of a linear query: what it gives for each unit vector, a column each.
 
-    >>> matrix_of(running_count, 3).tolist()
+    Parameters:
+        query: a function from an array to an array, or the matrix itself.
+        length: how many readings the series has.
+
+    >>> query_matrix(running_count, 3).tolist()
     [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
     """
     if not callable(query):
@@ -123,22 +134,22 @@ def matrix_of(query: Query, length: int) -> Floats:
         return matrix
 
     def ask(counts: Floats) -> Floats:
-        given = np.array(query(counts), dtype=np.float64)
+        answer = np.array(query(counts), dtype=np.float64)
         require(
-            given.ndim == 1 and bool(np.isfinite(given).all()),
+            answer.ndim == 1 and bool(np.isfinite(answer).all()),
             "query: must give a flat array of finite numbers",
         )
-        return given
+        return answer
 
-    columns = [ask(one) for one in np.eye(length)]
+    columns = [ask(step) for step in np.eye(length)]
     probes = list(_probes(length))
     answers = [ask(probe) for probe in probes]
-    same = len({len(answer) for answer in [*columns, *answers]}) == 1
-    require(same, "query: must give as many numbers whatever the counts are")
+    lengths = {len(answer) for answer in [*columns, *answers]}
+    require(len(lengths) == 1, "query: must give as many numbers whatever the counts are")
     matrix = np.stack(columns, axis=1)
     for probe, answer in zip(probes, answers, strict=True):
         scale = np.abs(matrix) @ np.abs(probe) + 1
-        linear = bool((np.abs(matrix @ probe - answer) <= CLOSE * scale).all())
+        linear = bool((np.abs(matrix @ probe - answer) <= LINEAR_TOLERANCE * scale).all())
         require(
             linear,
             "query: must be linear (what it gives for a sum is the sum of what it gives); the "
@@ -158,7 +169,7 @@ def _probes(length: int) -> Iterator[Floats]:
 
 
 @dataclass(frozen=True)
-class Reach:
+class Differences:
     """The differences between neighbors: at most ``width`` steps in a row change, each by at most
     ``per_step``, all together by at most ``total``; up only (or down only) unless ``signed``."""
 
@@ -169,7 +180,8 @@ class Reach:
     signed: bool
 
     @classmethod
-    def of(cls, unit: Unit, steps: int, bounds: tuple[float, float]) -> Reach:
+    def of(cls, unit: Unit, steps: int, bounds: tuple[float, float]) -> Differences:
+        """Those of neighbors by a ``unit``, over ``steps`` readings within ``bounds``."""
         width = unit.changed_readings(steps)
         limits = unit.change_limits(width, bounds)
         require(
@@ -194,7 +206,7 @@ class Reach:
         return self.parts[0] < self.width
 
     def spread(self, order: npt.NDArray[np.int64], start: int) -> Floats:
-        """As much as can be on the first steps of an order (within a window)."""
+        """As much as can be on the first steps of an ``order``, in the window from ``start`` on."""
         full, rest = self.parts
         worst = np.zeros(self.steps)
         worst[start + order[:full]] = self.per_step
@@ -210,22 +222,22 @@ class Reach:
                 yield at
                 if rest and count == full:
                     others = set(range(self.width)) - set(places)
-                    yield from ({**at, one: rest} for one in sorted(others))
+                    yield from ({**at, place: rest} for place in sorted(others))
 
     def corners(self) -> Floats:
         """What can be worst within a window, a row each, without those that only mirror one."""
         rows: list[Floats] = []
         for at in self._changed():
-            ways = itertools.product((1, -1), repeat=len(at) - 1 if self.signed else 0)
-            for way in ways:
+            signs = itertools.product((1, -1), repeat=len(at) - 1 if self.signed else 0)
+            for sign in signs:
                 row = np.zeros(self.width)
                 row[list(at)] = list(at.values())
-                row[list(at)[1:]] *= way or 1
+                row[list(at)[1:]] *= sign or 1
                 rows.append(row)
         return np.array(rows)
 
     @property
-    def how_many_corners(self) -> int:
+    def corner_count(self) -> int:
         """At most so many, over all windows."""
         full, rest = self.parts
         if full > 64:
@@ -239,34 +251,36 @@ def _norms(columns: Floats, order: int) -> Floats:
     return np.asarray(np.linalg.norm(columns, ord=order, axis=0))
 
 
-def _largest(matrix: Floats, reach: Reach, order: int) -> SensitivityResult | None:
+def _largest(matrix: Floats, differences: Differences, order: int) -> SensitivityResult | None:
     """The largest change and a difference that makes it; None if that would take too long."""
-    if reach.width == 1:
+    if differences.width == 1:
         norms = _norms(matrix, order)
         at = int(np.argmax(norms))
-        worst = np.zeros(reach.steps)
-        worst[at] = reach.per_step
-        return float(norms[at]) * reach.per_step, worst
+        worst = np.zeros(differences.steps)
+        worst[at] = differences.per_step
+        return float(norms[at]) * differences.per_step, worst
     # turning a row's sign around changes no norm
     one_way = not bool(((matrix > 0).any(axis=1) & (matrix < 0).any(axis=1)).any())
     if one_way:
-        found = _largest_of_sums(np.abs(matrix), reach, order)
-        if found is not None:
-            return found
-    if reach.how_many_corners > MOST_CORNERS:
+        result = _largest_of_sums(np.abs(matrix), differences, order)
+        if result is not None:
+            return result
+    if differences.corner_count > MAX_CORNERS:
         return None
-    return _by_corners(matrix, reach, order)
+    return _by_corners(matrix, differences, order)
 
 
-def _largest_of_sums(matrix: Floats, reach: Reach, order: int) -> SensitivityResult | None:
+def _largest_of_sums(
+    matrix: Floats, differences: Differences, order: int
+) -> SensitivityResult | None:
     """For a matrix without negative numbers: the more changes, and the same way, the worse."""
-    if not reach.limited:
+    if not differences.limited:
         sums = np.pad(np.cumsum(matrix, axis=1), ((0, 0), (1, 0)))
-        norms = _norms(sums[:, reach.width :] - sums[:, : -reach.width], order)
+        norms = _norms(sums[:, differences.width :] - sums[:, : -differences.width], order)
         start = int(np.argmax(norms))
-        worst = np.zeros(reach.steps)
-        worst[start : start + reach.width] = reach.per_step
-        return float(norms[start]) * reach.per_step, worst
+        worst = np.zeros(differences.steps)
+        worst[start : start + differences.width] = differences.per_step
+        return float(norms[start]) * differences.per_step, worst
     # with a total, steps compete: in L1 each counts by itself; in L2 the order is known where
     # columns do not overlap, or where each lies below another
     weights = matrix.sum(axis=0)
@@ -279,48 +293,48 @@ def _largest_of_sums(matrix: Floats, reach: Reach, order: int) -> SensitivityRes
         if apart:
             weights = _norms(matrix, 2)
     return max(
-        (_measured(matrix, one, order) for one in _greedy(weights, reach)),
-        key=lambda found: found[0],
+        (_measured(matrix, worst, order) for worst in _greedy(weights, differences)),
+        key=lambda result: result[0],
     )
 
 
-def _greedy(weights: Floats, reach: Reach) -> Iterator[Floats]:
-    for start in reach.starts:
-        inside = weights[start : start + reach.width]
-        yield reach.spread(np.argsort(-inside, kind="stable"), start)
+def _greedy(weights: Floats, differences: Differences) -> Iterator[Floats]:
+    for start in differences.starts:
+        inside = weights[start : start + differences.width]
+        yield differences.spread(np.argsort(-inside, kind="stable"), start)
 
 
 def _measured(matrix: Floats, worst: Floats, order: int) -> tuple[float, Floats]:
-    there = np.flatnonzero(worst)
-    return float(np.linalg.norm(matrix[:, there] @ worst[there], ord=order)), worst
+    changed = np.flatnonzero(worst)
+    return float(np.linalg.norm(matrix[:, changed] @ worst[changed], ord=order)), worst
 
 
-def _by_corners(matrix: Floats, reach: Reach, order: int) -> SensitivityResult:
-    corners = reach.corners()
+def _by_corners(matrix: Floats, differences: Differences, order: int) -> SensitivityResult:
+    corners = differences.corners()
     most, where = -1.0, (0, 0)
-    step = max(1, PART // max(len(matrix), 1))
-    for start in reach.starts:
-        inside = matrix[:, start : start + reach.width]
+    step = max(1, CHUNK_NUMBERS // max(len(matrix), 1))
+    for start in differences.starts:
+        inside = matrix[:, start : start + differences.width]
         for first in range(0, len(corners), step):
             norms = _norms(inside @ corners[first : first + step].T, order)
             at = int(np.argmax(norms))
             if norms[at] > most:
                 most, where = float(norms[at]), (start, first + at)
-    worst = np.zeros(reach.steps)
-    worst[where[0] : where[0] + reach.width] = corners[where[1]]
+    worst = np.zeros(differences.steps)
+    worst[where[0] : where[0] + differences.width] = corners[where[1]]
     return most, worst
 
 
-def _bound(matrix: Floats, reach: Reach, order: int) -> float:
+def _bound(matrix: Floats, differences: Differences, order: int) -> float:
     """Never less than the truth: changes of single steps add up, and in L2 no direction gains more
     than the largest absolute row sum of A'A (Gershgorin)."""
     weights = _norms(matrix, order)
-    added = max(float(weights @ one) for one in _greedy(weights, reach))
+    added = max(float(weights @ worst) for worst in _greedy(weights, differences))
     if order == 1:
         return added
-    full, rest = reach.parts
-    square = full * reach.per_step**2 + rest**2
-    steps = np.arange(reach.steps)
-    near = np.abs(steps[:, None] - steps) < reach.width
+    full, rest = differences.parts
+    square = full * differences.per_step**2 + rest**2
+    steps = np.arange(differences.steps)
+    near = np.abs(steps[:, None] - steps) < differences.width
     gain = float((np.abs(matrix.T @ matrix) * near).sum(axis=1).max())
     return min(added, math.sqrt(square * gain))

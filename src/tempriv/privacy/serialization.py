@@ -14,7 +14,7 @@ SPEC_NAME = "spec_name"  # in the metadata of a field whose name in files is ano
 
 
 def spec_name(kind: type) -> str:
-    """The name of a class in files and digests.
+    """The name of a class, ``kind``, in files and digests.
 
     Noise depends on the digest of a spec, so this name never changes. A class that is renamed in
     Python keeps its first name as the class attribute ``spec_name``.
@@ -24,7 +24,7 @@ def spec_name(kind: type) -> str:
 
 
 def encode(value: Any) -> Any:
-    """The JSON form of a spec; the class name stands under the key ``is``."""
+    """The JSON form of a spec, ``value``; the class name stands under the key ``is``."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {
             field.metadata.get(SPEC_NAME, field.name): encode(getattr(value, field.name))
@@ -37,7 +37,15 @@ def encode(value: Any) -> Any:
 
 
 def decode(data: Any, kinds: tuple[type, ...]) -> Any:
-    """The value that ``encode`` wrote; only the given classes are ever built."""
+    """The value that ``encode`` wrote.
+
+    Parameters:
+        data: its JSON form.
+        kinds: the classes that may be built; no other ever is.
+
+    Raises:
+        StateError: if a class is unknown, or its fields cannot be read.
+    """
     if isinstance(data, dict):
         name = data.get(KIND)
         for kind in kinds:
@@ -76,10 +84,10 @@ def _one_form(data: Any) -> Any:
 
 
 def canonical(value: Any) -> bytes:
-    """The one byte form of a spec, so that equal specs have equal digests."""
+    """The one byte form of a spec, ``value``, so that equal specs have equal digests."""
     return json.dumps(_one_form(encode(value)), sort_keys=True, separators=(",", ":")).encode()
 
 
 def digest(value: Any) -> str:
-    """Names a spec; part of what all noise depends on."""
+    """The digest of a spec, ``value``; part of what all noise depends on."""
     return hashlib.blake2b(canonical(value), digest_size=16).hexdigest()

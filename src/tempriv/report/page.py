@@ -13,6 +13,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from tempriv.accounting.composition import success_cap
 from tempriv.data.clock import describe_step, describe_tick
 from tempriv.data.files import follow_umask, write_durably
 from tempriv.errors import TemprivError, require
@@ -148,7 +149,7 @@ def promise_section(guarantee: Guarantee | NoGuarantee) -> str:
     epsilon = loss.epsilon_at(delta)
     but = "" if isinstance(loss, Pure) else f", but for a probability of {delta:.3g}"
     # from even odds, the chance to be right
-    right = {e: 1 / (1 + math.exp(-e)) for e in (epsilon, 0.1, 0.5, 1, 2, 4, 8)}
+    right = {e: success_cap(e) for e in (epsilon, 0.1, 0.5, 1, 2, 4, 8)}
     bars = "".join(
         f'<div class="guess {style}"><span>{label}</span><span class="track">'
         f'<span style="width:{100 * share:.2f}%"></span></span><b>{percent(share)}</b></div>'

@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tempriv.accounting.planning import Way
+from tempriv.accounting.planning import MethodResult
 from tempriv.errors import extra_packages
 from tempriv.report.plots.series import BLUE, GRAY, INK, RULE, shown
 
@@ -22,9 +22,9 @@ POINTS = 20
 
 
 def plot_plan(
-    ways: Sequence[Way],
+    ways: Sequence[MethodResult],
     count: int,
-    quick: Callable[[int], Sequence[Way]],
+    quick: Callable[[int], Sequence[MethodResult]],
     title: str,
     inverse: bool = False,
 ) -> Any:
@@ -36,7 +36,7 @@ def plot_plan(
     with extra_packages("plots", "plots"):
         from matplotlib.figure import Figure
 
-    def value(way: Way) -> float:
+    def value(way: MethodResult) -> float:
         return way.total if inverse else way.deviation
 
     what = (
@@ -67,8 +67,8 @@ def drawn(figure: Any, form: str) -> bytes:
 def _lines(
     axes: Any,
     count: int,
-    quick: Callable[[int], Sequence[Way]],
-    value: Callable[[Way], float],
+    quick: Callable[[int], Sequence[MethodResult]],
+    value: Callable[[MethodResult], float],
     what: str,
 ) -> None:
     counts = sorted({round(count ** (i / (POINTS - 1))) for i in range(POINTS)})
@@ -88,7 +88,9 @@ def _lines(
     _tidy(axes)
 
 
-def _dots(axes: Any, ways: Sequence[Way], value: Callable[[Way], float], what: str) -> None:
+def _dots(
+    axes: Any, ways: Sequence[MethodResult], value: Callable[[MethodResult], float], what: str
+) -> None:
     ordered = sorted(ways, key=value)
     names = [f"{way.method}, {way.noise}" for way in ordered]
     places = range(len(ordered))
