@@ -388,8 +388,8 @@ def test_a_column_that_never_changes_has_no_noise_to_compare_with(tmp_path, monk
         columns=("v",),
         source=write("a.parquet", {"v": [7.0] * 60}),
     )
-    assert advise(question).changed is None
-    given = advise(replace(question, bounds=(0.0, 10.0))).changed
+    assert advise(question).alternative is None
+    given = advise(replace(question, bounds=(0.0, 10.0))).alternative
     assert given.mechanism.bounds == ((0.0, 10.0),) and given.error > 0
 
 

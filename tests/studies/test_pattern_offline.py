@@ -10,7 +10,7 @@ import pytest
 
 from tempriv.errors import DataError, KeyReuseError, UsageError
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Pure
-from tempriv.privacy.units import WholeSeries
+from tempriv.privacy.units.replacement import WholeSeries
 from tempriv.sampling.distributions import CategoryFlip
 from tempriv.sampling.keys import Key
 from tempriv.studies.privshape import baselines, pattern_ldp

@@ -14,18 +14,19 @@ from tempriv.mechanisms.perturb import perturb_block
 from tempriv.mechanisms.reorder import analysis
 from tempriv.mechanisms.reorder.backward_forward import Backward, Forward
 from tempriv.mechanisms.reorder.noisy_order import NoisyOrder, least_latency
+from tempriv.mechanisms.reorder.shares import Shares
 from tempriv.mechanisms.reorder.shuffle import BlockShuffle
 from tempriv.mechanisms.reorder.threshold import DualThreshold, Threshold
+from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.privacy import serialization
 from tempriv.privacy.guarantees import Guarantee, Pure
-from tempriv.privacy.units.order import Swap
+from tempriv.privacy.units.order import BlockSwap, Swap
 from tempriv.sampling.keys import EPOCH, Key
 from tempriv.sampling.keystream import StepRange
 from tempriv.utility import reorder_costs, tasks
 from tempriv.utility.advisor import Ranking, Recommendation, curves, papers_strategy, rank
 from tempriv.utility.baselines import expected_error, task_of, value_baseline, variance
 from tempriv.utility.cost_models import (
-    NAMES,
     ExpectedCost,
     SimulatedCost,
     _drops,
@@ -34,8 +35,8 @@ from tempriv.utility.cost_models import (
 )
 from tempriv.utility.inputs import papers_costs
 from tempriv.utility.order_leak import find_order_leaks, stretches
-from tempriv.utility.reorder_costs import Shares, UnitCosts
-from tempriv.utility.simulation import Average, Count, TrialReadings, attempt, sources
+from tempriv.utility.reorder_costs import ORDER_MECHANISMS, UnitCosts
+from tempriv.utility.simulation import Average, Count, TrialReadings, simulate_task, sources
 
 
 def even(window: int) -> UnitCosts:
@@ -66,7 +67,7 @@ def test_the_drops_of_all_thresholds_at_once_are_those_of_each():
 @pytest.mark.parametrize("lost", [0.2, 3.0, 40.0])
 def test_no_other_threshold_is_cheaper(kind, epsilon, window, lost):
     unit = UnitCosts(missing=lost, repeated=0, empty=lost, delay=1)
-    best = cheapest(kind.__name__, epsilon, window, ExpectedCost(unit))
+    best = cheapest(kind, epsilon, window, ExpectedCost(unit))
     scan = []
     for threshold in range(2, window):
         try:
@@ -81,25 +82,25 @@ def test_the_usual_threshold_is_not_always_the_cheapest():
     """Extended ones with another threshold; even where one without drops is feasible."""
     worth = ExpectedCost(even(200))
     usual = Threshold(epsilon=7.0, window=200)
-    found = cheapest("Threshold", 7.0, 200, worth)
+    found = cheapest(Threshold, 7.0, 200, worth)
     assert (usual.threshold, found.threshold) == (56, 71)
     assert worth.of(usual).cost == pytest.approx(149.1, abs=0.05)
     assert worth.of(found).cost == pytest.approx(145.3, abs=0.05)
-    usual, found = Threshold(epsilon=5.0, window=20), cheapest("Threshold", 5.0, 20, worth)
+    usual, found = Threshold(epsilon=5.0, window=20), cheapest(Threshold, 5.0, 20, worth)
     assert not usual.extended and usual.threshold == 10
-    found = cheapest("Threshold", 5.0, 20, ExpectedCost(even(20)))
+    found = cheapest(Threshold, 5.0, 20, ExpectedCost(even(20)))
     assert found.extended and found.threshold == 11
 
 
 def test_of_two_that_cost_the_same_the_better_promise_comes_first():
     advice = rank(1.0, 10, ExpectedCost(even(10)))
-    names = [offer.name for offer in advice.offers]
+    names = [offer.name for offer in advice.recommendations]
     # repeats and empty slots cost the same here, and Forward guarantees nothing
     assert names.index("Backward") + 1 == names.index("Forward")
-    assert advice.first.name == "BlockShuffle" == advice.cheapest("Swap", "BlockSwap").name
+    assert advice.first.name == "BlockShuffle" == advice.cheapest(Swap, BlockSwap).name
     both = rank(5.0, 10, ExpectedCost(even(10)))
-    assert [one.name for one in both.offers[:2]] == ["DualThreshold", "Threshold"]
-    losses = [one.mechanism.guarantee.loss.epsilon for one in both.offers[:2]]
+    assert [one.name for one in both.recommendations[:2]] == ["DualThreshold", "Threshold"]
+    losses = [one.mechanism.guarantee.loss.epsilon for one in both.recommendations[:2]]
     assert losses == sorted(losses)
     assert "level with Threshold" in both.why
 
@@ -108,32 +109,32 @@ def test_what_promises_nothing_may_be_first_and_is_not_what_to_take():
     repeats = UnitCosts(missing=1, repeated=100, empty=0, delay=1)
     advice = rank(12.0, 5, ExpectedCost(repeats))
     assert advice.first.name == "Forward" and advice.first.protects == "nothing"
-    assert advice.first.promise == "nothing"
-    assert advice.promising.protects == "SlotOrigin"
+    assert advice.first.guarantee == "nothing"
+    assert advice.cheapest_guaranteed.protects == "SlotOrigin"
 
 
 def test_every_offer_tells_its_own_promise():
     advice = rank(5.0, 10, ExpectedCost(even(10)))
-    told = {offer.name: (offer.protects, offer.promise) for offer in advice.offers}
+    told = {offer.name: (offer.protects, offer.guarantee) for offer in advice.recommendations}
     assert told["Backward"] == ("SlotOrigin", "one row alone: epsilon = 2.5; no swap")
     assert told["Forward"] == ("nothing", "nothing")
     assert told["BlockShuffle"] == ("BlockSwap", "swaps inside a block of 10: epsilon = 5")
     assert told["NoisyOrder"][0] == "Swap"
     assert told["NoisyOrder"][1].startswith("any swap up to 9 steps: epsilon = 5, delta = 8.")
-    assert advice.cheapest("Swap").mechanism.latency == 112
+    assert advice.cheapest(Swap).mechanism.latency == 112
 
 
 def test_who_reads_a_file_does_not_wait():
     stream, file = (rank(2.0, 10, ExpectedCost(even(10), seen)) for seen in ("stream", "file"))
-    cost = {one.name: one.cost for one in file.offers}
+    cost = {one.name: one.cost for one in file.recommendations}
     assert (
         stream.once_complete.mechanism
         == file.first.mechanism
         == BlockShuffle(epsilon=2.0, block=10)
     )
     assert stream.once_complete.cost == file.first.cost < stream.first.cost
-    assert cost["Backward"] == {one.name: one.cost for one in stream.offers}["Backward"]
-    assert file.cheapest("Swap").mechanism == NoisyOrder(epsilon=2.0, window=10)
+    assert cost["Backward"] == {one.name: one.cost for one in stream.recommendations}["Backward"]
+    assert file.cheapest(Swap).mechanism == NoisyOrder(epsilon=2.0, window=10)
     assert ("NoisyOrder (whole)", "nothing comes out before the end of the series") in (
         stream.left_out
     )
@@ -159,19 +160,19 @@ def test_what_cannot_be_offered_is_told_with_its_reason():
     assert "latency=258 would do" in reasons["NoisyOrder"]
     assert least_latency(2.0, 10, 1e-6) == 258
     tiny = rank(1e-9, 10, ExpectedCost(even(10)))
-    assert {"Backward", "Forward", "BlockShuffle"} <= {one.name for one in tiny.offers}
+    assert {"Backward", "Forward", "BlockShuffle"} <= {one.name for one in tiny.recommendations}
     assert {"Threshold", "DualThreshold"} <= dict(tiny.left_out).keys()
 
 
 def test_costs_against_epsilon_are_those_of_the_advice():
     price = ExpectedCost(even(12))
     drawn = curves([0.8, 4.0], 12, price)
-    assert set(drawn) == set(NAMES)
+    assert set(drawn) == set(ORDER_MECHANISMS)
     for at, epsilon in enumerate((0.8, 4.0)):
-        for offer in rank(epsilon, 12, price).offers:
-            assert drawn[offer.name][at] == pytest.approx(offer.cost)
+        for offer in rank(epsilon, 12, price).recommendations:
+            assert drawn[type(offer.mechanism)][at] == pytest.approx(offer.cost)
     short = curves([0.8, 4.0], 12, price, latency=180)
-    assert math.isnan(short["NoisyOrder"][0]) and short["NoisyOrder"][1] == 180
+    assert math.isnan(short[NoisyOrder][0]) and short[NoisyOrder][1] == 180
 
 
 # the paper's strategy
@@ -211,7 +212,11 @@ def test_ours_never_costs_more_than_the_papers_strategy():
         advice = rank(epsilon, window, ExpectedCost(unit))
         assert advice.first.cost <= advice.papers.cost * (1 + 1e-9)
         ratios.append(advice.first.cost / advice.papers.cost)
-        theirs = [one for one in advice.offers if one.name in ("Backward", "Forward", "Threshold")]
+        theirs = [
+            one
+            for one in advice.recommendations
+            if one.name in ("Backward", "Forward", "Threshold")
+        ]
         same_family.append(theirs[0].cost / advice.papers.cost)
     assert np.mean(ratios) < 0.72
     assert np.mean(np.array(ratios) < 0.999) > 0.7
@@ -276,10 +281,10 @@ def test_the_first_choice_has_the_lowest_simulated_cost(number):
     """
     epsilon, window, unit = list(settings(30))[number]
     advice = rank(epsilon, window, ExpectedCost(unit))
-    assert len(advice.offers) == 6
-    found = [simulated_cost(offer, unit, seed=number) for offer in advice.offers]
+    assert len(advice.recommendations) == 6
+    found = [simulated_cost(offer, unit, seed=number) for offer in advice.recommendations]
     first, error = found[0]
-    for offer, (cost, noise) in zip(advice.offers, found, strict=True):
+    for offer, (cost, noise) in zip(advice.recommendations, found, strict=True):
         assert abs(cost - offer.cost) <= 7 * noise + window**2 / STEPS, offer.title
         assert first <= cost + 7 * math.hypot(error, noise) + window**2 / STEPS, offer.title
 
@@ -290,7 +295,7 @@ def test_the_settings_are_not_all_alike():
     for epsilon, window, unit in settings(30):
         advice = rank(epsilon, window, ExpectedCost(unit))
         firsts.append(advice.first.name)
-        leads.append(advice.offers[1].cost / advice.first.cost)
+        leads.append(advice.recommendations[1].cost / advice.first.cost)
     assert len(set(firsts)) >= 4
     assert np.median(leads) > 1.05
 
@@ -381,7 +386,7 @@ def test_a_trial_of_backward_agrees_with_the_exact_error():
     mean = (p[:, None] * near).sum(axis=0)
     spread = (p[:, None] * near**2).sum(axis=0) - mean**2
     exact = float((np.cumsum(mean - values) ** 2 + np.cumsum(spread)).mean())
-    found = attempt(mechanism, Count(), one_series(values), runs=2000, seed=4)
+    found = simulate_task(mechanism, Count(), one_series(values), runs=2000, seed=4)
     assert abs(found.cost - exact) < 5 * found.standard_error
     assert found.standard_error < 0.05 * exact
 
@@ -395,7 +400,7 @@ def test_what_is_on_its_way_is_all_that_a_count_lacks():
         (DualThreshold(epsilon=5.0, window=20), 7),
         (BlockShuffle(epsilon=1.0, block=12), 11),
     ):
-        found = attempt(mechanism, Count(), readings, runs=20, seed=1).cost
+        found = simulate_task(mechanism, Count(), readings, runs=20, seed=1).cost
         assert found == pytest.approx(0.09 * waiting**2 + 0.21 * waiting, rel=0.03)
         # the paper's D = (f (k-1)/2)^2 for each of the steps is too much
         theirs = papers_costs(Count(), readings, mechanism.unit.span + 1)
@@ -408,7 +413,7 @@ def test_a_step_of_delay_costs_an_average_two_readings_in_d_squared():
     readings = one_series(rng.normal(size=60_000) * 3)
     for window, length in ((10, 10), (10, 25)):
         mechanism = Threshold(epsilon=5.0, window=window)
-        found = attempt(mechanism, Average(length), readings, runs=20, seed=1).cost
+        found = simulate_task(mechanism, Average(length), readings, runs=20, seed=1).cost
         assert found == pytest.approx(2 * 9 * 3 / length**2, rel=0.03)
 
 
@@ -419,12 +424,14 @@ def test_trials_are_ranked_by_what_comes_out():
     price = SimulatedCost(Count(), readings, papers_costs(Count(), readings, 10), runs=40)
     assert price.unit == "squared counts"
     advice = rank(5.0, 10, price)
-    assert [one.cost for one in advice.offers] == sorted(one.cost for one in advice.offers)
-    assert {one.name for one in advice.offers[:2]} == {"Threshold", "DualThreshold"}
-    assert advice.offers[-1].name == "Forward"  # what is empty is never made up for
-    assert advice.as_good and all(one.standard_error > 0 for one in advice.offers)
-    for offer in advice.offers:
-        again = attempt(offer.mechanism, Count(), readings, runs=40, seed=99)
+    assert [one.cost for one in advice.recommendations] == sorted(
+        one.cost for one in advice.recommendations
+    )
+    assert {one.name for one in advice.recommendations[:2]} == {"Threshold", "DualThreshold"}
+    assert advice.recommendations[-1].name == "Forward"  # what is empty is never made up for
+    assert advice.as_good and all(one.standard_error > 0 for one in advice.recommendations)
+    for offer in advice.recommendations:
+        again = simulate_task(offer.mechanism, Count(), readings, runs=40, seed=99)
         noise = math.hypot(again.standard_error, offer.standard_error)
         assert abs(again.cost - offer.cost) < 6 * noise
 
@@ -447,13 +454,13 @@ def test_a_column_that_never_changes_costs_nothing():
 def test_bad_trials_get_one_sentence():
     readings = one_series([1.0, 0.0])
     with pytest.raises(UsageError, match="runs=1: must be at least 2"):
-        attempt(Backward(epsilon=1.0, window=2), Count(), readings, runs=1, seed=1)
+        simulate_task(Backward(epsilon=1.0, window=2), Count(), readings, runs=1, seed=1)
     with pytest.raises(DataError, match="2 readings: must be as many as the series have"):
         TrialReadings(np.zeros(2), np.array([3]))
     with pytest.raises(UsageError, match="length=0: must be a whole number"):
         Average(0)
-    with pytest.raises(UsageError, match="Shuffle: must be one of Backward"):
-        cheapest("Shuffle", 1.0, 5, ExpectedCost(even(5)))
+    with pytest.raises(UsageError, match="Laplace: must be one of Backward"):
+        cheapest(Laplace, 1.0, 5, ExpectedCost(even(5)))
     with pytest.raises(UsageError, match="task='mean': must be count or average"):
         task_of("mean", 3)
     with pytest.raises(UsageError, match="window=2: must be a whole number of time steps >= 3"):
@@ -532,16 +539,18 @@ def test_a_meter_betrays_its_order_and_noise_does_not(mechanism):
     counts = np.array([1500, 700])
     meter = np.cumsum(rng.exponential(size=2200))
     found = find_order_leaks(mechanism, "meter", meter, counts)
-    assert found.telling and found.in_order > 0.95
+    assert found.is_telling and found.in_order > 0.95
     assert f"sorting restores {100 * found.restored:.0f} % of the times" in found.sentence
-    assert not find_order_leaks(mechanism, "noise", rng.normal(size=2200), counts).telling
-    assert not find_order_leaks(mechanism, "flag", rng.integers(0, 2, 2200) * 1.0, counts).telling
+    assert not find_order_leaks(mechanism, "noise", rng.normal(size=2200), counts).is_telling
+    assert not find_order_leaks(
+        mechanism, "flag", rng.integers(0, 2, 2200) * 1.0, counts
+    ).is_telling
 
 
 def test_a_column_that_rises_and_falls_betrays_its_order_too():
     rise = np.concatenate([np.arange(1000.0), np.arange(1000.0, 0, -1)])
     found = find_order_leaks(Threshold(epsilon=5.0, window=10), "tide", rise, np.array([2000]))
-    assert found.telling and found.restored > 0.9
+    assert found.is_telling and found.restored > 0.9
 
 
 def test_stretches_are_spread_over_all_series():
@@ -554,7 +563,7 @@ def test_stretches_are_spread_over_all_series():
     empty = find_order_leaks(
         Backward(epsilon=1.0, window=3), "x", np.full(4, np.nan), np.array([4])
     )
-    assert not empty.telling
+    assert not empty.is_telling
 
 
 # words
@@ -568,7 +577,7 @@ def test_the_sentence_says_why():
         window=4,
         seen="stream",
         unit="steps of delay",
-        offers=(slow, lossy),
+        recommendations=(slow, lossy),
         left_out=(),
         papers=lossy,
         once_complete=slow,

@@ -11,12 +11,14 @@ import pytest
 
 from tempriv.errors import DataError, UsageError
 from tempriv.mechanisms.reorder import analysis
+from tempriv.mechanisms.reorder import shares as reorder_shares
 from tempriv.mechanisms.reorder.backward_forward import Backward, Forward
 from tempriv.mechanisms.reorder.noisy_order import NoisyOrder
+from tempriv.mechanisms.reorder.shares import Shares
 from tempriv.mechanisms.reorder.shuffle import BlockShuffle
 from tempriv.mechanisms.reorder.threshold import DualThreshold, Threshold
 from tempriv.utility import reorder_costs
-from tempriv.utility.reorder_costs import Shares, UnitCosts
+from tempriv.utility.reorder_costs import UnitCosts
 from tests.support.paths import GOLDEN
 
 EVEN = json.loads((GOLDEN / "order_costs.json").read_text())
@@ -25,11 +27,11 @@ EVEN = json.loads((GOLDEN / "order_costs.json").read_text())
 @pytest.mark.parametrize("row", EVEN, ids=lambda row: f"{row['window']}-{row['epsilon']}")
 def test_the_shares_of_the_reference_come_out(row):
     unseen, delay = row["unseen"], row["delay"]
-    back = reorder_costs.backward(row["epsilon"], row["window"])
+    back = reorder_shares.backward(row["epsilon"], row["window"])
     assert (back.missing, back.repeated, back.empty) == pytest.approx(
         (unseen, unseen, 0), rel=1e-12
     )
-    ahead = reorder_costs.forward(row["epsilon"], row["window"])
+    ahead = reorder_shares.forward(row["epsilon"], row["window"])
     assert (ahead.missing, ahead.repeated, ahead.empty) == pytest.approx(
         (unseen, 0, unseen), rel=1e-12
     )
@@ -59,13 +61,16 @@ def test_the_costs_that_were_found(window, epsilon, late, soon, even):
     """Of Threshold, the dual, and Backward or Forward, at M = N = E = k and D = 1."""
     cost = prices(window).cost
     assert round(
-        cost(reorder_costs.threshold(window, *chosen(analysis.choose_threshold, epsilon, window))),
+        cost(reorder_shares.threshold(window, *chosen(analysis.choose_threshold, epsilon, window))),
         1,
     ) == pytest.approx(late)
     assert round(
-        cost(reorder_costs.dual(window, *chosen(analysis.choose_dual, epsilon, window))), 1
+        cost(reorder_shares.dual(window, *chosen(analysis.choose_dual, epsilon, window))), 1
     ) == pytest.approx(soon)
-    for shares in (reorder_costs.backward(epsilon, window), reorder_costs.forward(epsilon, window)):
+    for shares in (
+        reorder_shares.backward(epsilon, window),
+        reorder_shares.forward(epsilon, window),
+    ):
         assert round(cost(shares), 1) == pytest.approx(even)
 
 
@@ -73,7 +78,7 @@ def test_the_lowest_threshold_that_drops_is_not_always_the_cheapest():
     assert analysis.choose_threshold(7.0, 200).threshold == 56
     found = {
         threshold: prices(200).cost(
-            reorder_costs.threshold(200, threshold, analysis.keep_probability(7.0, 200, threshold))
+            reorder_shares.threshold(200, threshold, analysis.keep_probability(7.0, 200, threshold))
         )
         for threshold in (56, 71)
     }
@@ -149,15 +154,15 @@ def batches(sources):
 
 
 SIMULATED = {
-    "backward": (simulate_backward, reorder_costs.backward, (3.0, 10)),
-    "backward, nearly even": (simulate_backward, reorder_costs.backward, (0.5, 4)),
-    "forward": (simulate_forward, reorder_costs.forward, (3.0, 10)),
-    "forward, window 2": (simulate_forward, reorder_costs.forward, (1.0, 2)),
-    "threshold": (simulate_threshold, reorder_costs.threshold, (10, 6, 1.0)),
-    "threshold, dropping": (simulate_threshold, reorder_costs.threshold, (10, 8, 0.25)),
-    "dual": (simulate_dual, reorder_costs.dual, (10, 4, 1.0)),
-    "dual, dropping": (simulate_dual, reorder_costs.dual, (10, 8, 0.25)),
-    "dual, smallest": (simulate_dual, reorder_costs.dual, (3, 2, 0.5)),
+    "backward": (simulate_backward, reorder_shares.backward, (3.0, 10)),
+    "backward, nearly even": (simulate_backward, reorder_shares.backward, (0.5, 4)),
+    "forward": (simulate_forward, reorder_shares.forward, (3.0, 10)),
+    "forward, window 2": (simulate_forward, reorder_shares.forward, (1.0, 2)),
+    "threshold": (simulate_threshold, reorder_shares.threshold, (10, 6, 1.0)),
+    "threshold, dropping": (simulate_threshold, reorder_shares.threshold, (10, 8, 0.25)),
+    "dual": (simulate_dual, reorder_shares.dual, (10, 4, 1.0)),
+    "dual, dropping": (simulate_dual, reorder_shares.dual, (10, 8, 0.25)),
+    "dual, smallest": (simulate_dual, reorder_shares.dual, (3, 2, 0.5)),
 }
 
 
@@ -198,7 +203,7 @@ def test_only_the_first_time_is_late_and_the_rest_are_repeats():
 def test_the_latency_is_a_delay_of_all_that_come_out():
     block = [2, 0, 1, 5, 4, 3]
     assert reorder_costs.measured(block, latency=2, margin=0) == Shares(delay=2.0)
-    assert reorder_costs.measured(block, latency=2, margin=0) == reorder_costs.block_shuffle(3)
+    assert reorder_costs.measured(block, latency=2, margin=0) == reorder_shares.block_shuffle(3)
     assert reorder_costs.measured([0, -1, 2], latency=2, margin=0).delay == pytest.approx(2 * 2 / 3)
 
 
@@ -229,8 +234,10 @@ def test_runs_that_cannot_be_counted_get_one_sentence(call, sentence):
 
 
 def test_every_order_mechanism_has_its_shares():
-    assert reorder_costs.expected(Backward(epsilon=2.0, window=7)) == reorder_costs.backward(2.0, 7)
-    assert reorder_costs.expected(Forward(epsilon=2.0, window=7)) == reorder_costs.forward(2.0, 7)
+    assert reorder_costs.expected(Backward(epsilon=2.0, window=7)) == reorder_shares.backward(
+        2.0, 7
+    )
+    assert reorder_costs.expected(Forward(epsilon=2.0, window=7)) == reorder_shares.forward(2.0, 7)
     assert reorder_costs.expected(Threshold(epsilon=5.0, window=10)) == Shares(delay=3.0)
     assert reorder_costs.expected(DualThreshold(epsilon=5.0, window=10)) == Shares(delay=3.0)
     assert reorder_costs.expected(BlockShuffle(epsilon=1.0, block=12)) == Shares(delay=11.0)
@@ -262,10 +269,10 @@ def test_delays_are_those_of_the_lags():
             lambda: reorder_costs.expected("Shuffle"),
             "str: does not move readings",
         ),
-        (lambda: reorder_costs.threshold(10, 7, 1.5), "keep=1.5: must be a probability"),
-        (lambda: reorder_costs.dual(10, 10), "threshold=10: must be a whole number from 2 to 9"),
-        (lambda: reorder_costs.block_shuffle(1), "block=1: must be a number of time steps >= 2"),
-        (lambda: reorder_costs.noisy_order(-1), "latency=-1: must be a number of time steps >= 0"),
+        (lambda: reorder_shares.threshold(10, 7, 1.5), "keep=1.5: must be a probability"),
+        (lambda: reorder_shares.dual(10, 10), "threshold=10: must be a whole number from 2 to 9"),
+        (lambda: reorder_shares.block_shuffle(1), "block=1: must be a number of time steps >= 2"),
+        (lambda: reorder_shares.noisy_order(-1), "latency=-1: must be a number of time steps >= 0"),
         (
             lambda: reorder_costs.measured([0], 0, -1),
             "margin=-1: must be a number of time steps >= 0",
@@ -304,16 +311,16 @@ def test_unit_costs_of_counting_are_those_of_the_paper():
     assert unit.missing + unit.repeated == pytest.approx(((f - other) * length / 2) ** 2)
     assert unit.missing + unit.empty == pytest.approx((f * length / 2) ** 2)
     assert unit.delay == pytest.approx((f * (window - 1) / 2) ** 2)
-    back, ahead = reorder_costs.backward(2.0, window), reorder_costs.forward(2.0, window)
+    back, ahead = reorder_shares.backward(2.0, window), reorder_shares.forward(2.0, window)
     assert unit.cost(back) < unit.cost(ahead)  # an empty slot is never made up for
 
 
 def test_unit_costs_of_averages_are_those_of_the_paper():
     unit = reorder_costs.average_costs(mean=3.0, mean_square=13.0, window=8, averaged=16)
     assert (unit.missing, unit.repeated, unit.empty, unit.delay) == (4.0, 4.0, 0.0, 2.0)
-    back, ahead = reorder_costs.backward(2.0, 8), reorder_costs.forward(2.0, 8)
+    back, ahead = reorder_shares.backward(2.0, 8), reorder_shares.forward(2.0, 8)
     assert unit.cost(ahead) < unit.cost(back)  # an empty slot is left out of the average
 
 
 def test_a_kept_fraction_may_be_exact():
-    assert reorder_costs.threshold(10, 8, Fraction(1, 4)) == reorder_costs.threshold(10, 8, 0.25)
+    assert reorder_shares.threshold(10, 8, Fraction(1, 4)) == reorder_shares.threshold(10, 8, 0.25)

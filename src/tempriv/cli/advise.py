@@ -17,6 +17,7 @@ from tempriv.cli._parsing import pair
 from tempriv.cli.app import app
 from tempriv.errors import require
 from tempriv.mechanisms.options import options_of
+from tempriv.privacy.units.order import BlockSwap, Swap
 
 if TYPE_CHECKING:
     from tempriv.utility.advisor import Advice, AdviceRequest, Recommendation
@@ -178,7 +179,7 @@ def advise(
         "gaps": gaps,
         "duplicates": duplicates,
     }
-    question = advisor.AdviceRequest(
+    request = advisor.AdviceRequest(
         epsilon=epsilon,
         window=window,
         task=task,
@@ -195,10 +196,10 @@ def advise(
         by_papers_costs=unit_costs is not None,
         bounds=None if bounds is None else pair("--bounds", bounds),
     )
-    answer = advisor.advise(question, _progress)
+    answer = advisor.advise(request, _progress)
     _clear()
     if as_json:
-        print(json.dumps(told(answer)))
+        print(json.dumps(json_value(answer)))
     else:
         _print(answer)
     if plot is not None:
@@ -220,10 +221,10 @@ def _clear() -> None:
 # what is said
 
 
-def release_command(mechanism: Any, question: AdviceRequest) -> str:
+def release_command(mechanism: Any, request: AdviceRequest) -> str:
     """The release that makes use of the advice, ready to be typed."""
     name, defaults = mechanism.command.name, {one.name: one.default for one in fields(mechanism)}
-    source = str(question.source or "INPUT.csv")
+    source = str(request.source or "INPUT.csv")
     words = ["tempriv", "release", source, "OUTPUT.csv", "--mechanism", name]
     words += ["--epsilon", f"{mechanism.epsilon:.15g}"]
     named = [(o.field, o.flag) for o in options_of(type(mechanism)) if o.field is not None]
@@ -231,10 +232,10 @@ def release_command(mechanism: Any, question: AdviceRequest) -> str:
         given = getattr(mechanism, field, None)
         if given is not None and (given != defaults[field] or defaults[field] is MISSING):
             words += [flag, f"{given:.15g}" if isinstance(given, float) else str(given)]
-    for column in question.columns or ("COLUMN",):
+    for column in request.columns or ("COLUMN",):
         words += ["--value", column]
     usual = {"grid": "regular", "gaps": "refuse", "duplicates": "refuse"}
-    for one, given in question.layout.items():
+    for one, given in request.layout.items():
         if given is not None and given != usual.get(one):
             words += ["--" + one.replace("_", "-"), given]
     if not hasattr(mechanism.guarantee, "loss"):
@@ -242,11 +243,11 @@ def release_command(mechanism: Any, question: AdviceRequest) -> str:
     return shlex.join(words)
 
 
-def told(answer: Advice) -> dict[str, Any]:
+def json_value(answer: Advice) -> dict[str, Any]:
     """Everything for machines."""
     from tempriv.privacy import serialization
 
-    advice, question = answer.advice, answer.question
+    ranking, request = answer.ranking, answer.request
 
     def offer(one: Recommendation) -> dict[str, Any]:
         return {
@@ -257,40 +258,40 @@ def told(answer: Advice) -> dict[str, Any]:
             "protects": one.protects,
             "guarantee": serialization.encode(one.mechanism.guarantee),
             "neighbours_swapped": serialization.encode(one.neighbors),
-            "command": release_command(one.mechanism, question),
+            "command": release_command(one.mechanism, request),
         }
 
-    swaps, any_swap = advice.cheapest("Swap", "BlockSwap"), advice.cheapest("Swap")
+    swaps, any_swap = ranking.cheapest(Swap, BlockSwap), ranking.cheapest(Swap)
     return {
         "private": answer.private,
         **({"mind": PUBLISHES} if answer.private else {}),
         "hide": "when",
-        "epsilon": advice.epsilon,
-        "window": advice.window,
-        "task": question.task,
-        "value_of_interest": question.value,
-        "as": advice.seen,
-        "cost_in": advice.unit,
+        "epsilon": ranking.epsilon,
+        "window": ranking.window,
+        "task": request.task,
+        "value_of_interest": request.value,
+        "as": ranking.seen,
+        "cost_in": ranking.unit,
         "cost_found": answer.how,
         "unit_costs": None if answer.costs is None else serialization.encode(answer.costs),
-        "offers": [offer(one) for one in advice.offers],
-        "why": advice.why,
-        "as_good": [one.name for one in advice.as_good],
+        "offers": [offer(one) for one in ranking.recommendations],
+        "why": ranking.why,
+        "as_good": [one.name for one in ranking.as_good],
         "cheapest_with_swap_promise": None if swaps is None else swaps.name,
         "cheapest_with_promise_for_any_swap": None if any_swap is None else any_swap.name,
-        "once_complete": offer(advice.once_complete),
-        "papers_strategy": offer(advice.papers),
-        "left_out": [{"mechanism": name, "why": why} for name, why in advice.left_out],
+        "once_complete": offer(ranking.once_complete),
+        "papers_strategy": offer(ranking.papers),
+        "left_out": [{"mechanism": name, "why": why} for name, why in ranking.left_out],
         "values_changed_instead": None
-        if answer.changed is None
+        if answer.alternative is None
         else {
-            "mechanism": serialization.encode(answer.changed.mechanism),
-            "guarantee": serialization.encode(answer.changed.mechanism.guarantee),
-            "error": answer.changed.error,
-            "remark": answer.changed.remark,
+            "mechanism": serialization.encode(answer.alternative.mechanism),
+            "guarantee": serialization.encode(answer.alternative.mechanism.guarantee),
+            "error": answer.alternative.error,
+            "remark": answer.alternative.remark,
         },
         "warnings": [
-            serialization.encode(one) | {"sentence": one.sentence} for one in answer.betrayals
+            serialization.encode(one) | {"sentence": one.sentence} for one in answer.order_leaks
         ],
     }
 
@@ -298,90 +299,90 @@ def told(answer: Advice) -> dict[str, Any]:
 def _print(answer: Advice) -> None:
     from tempriv.report.plots.series import shown
 
-    advice, question = answer.advice, answer.question
+    ranking, request = answer.ranking, answer.request
     print(answer.heading)
     print(
-        f"Hide when, epsilon {advice.epsilon:g} within {advice.window} time steps, "
-        f"{_purpose(question)}; cost of a reading in {advice.unit}, {answer.how}"
+        f"Hide when, epsilon {ranking.epsilon:g} within {ranking.window} time steps, "
+        f"{_purpose(request)}; cost of a reading in {ranking.unit}, {answer.how}"
     )
     rows = []
-    for one in advice.offers:
+    for one in ranking.recommendations:
         error = f" ± {shown(one.standard_error, 2)}" if one.standard_error else ""
         parts = (one.shares.missing, one.shares.repeated, one.shares.empty)
         shares = [f"{100 * part:.3g} %" if part else "-" for part in parts]
         certain = "-" if one.protects.endswith("Swap") else f"{one.neighbors.delta:.2g}"
         late = f"{one.shares.delay:.3g}"
-        rows.append([one.title, shown(one.cost) + error, *shares, late, one.promise, certain])
-    late = "steps late" if advice.seen == "stream" else "steps off"
+        rows.append([one.title, shown(one.cost) + error, *shares, late, one.guarantee, certain])
+    late = "steps late" if ranking.seen == "stream" else "steps off"
     table(["", "cost", "missing", "repeated", "empty", late, "hides", "but*"], rows)
     print(SAME_EPSILON)
-    print(f"  why       {advice.why}")
-    if advice.as_good:
-        names = ", ".join(one.name for one in advice.as_good)
+    print(f"  why       {ranking.why}")
+    if ranking.as_good:
+        names = ", ".join(one.name for one in ranking.as_good)
         print(f"  as good   within the noise of the trial: {names}")
-    print(f"  guarantee {advice.first.mechanism.guarantee.sentence}")
+    print(f"  guarantee {ranking.first.mechanism.guarantee.sentence}")
     _print_swaps(answer)
     _print_comparisons(answer)
-    if question.by_papers_costs:
+    if request.by_papers_costs:
         print(f"  note      {PAPERS_COSTS}")
-    for name, why in advice.left_out:
+    for name, why in ranking.left_out:
         print(f"  left out  {name}: {why}")
-    if question.source is not None and not answer.private and question.public_sample is None:
+    if request.source is not None and not answer.private and request.public_sample is None:
         print(
             "  not read  INPUT was not looked at; name columns by --value to see if they betray "
             "their order"
         )
-    for betrayal in answer.betrayals:
+    for betrayal in answer.order_leaks:
         print(f"  WARNING   {betrayal.sentence}")
-    chosen = advice.promising
-    if chosen is not advice.first:
+    chosen = ranking.cheapest_guaranteed
+    if chosen is not ranking.first:
         print(
-            f"  so take   {chosen.title}, the cheapest that guarantees anything: {chosen.promise} "
-            f"(cost {shown(chosen.cost)})"
+            f"  so take   {chosen.title}, the cheapest that guarantees anything: "
+            f"{chosen.guarantee} (cost {shown(chosen.cost)})"
         )
     if answer.private:
         print(f"  mind      {PUBLISHES}")
-    print(f"  release   {release_command(chosen.mechanism, question)}")
+    print(f"  release   {release_command(chosen.mechanism, request)}")
 
 
-def _purpose(question: AdviceRequest) -> str:
-    if question.task == "count":
-        return f"running counts of {question.value!r} in {question.columns[0]!r}"
-    if question.task == "average":
-        return f"averages of {question.columns[0]!r} over {question.steps} steps"
+def _purpose(request: AdviceRequest) -> str:
+    if request.task == "count":
+        return f"running counts of {request.value!r} in {request.columns[0]!r}"
+    if request.task == "average":
+        return f"averages of {request.columns[0]!r} over {request.steps} steps"
     return "by unit costs"
 
 
 def _print_swaps(answer: Advice) -> None:
     from tempriv.report.plots.series import shown
 
-    advice = answer.advice
-    near, far = advice.cheapest("Swap", "BlockSwap"), advice.cheapest("Swap")
+    ranking = answer.ranking
+    near, far = ranking.cheapest(Swap, BlockSwap), ranking.cheapest(Swap)
     for one in dict.fromkeys((near, far)):
-        if one is not None and one is not advice.first:
+        if one is not None and one is not ranking.first:
             print(
-                f"  swaps     {one.title} is the cheapest for {one.promise} (cost "
+                f"  swaps     {one.title} is the cheapest for {one.guarantee} (cost "
                 f"{shown(one.cost)})"
             )
-            print(f"            {release_command(one.mechanism, answer.question)}")
+            print(f"            {release_command(one.mechanism, answer.request)}")
 
 
 def _print_comparisons(answer: Advice) -> None:
     from tempriv.report.plots.series import shown
 
-    advice, changed = answer.advice, answer.changed
-    papers, complete = advice.papers, advice.once_complete
-    if advice.seen == "stream":
+    ranking, changed = answer.ranking, answer.alternative
+    papers, complete = ranking.papers, ranking.once_complete
+    if ranking.seen == "stream":
         print(
             f"  file      read only once complete (--as file), {complete.title} is first: cost "
-            f"{shown(complete.cost)}, {complete.promise}"
+            f"{shown(complete.cost)}, {complete.guarantee}"
         )
     print(f"  paper     its own strategy takes {papers.title}: cost {shown(papers.cost)}")
     if changed is not None:
         print(
             f"  values    CHANGED instead of moved, {changed.remark}: error "
             f"{shown(changed.error)}, {changed.mechanism.guarantee.loss} for any single reading, "
-            f"so epsilon = {advice.epsilon:g} for any swap"
+            f"so epsilon = {ranking.epsilon:g} for any swap"
         )
 
 
@@ -393,15 +394,17 @@ def _draw(answer: Advice, plot: Path) -> None:
     from tempriv.report.plots.budget import drawn
     from tempriv.utility.cost_models import SimulatedCost
 
-    advice = answer.advice
-    points = 13 if isinstance(answer.price, SimulatedCost) else 60
-    low, high = min(0.5, advice.epsilon / 2), max(16.0, 2 * advice.epsilon)
+    ranking = answer.ranking
+    points = 13 if isinstance(answer.cost_model, SimulatedCost) else 60
+    low, high = min(0.5, ranking.epsilon / 2), max(16.0, 2 * ranking.epsilon)
     epsilons = [float(one) for one in np.geomspace(low, high, points)]
     costs = answer.costs_at(epsilons, _progress)
     _clear()
-    title = f"Hiding when within {advice.window} time steps: {_purpose(answer.question)}"
+    title = f"Hiding when within {ranking.window} time steps: {_purpose(answer.request)}"
     if answer.private:
         title = f"PRIVATE: {title}"
-    write_durably(plot, drawn(plot_advice(advice, epsilons, costs, title), plot.suffix[1:].lower()))
+    write_durably(
+        plot, drawn(plot_advice(ranking, epsilons, costs, title), plot.suffix[1:].lower())
+    )
     if not answer.private:
         follow_umask(plot)

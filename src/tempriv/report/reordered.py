@@ -17,6 +17,7 @@ from tempriv.data.clock import describe_tick
 from tempriv.data.series import EMPTY, STATUSES
 from tempriv.mechanisms import registry
 from tempriv.mechanisms.domains import Floats, Integers
+from tempriv.mechanisms.reorder import shares as reorder_shares
 from tempriv.mechanisms.reorder.noisy_order import key_law, masses
 from tempriv.privacy.guarantees import Approximate, Guarantee, NoGuarantee
 from tempriv.privacy.serialization import KIND
@@ -204,9 +205,9 @@ def _plain(html: str) -> str:
     return html.replace("<small>", " (").replace("</small>", ")")
 
 
-def _shares(mechanism: Any) -> reorder_costs.Shares:
+def _shares(mechanism: Any) -> reorder_shares.Shares:
     name = type(mechanism).__name__
-    return reorder_costs.Shares() if name in BOTH_WAYS else reorder_costs.expected(mechanism)
+    return reorder_shares.Shares() if name in BOTH_WAYS else reorder_costs.expected(mechanism)
 
 
 def _expected(about: About) -> str:

@@ -18,13 +18,16 @@ from tempriv.errors import DataError, TemprivError, require
 from tempriv.mechanisms.reorder import analysis
 from tempriv.mechanisms.reorder.backward_forward import Backward, Forward
 from tempriv.mechanisms.reorder.noisy_order import NoisyOrder
+from tempriv.mechanisms.reorder.shares import Shares
 from tempriv.mechanisms.reorder.shuffle import BlockShuffle
 from tempriv.mechanisms.reorder.threshold import DualThreshold, Threshold
+from tempriv.mechanisms.value.laplace import Laplace
+from tempriv.mechanisms.value.randomized_response import RandomizedResponse
 from tempriv.privacy.guarantees import Approximate, Concentrated, Guarantee
+from tempriv.privacy.units import Unit
 from tempriv.privacy.units.order import BlockSwap, SlotOrigin, Swap
 from tempriv.utility.baselines import expected_error, task_of, value_baseline
 from tempriv.utility.cost_models import (
-    NAMES,
     CostModel,
     ExpectedCost,
     SimulatedCost,
@@ -33,11 +36,13 @@ from tempriv.utility.cost_models import (
 )
 from tempriv.utility.inputs import AdvisorInput, papers_costs, read
 from tempriv.utility.order_leak import OrderLeak, find_order_leaks
-from tempriv.utility.reorder_costs import Shares, UnitCosts
+from tempriv.utility.reorder_costs import ORDER_MECHANISMS, OrderMechanism, UnitCosts
 from tempriv.utility.simulation import Seen, Task
 
-ROWS_TO_TRY = 2_000_000
-SERIES_TO_TRY, SERIES_AT_ONCE = 1600, 200  # each has noise of its own to be set up
+Progress = Callable[[str], None]
+
+MOST_ROW_RUNS = 2_000_000  # rows times runs of a trial
+MOST_SERIES, MOST_SERIES_RUNS = 200, 1600  # each series has noise of its own to be set up
 FEWEST_RUNS, MOST_RUNS = 8, 100
 
 
@@ -45,8 +50,26 @@ FEWEST_RUNS, MOST_RUNS = 8, 100
 class AdviceRequest:
     """What is asked: a budget, a window, and what the output is for.
 
-    ``costs`` are for task none. ``columns`` are those to be released, the first that of the task.
-    Where a ``public_sample`` is given, nothing is read from ``source``.
+    Parameters:
+        epsilon: the budget.
+        window: within how many time steps it is hidden when a reading was taken.
+        task: ``count`` (running counts), ``average`` (moving averages), or ``none``.
+        costs: of missing, repeated, empty and late readings, for task ``none``.
+        source: the table that is to be released.
+        public_sample: a public table that looks alike; nothing is read from ``source`` then.
+        columns: those to be released, the first that of the task.
+        value: what is counted; the most frequent value by default.
+        average_over: steps of a moving average; those of the window by default, as in the paper.
+        layout: how the table is read: ``time``, ``series``, ``grid``, ``step``, ``gaps`` and
+            ``duplicates``, as for a release.
+        seen: whether rows are read as they come out (``stream``) or once all are there (``file``).
+        latency: of NoisyOrder as a stream, in time steps; the least that does by default.
+        delta: of NoisyOrder as a stream; 1e-6 by default.
+        by_papers_costs: price a task by the paper's unit costs instead of trying it on the data.
+        bounds: of the values, for the comparison with Laplace noise.
+
+    Raises:
+        UsageError: if these do not go together.
     """
 
     epsilon: float
@@ -131,38 +154,57 @@ class AdviceRequest:
 
     @property
     def steps(self) -> int:
-        """Of a moving average: those of the window, as in the paper, unless said."""
+        """Of a moving average: those of the window, as in the paper, unless given."""
         return self.window if self.average_over is None else self.average_over
 
     @property
     def table(self) -> Path | None:
+        """The table to read: the public sample, if there is one."""
         return self.source if self.public_sample is None else self.public_sample
 
 
 @dataclass(frozen=True, eq=False)
-class ValueBaseline:
-    """What it would be to change values instead: the mechanism, and the error of the task."""
+class ValueAlternative:
+    """What it would be to change values instead of times.
 
-    mechanism: Any
+    Attributes:
+        mechanism: for values, with a budget that hides a swap.
+        error: of the task, squared.
+        remark: what it is, in a few words.
+    """
+
+    mechanism: RandomizedResponse | Laplace
     error: float
     remark: str
 
 
 @dataclass(frozen=True, eq=False)
 class Advice:
-    """Advice, and what there is to know about it. ``private`` if it must not be published."""
+    """The ranking, and what there is to know about it.
 
-    question: AdviceRequest
-    advice: Ranking
-    price: CostModel
+    Attributes:
+        request: what was asked, with the value that was counted.
+        ranking: the mechanisms, the cheapest first.
+        cost_model: how costs were found.
+        private: whether the advice must not be published.
+        basis: what public advice was computed from.
+        costs: the unit costs, where they decide.
+        order_leaks: columns whose values give the order away.
+        alternative: changing values instead, for a task.
+    """
+
+    request: AdviceRequest
+    ranking: Ranking
+    cost_model: CostModel
     private: bool
     basis: str
     costs: UnitCosts | None
-    betrayals: tuple[OrderLeak, ...]
-    changed: ValueBaseline | None
+    order_leaks: tuple[OrderLeak, ...]
+    alternative: ValueAlternative | None
 
     @property
     def heading(self) -> str:
+        """Whether the advice may be published, in a line."""
         if self.private:
             return "private: computed from the data, do not publish"
         return f"public: computed from {self.basis}"
@@ -170,147 +212,171 @@ class Advice:
     @property
     def how(self) -> str:
         """How costs were found."""
-        if not isinstance(self.price, SimulatedCost):
+        model = self.cost_model
+        if not isinstance(model, SimulatedCost):
             return "by formula"
-        tried, series = self.price.readings, len(self.price.readings.counts)
-        return f"tried on {len(tried):,} readings of {series} series, {self.price.runs} times"
+        series = len(model.readings.counts)
+        return f"tried on {len(model.readings):,} readings of {series} series, {model.runs} times"
 
     def costs_at(
-        self, epsilons: list[float], progress: Callable[[str], None] | None = None
-    ) -> dict[str, list[float]]:
-        """For a picture: costs at other budgets, by fewer runs."""
-        price = self.price
-        if isinstance(price, SimulatedCost):
-            price = replace(price, runs=max(4, price.runs // 4))
-        asked = self.question
+        self, epsilons: list[float], progress: Progress = lambda part: None
+    ) -> dict[type[OrderMechanism], list[float]]:
+        """Costs at other budgets, by fewer runs; for a picture.
+
+        Parameters:
+            epsilons: the budgets.
+            progress: is told which mechanism is looked at.
+        """
+        model = self.cost_model
+        if isinstance(model, SimulatedCost):
+            model = replace(model, runs=max(4, model.runs // 4))
+        request = self.request
         return curves(
             epsilons,
-            asked.window,
-            price,
-            latency=asked.latency,
-            delta=asked.delta,
+            request.window,
+            model,
+            latency=request.latency,
+            delta=request.delta,
             progress=progress,
         )
 
 
-def advise(question: AdviceRequest, progress: Callable[[str], None] | None = None) -> Advice:
+def advise(request: AdviceRequest, progress: Progress = lambda part: None) -> Advice:
     """Read what has to be read, rank the mechanisms, and look for columns that betray the order.
 
+    Parameters:
+        request: what is asked.
+        progress: is told what is being done.
+
     >>> even = UnitCosts(missing=10, repeated=10, empty=10, delay=1)
-    >>> answer = advise(AdviceRequest(epsilon=5.0, window=10, costs=even))
-    >>> answer.private, answer.advice.first.title
+    >>> advice = advise(AdviceRequest(epsilon=5.0, window=10, costs=even))
+    >>> advice.private, advice.ranking.first.title
     (False, 'DualThreshold (4 free slots)')
     """
-    table, asked = question.table, question
-    found = None
+    table = None
+    sample = request.public_sample
     require(
-        asked.public_sample is None or bool(asked.columns),
+        sample is None or bool(request.columns),
         "a public sample is read for its columns: name them by [[columns|value]]",
     )
     require(
-        asked.public_sample is None
-        or asked.source is None
-        or asked.public_sample.resolve() != Path(asked.source).resolve(),
+        sample is None
+        or request.source is None
+        or sample.resolve() != Path(request.source).resolve(),
         "the public sample is INPUT itself: what is computed from it is private",
     )
-    if table is not None and asked.columns:
-        if progress is not None:
-            progress("reading")
-        found = read(table, asked.columns, task=asked.task, value=asked.value, **asked.layout)
+    if request.table is not None and request.columns:
+        progress("reading")
+        table = read(
+            request.table,
+            request.columns,
+            task=request.task,
+            value=request.value,
+            **request.layout,
+        )
         require(
-            int(found.counts.max()) >= asked.window,
-            f"window={asked.window}: is longer than every series of the table; take a shorter one",
+            int(table.counts.max()) >= request.window,
+            f"window={request.window}: is longer than every series of the table; take a shorter "
+            "one",
             DataError,
         )
-    task = None
-    if asked.task != "none":
-        task = task_of(asked.task, asked.steps)
-    price, basis = _price(asked, task, found)
-    advice = rank(
-        asked.epsilon,
-        asked.window,
-        price,
-        latency=asked.latency,
-        delta=asked.delta,
+    task = None if request.task == "none" else task_of(request.task, request.steps)
+    model, basis = _cost_model(request, task, table)
+    ranking = rank(
+        request.epsilon,
+        request.window,
+        model,
+        latency=request.latency,
+        delta=request.delta,
         progress=progress,
     )
-    betrayals: list[OrderLeak] = []
-    if found is not None:
-        for name, values in found.columns.items():
-            if progress is not None:
-                progress(f"sorting {name}")
-            betrayals.append(find_order_leaks(advice.first.mechanism, name, values, found.counts))
+    leaks: list[OrderLeak] = []
+    for name, values in ({} if table is None else table.columns).items():
+        assert table is not None
+        progress(f"sorting {name}")
+        leaks.append(find_order_leaks(ranking.first.mechanism, name, values, table.counts))
     return Advice(
-        question=replace(asked, value=found.value if found else asked.value),
-        advice=advice,
-        price=price,
-        private=found is not None and asked.public_sample is None,
+        request=replace(request, value=table.value if table else request.value),
+        ranking=ranking,
+        cost_model=model,
+        private=table is not None and sample is None,
         basis=basis,
-        costs=price.costs if isinstance(price, ExpectedCost) else None,
-        betrayals=tuple(one for one in betrayals if one.telling),
-        changed=None if task is None or found is None else _value_baseline(asked, task, found),
+        costs=model.costs if isinstance(model, ExpectedCost) else None,
+        order_leaks=tuple(leak for leak in leaks if leak.is_telling),
+        alternative=None if task is None or table is None else _alternative(request, task, table),
     )
 
 
-def _price(
-    asked: AdviceRequest, task: Task | None, found: AdvisorInput | None
+def _cost_model(
+    request: AdviceRequest, task: Task | None, table: AdvisorInput | None
 ) -> tuple[CostModel, str]:
     """How costs are found, and from what."""
-    sample = "" if asked.public_sample is None else f"{asked.public_sample} alone"
-    if task is None or found is None:
-        assert asked.costs is not None
-        step = asked.costs.delay
+    sample = "" if request.public_sample is None else f"{request.public_sample} alone"
+    if task is None or table is None:
+        assert request.costs is not None
+        step = request.costs.delay
         unit = "steps of delay" if step == 1 else f"costs, {step:g} for a step of delay"
-        return ExpectedCost(asked.costs, asked.seen, unit), sample or "unit costs alone"
-    readings = found.task
+        return ExpectedCost(request.costs, request.seen, unit), sample or "unit costs alone"
+    readings = table.task
     assert readings is not None
-    if asked.by_papers_costs:
-        costs = papers_costs(task, readings, asked.window)
-        return ExpectedCost(costs, asked.seen, f"{task.unit}, by the paper's unit costs"), sample
+    if request.by_papers_costs:
+        costs = papers_costs(task, readings, request.window)
+        return ExpectedCost(costs, request.seen, f"{task.unit}, by the paper's unit costs"), sample
     # by which the paper's strategy goes; it only compares repeats with empty slots
-    costs = papers_costs(task, readings, min(asked.window, getattr(task, "length", asked.window)))
-    readings = readings.some(SERIES_AT_ONCE)
-    runs = min(ROWS_TO_TRY // len(readings), SERIES_TO_TRY // len(readings.counts))
+    length = min(request.window, getattr(task, "length", request.window))
+    costs = papers_costs(task, readings, length)
+    readings = readings.some(MOST_SERIES)
+    runs = min(MOST_ROW_RUNS // len(readings), MOST_SERIES_RUNS // len(readings.counts))
     runs = int(np.clip(runs, FEWEST_RUNS, MOST_RUNS))
-    return SimulatedCost(task, readings, costs, asked.seen, runs), sample
+    return SimulatedCost(task, readings, costs, request.seen, runs), sample
 
 
-def _value_baseline(asked: AdviceRequest, task: Task, found: AdvisorInput) -> ValueBaseline | None:
-    readings = found.task
+def _alternative(
+    request: AdviceRequest, task: Task, table: AdvisorInput
+) -> ValueAlternative | None:
+    readings = table.task
     assert readings is not None
-    if asked.task == "count":
-        said = found.value or ""
-        mechanism = value_baseline(asked.epsilon, categories=(said, f"not {said}"))
+    if request.task == "count":
+        value = table.value or ""
+        mechanism = value_baseline(request.epsilon, categories=(value, f"not {value}"))
         remark = "randomized response, the count corrected for what it turns round"
-        return ValueBaseline(mechanism, expected_error(mechanism, task, readings), remark)
-    bounds, whose = asked.bounds, "of bounds"
+        return ValueAlternative(mechanism, expected_error(mechanism, task, readings), remark)
+    bounds, whose = request.bounds, "of bounds"
     if bounds is None:
-        there = readings.values[readings.there]
-        bounds, whose = (float(there.min()), float(there.max())), "of the data, as in the paper"
+        values = readings.values[readings.there]
+        bounds, whose = (float(values.min()), float(values.max())), "of the data, as in the paper"
         whose += "; a release needs bounds that do not come from them"
         if bounds[0] == bounds[1]:
             return None  # there is no noise for a range of nothing
-    mechanism = value_baseline(asked.epsilon, bounds=bounds)
+    mechanism = value_baseline(request.epsilon, bounds=bounds)
     remark = f"Laplace noise for the range {whose}"
-    return ValueBaseline(mechanism, expected_error(mechanism, task, readings), remark)
+    return ValueAlternative(mechanism, expected_error(mechanism, task, readings), remark)
 
 
-# offers
+# recommendations
 
-STRENGTH = ("Swap", "BlockSwap", "SlotOrigin", "nothing")  # guarantees, the strongest first
+UNITS = (Swap, BlockSwap, SlotOrigin)  # what is protected, the strongest guarantee first
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """A mechanism, what it costs for one reading, and what it does to readings."""
+    """A mechanism, what it costs for one reading, and what it does to readings.
 
-    mechanism: Any
+    Attributes:
+        mechanism: with every parameter settled.
+        cost: of one reading.
+        standard_error: of the cost; 0 where it is exact.
+        shares: how many readings are missing or repeated, and how late they are.
+    """
+
+    mechanism: OrderMechanism
     cost: float
     standard_error: float
     shares: Shares
 
     @property
     def name(self) -> str:
+        """The name of its class."""
         return type(self.mechanism).__name__
 
     @property
@@ -327,32 +393,40 @@ class Recommendation:
         return self.name
 
     @property
-    def protects(self) -> str:
-        """What its guarantee is about: Swap, BlockSwap, SlotOrigin or nothing."""
-        promise = self.mechanism.guarantee
-        return type(promise.unit).__name__ if isinstance(promise, Guarantee) else "nothing"
+    def unit(self) -> Unit | None:
+        """What its guarantee is about; None if it guarantees nothing."""
+        guarantee = self.mechanism.guarantee
+        return guarantee.unit if isinstance(guarantee, Guarantee) else None
 
     @property
-    def promise(self) -> str:
+    def protects(self) -> str:
+        """The name of its unit, or nothing."""
+        return "nothing" if self.unit is None else type(self.unit).__name__
+
+    @property
+    def guarantee(self) -> str:
         """What it truly guarantees, in a few words."""
-        promise = self.mechanism.guarantee
-        if not isinstance(promise, Guarantee):
+        guarantee = self.mechanism.guarantee
+        if not isinstance(guarantee, Guarantee):
             return "nothing"
-        if isinstance(promise.unit, Swap):
-            return f"any swap up to {promise.unit.span} steps: {promise.loss}"
-        if isinstance(promise.unit, BlockSwap):
-            return f"swaps inside a block of {promise.unit.block}: {promise.loss}"
-        assert isinstance(promise.unit, SlotOrigin)
-        return f"one row alone: {promise.loss}; no swap"
+        if isinstance(guarantee.unit, Swap):
+            return f"any swap up to {guarantee.unit.span} steps: {guarantee.loss}"
+        if isinstance(guarantee.unit, BlockSwap):
+            return f"swaps inside a block of {guarantee.unit.block}: {guarantee.loss}"
+        assert isinstance(guarantee.unit, SlotOrigin)
+        return f"one row alone: {guarantee.loss}; no swap"
 
     @property
     def neighbors(self) -> Approximate:
         """What all rows together tell of two neighbors that trade places."""
-        found: Approximate = self.mechanism.loss_at(1)
-        return found
+        return self.mechanism.loss_at(1)
 
     def effect(self, seen: Seen) -> str:
-        """What it does to readings."""
+        """What it does to readings, in a sentence.
+
+        Parameters:
+            seen: whether rows are read as they come out, or once all are there.
+        """
         troubles = [
             f"{100 * share:.3g} % of the {what}"
             for share, what in (
@@ -369,39 +443,52 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Ranking:
-    """Offers for one budget and window, the cheapest first, and those that could not be made."""
+    """Recommendations for one budget and window.
+
+    Attributes:
+        epsilon: the budget.
+        window: in time steps.
+        seen: whether rows are read as they come out, or once all are there.
+        unit: what costs are measured in.
+        recommendations: the cheapest first.
+        left_out: names of those that could not be recommended, each with the reason.
+        papers: what the paper's own strategy would take.
+        once_complete: the cheapest if the output is read when it is complete.
+    """
 
     epsilon: float
     window: int
     seen: Seen
     unit: str
-    offers: tuple[Recommendation, ...]
+    recommendations: tuple[Recommendation, ...]
     left_out: tuple[tuple[str, str], ...]
     papers: Recommendation
     once_complete: Recommendation
 
     @property
     def first(self) -> Recommendation:
-        return self.offers[0]
+        """The cheapest."""
+        return self.recommendations[0]
 
     @property
-    def promising(self) -> Recommendation:
+    def cheapest_guaranteed(self) -> Recommendation:
         """The cheapest that guarantees anything, which is the one to take."""
-        return self.cheapest(*STRENGTH[:-1]) or self.first
+        return self.cheapest(*UNITS) or self.first
 
     @property
     def why(self) -> str:
         """Why the first is first, in one sentence."""
-        first, level = self.first, [one for one in self.offers[1:] if self._times(one) < 1.005]
-        names = " and ".join(one.name for one in level)
-        said = f"{first.name} is first" + (f", level with {names}," if level else "")
-        said += f" because {first.effect(self.seen)}"
-        if len(level) + 1 < len(self.offers):
-            next_one = self.offers[len(level) + 1]
-            times = self._times(next_one)
+        first, others = self.first, self.recommendations[1:]
+        level = [other for other in others if self._times(other) < 1.005]
+        names = " and ".join(other.name for other in level)
+        sentence = f"{first.name} is first" + (f", level with {names}," if level else "")
+        sentence += f" because {first.effect(self.seen)}"
+        if len(level) < len(others):
+            following = others[len(level)]
+            times = self._times(following)
             more = f"{times:.3g} times as much" if math.isfinite(times) else "something"
-            said += f"; {next_one.name} costs {more}, because {next_one.effect(self.seen)}"
-        return said + "."
+            sentence += f"; {following.name} costs {more}, because {following.effect(self.seen)}"
+        return sentence + "."
 
     def _times(self, other: Recommendation) -> float:
         if self.first.cost > 0:
@@ -410,108 +497,122 @@ class Ranking:
 
     @property
     def as_good(self) -> tuple[Recommendation, ...]:
-        """Offers that a trial cannot tell from the first: within three standard errors."""
+        """Those that a trial cannot tell from the first: within three standard errors."""
 
-        def noise(offer: Recommendation) -> float:
-            return math.hypot(offer.standard_error, self.first.standard_error)
+        def noise(other: Recommendation) -> float:
+            return math.hypot(other.standard_error, self.first.standard_error)
 
-        others = [one for one in self.offers[1:] if noise(one) > 0]
-        return tuple(one for one in others if one.cost - self.first.cost <= 3 * noise(one))
+        others = [other for other in self.recommendations[1:] if noise(other) > 0]
+        return tuple(other for other in others if other.cost - self.first.cost <= 3 * noise(other))
 
-    def cheapest(self, *protecting: str) -> Recommendation | None:
-        """The cheapest offer with a guarantee about one of these units."""
-        return next((one for one in self.offers if one.protects in protecting), None)
+    def cheapest(self, *units: type[Unit]) -> Recommendation | None:
+        """The cheapest with a guarantee about one of these ``units``."""
+        fits = (one for one in self.recommendations if isinstance(one.unit, units))
+        return next(fits, None)
 
 
 def rank(
     epsilon: float,
     window: int,
-    price: CostModel,
+    model: CostModel,
     *,
     latency: int | None = None,
     delta: float | None = None,
-    progress: Callable[[str], None] | None = None,
+    progress: Progress = lambda part: None,
 ) -> Ranking:
     """Every order mechanism at this budget and window, the cheapest first.
 
-    ``latency`` and ``delta`` are for NoisyOrder as a stream; the least latency that does, by
-    default. Of two that cost the same, the one that guarantees more comes first.
+    Of two that cost the same, the one that guarantees more comes first.
+
+    Parameters:
+        epsilon: the budget.
+        window: within how many time steps it is hidden when a reading was taken.
+        model: what a mechanism costs.
+        latency: of NoisyOrder as a stream, in time steps; the least that does by default.
+        delta: of NoisyOrder as a stream; 1e-6 by default.
+        progress: is told which mechanism is looked at.
 
     >>> from tempriv.utility.cost_models import ExpectedCost
     >>> unit = UnitCosts(missing=10, repeated=10, empty=10, delay=1)
-    >>> found = rank(5.0, 10, ExpectedCost(unit))
-    >>> [(offer.name, round(offer.cost, 1)) for offer in found.offers[:3]]
+    >>> ranking = rank(5.0, 10, ExpectedCost(unit))
+    >>> [(one.name, round(one.cost, 1)) for one in ranking.recommendations[:3]]
     [('DualThreshold', 3.0), ('Threshold', 3.0), ('Backward', 6.2)]
-    >>> found.cheapest("Swap", "BlockSwap").title
+    >>> ranking.cheapest(Swap, BlockSwap).title
     'BlockShuffle (block = 10)'
     """
     analysis.require_epsilon(epsilon)
     analysis.require_window(window)
-    tell = progress or (lambda part: None)
-    offers, left_out = [], []
-    for name in NAMES:
-        tell(name)
+    recommendations, left_out = [], []
+    for kind in ORDER_MECHANISMS:
+        progress(kind.__name__)
         try:
-            offers.append(_offer(cheapest(name, epsilon, window, price, latency, delta), price))
+            mechanism = cheapest(kind, epsilon, window, model, latency, delta)
+            recommendations.append(_recommend(mechanism, model))
         except TemprivError as refusal:
-            left_out.append((name, str(refusal)))
-    offers.sort(key=_sort_key)
-    if price.seen == "stream":
-        left_out.append(("NoisyOrder (whole)", "nothing comes out before the end of the series"))
-    tell("the paper's strategy")
-    papers = papers_strategy(epsilon, window, price.costs)
-    known = [one for one in offers if one.mechanism == papers]
+            left_out.append((kind.__name__, str(refusal)))
+    recommendations.sort(key=_sort_key)
+    if model.seen == "stream":
+        whole = f"{NoisyOrder.__name__} (whole)"
+        left_out.append((whole, "nothing comes out before the end of the series"))
+    progress("the paper's strategy")
+    papers = papers_strategy(epsilon, window, model.costs)
+    known = [one for one in recommendations if one.mechanism == papers]
     return Ranking(
         epsilon=epsilon,
         window=window,
-        seen=price.seen,
-        unit=price.unit,
-        offers=tuple(offers),
+        seen=model.seen,
+        unit=model.unit,
+        recommendations=tuple(recommendations),
         left_out=tuple(left_out),
-        papers=known[0] if known else _offer(papers, price),
-        once_complete=_once_complete(offers, epsilon, window, price),
+        papers=known[0] if known else _recommend(papers, model),
+        once_complete=_once_complete(recommendations, epsilon, window, model),
     )
 
 
-def _sort_key(offer: Recommendation) -> tuple[float, int, float]:
-    promise = offer.mechanism.guarantee
-    loss = math.inf
-    if isinstance(promise, Guarantee) and not isinstance(promise.loss, Concentrated):
-        loss = promise.loss.epsilon
-    return float(f"{offer.cost:.9g}"), STRENGTH.index(offer.protects), loss
+def _sort_key(one: Recommendation) -> tuple[float, int, float]:
+    guarantee, loss, strength = one.mechanism.guarantee, math.inf, len(UNITS)
+    if isinstance(guarantee, Guarantee):
+        strength = next(i for i, unit in enumerate(UNITS) if isinstance(guarantee.unit, unit))
+        if not isinstance(guarantee.loss, Concentrated):
+            loss = guarantee.loss.epsilon
+    return float(f"{one.cost:.9g}"), strength, loss
 
 
-def _offer(mechanism: Any, price: CostModel) -> Recommendation:
-    found = price.of(mechanism)
-    shares = shares_of(mechanism, price.seen)
-    return Recommendation(mechanism, found.cost, found.standard_error, shares)
+def _recommend(mechanism: OrderMechanism, model: CostModel) -> Recommendation:
+    result = model.of(mechanism)
+    shares = shares_of(mechanism, model.seen)
+    return Recommendation(mechanism, result.cost, result.standard_error, shares)
 
 
 def _once_complete(
-    offers: list[Recommendation], epsilon: float, window: int, price: CostModel
+    recommendations: list[Recommendation], epsilon: float, window: int, model: CostModel
 ) -> Recommendation:
     """The cheapest if the output is read when it is complete: only waiting makes a difference."""
-    if price.seen == "file":
-        return offers[0]
-    later = price.once_complete()
+    if model.seen == "file":
+        return recommendations[0]
+    later = model.once_complete()
     waiting = [
-        BlockShuffle(epsilon=epsilon, block=window),
-        NoisyOrder(epsilon=epsilon, window=window),
+        _recommend(BlockShuffle(epsilon=epsilon, block=window), later),
+        _recommend(NoisyOrder(epsilon=epsilon, window=window), later),
     ]
-    same = [one for one in offers if not hasattr(one.mechanism, "latency")]
-    return min([*(_offer(one, later) for one in waiting), *same], key=lambda one: one.cost)
+    same = [one for one in recommendations if not hasattr(one.mechanism, "latency")]
+    return min([*waiting, *same], key=lambda one: one.cost)
 
 
-# the paper's own advice
-
-
-def papers_strategy(epsilon: float, window: int, costs: UnitCosts) -> Any:
+def papers_strategy(
+    epsilon: float, window: int, costs: UnitCosts
+) -> Threshold | Forward | Backward:
     """What the paper would take (Section V-B4): a baseline.
 
     Threshold where it derives the budget; its extension below that unless epsilon < 1 or k > 100;
     Threshold above that unless epsilon > 20 or k < 10; else Forward where a repeat costs more than
     an empty slot, or Backward. The threshold is that of the corrected Algorithm 2, so that the
     comparison is about the strategy.
+
+    Parameters:
+        epsilon: the budget.
+        window: k of the paper, in time steps.
+        costs: of a repeat and an empty slot.
 
     >>> even = UnitCosts(missing=10, repeated=10, empty=10, delay=1)
     >>> papers_strategy(5.0, 10, even).threshold, papers_strategy(0.5, 10, even)
@@ -528,33 +629,37 @@ def papers_strategy(epsilon: float, window: int, costs: UnitCosts) -> Any:
     return kind(epsilon=epsilon, window=window)
 
 
-# against epsilon
-
-
 def curves(
     epsilons: npt.ArrayLike,
     window: int,
-    price: CostModel,
+    model: CostModel,
     *,
     latency: int | None = None,
     delta: float | None = None,
-    progress: Callable[[str], None] | None = None,
-) -> dict[str, list[float]]:
-    """The cost of the cheapest mechanism of each name at every epsilon; NaN where there is none.
+    progress: Progress = lambda part: None,
+) -> dict[type[OrderMechanism], list[float]]:
+    """The cost of the cheapest mechanism of each kind at every epsilon; NaN where there is none.
+
+    Parameters:
+        epsilons: the budgets.
+        window: in time steps.
+        model: what a mechanism costs.
+        latency: of NoisyOrder as a stream, in time steps.
+        delta: of NoisyOrder as a stream.
+        progress: is told which mechanism is looked at.
 
     >>> from tempriv.utility.cost_models import ExpectedCost
     >>> unit = UnitCosts(missing=9, repeated=9, empty=9, delay=1)
-    >>> [round(one, 2) for one in curves([1.0, 8.0], 10, ExpectedCost(unit))["DualThreshold"]]
+    >>> [round(cost, 2) for cost in curves([1.0, 8.0], 10, ExpectedCost(unit))[DualThreshold]]
     [11.99, 2.0]
     """
-    tell = progress or (lambda part: None)
 
-    def costs_of(name: str) -> Iterator[float]:
+    def costs_of(kind: type[OrderMechanism]) -> Iterator[float]:
         for epsilon in np.asarray(epsilons, dtype=np.float64).tolist():
-            tell(f"{name} at epsilon {epsilon:.2g}")
+            progress(f"{kind.__name__} at epsilon {epsilon:.2g}")
             try:
-                yield price.of(cheapest(name, epsilon, window, price, latency, delta)).cost
+                yield model.of(cheapest(kind, epsilon, window, model, latency, delta)).cost
             except TemprivError:
                 yield math.nan
 
-    return {name: list(costs_of(name)) for name in NAMES}
+    return {kind: list(costs_of(kind)) for kind in ORDER_MECHANISMS}

@@ -15,26 +15,24 @@ import numpy.typing as npt
 
 from tempriv.errors import TemprivError, require
 from tempriv.mechanisms.reorder import analysis
-from tempriv.mechanisms.reorder.backward_forward import Backward, Forward
 from tempriv.mechanisms.reorder.noisy_order import NoisyOrder, least_latency
+from tempriv.mechanisms.reorder.shares import Shares
 from tempriv.mechanisms.reorder.shuffle import BlockShuffle
 from tempriv.mechanisms.reorder.threshold import DualThreshold, Threshold
 from tempriv.utility import reorder_costs
-from tempriv.utility.reorder_costs import Shares, UnitCosts
+from tempriv.utility.reorder_costs import ORDER_MECHANISMS, OrderMechanism, UnitCosts
 from tempriv.utility.simulation import (
     Count,
     Seen,
     Task,
     TrialReadings,
     TrialResult,
-    attempt,
+    simulate_task,
     sources,
 )
 
-DELTA = 1e-6  # of NoisyOrder as a stream, unless said
-FEW = 9  # thresholds that are tried on the data
-
-NAMES = ("Backward", "Forward", "Threshold", "DualThreshold", "BlockShuffle", "NoisyOrder")
+DEFAULT_DELTA = 1e-6  # of NoisyOrder as a stream, unless said
+TRIED_THRESHOLDS = 9  # thresholds that are tried on the data
 
 
 class CostModel(Protocol):
@@ -108,30 +106,36 @@ class SimulatedCost:
             self.seen == "file" or isinstance(self.task, Count) or 2 * latency <= length,
             f"latency={latency}: is longer than half of a series ({length:.0f} steps)",
         )
-        return attempt(mechanism, self.task, self.readings, self.runs, self.seed, self.seen)
+        return simulate_task(mechanism, self.task, self.readings, self.runs, self.seed, self.seen)
 
     def thresholds(self, kind: type, epsilon: float, window: int) -> list[int]:
         low, high = int(_drops(epsilon, window)[0][0]), window - 1
         feasible = analysis.feasible_thresholds(epsilon, window)
-        some = {round(one) for one in np.linspace(low, high, FEW)}
+        thresholds = {round(place) for place in np.linspace(low, high, TRIED_THRESHOLDS)}
         if feasible:
             # any others without drops delay more, so only how many drops are worth it is open
             plain = {feasible[-1]} if kind is Threshold else {feasible[0]}
-            some = plain | {one for one in some if one not in feasible}
+            thresholds = plain | (thresholds - set(feasible))
         quick = replace(self, runs=max(2, self.runs // 4), seed=self.seed + 1)
-        made = {one: _made(kind, epsilon, window, one) for one in some}
-        tried = {one: quick.of(made[one]).cost for one in made if made[one] is not None}
-        return sorted(tried, key=tried.__getitem__)
+        costs = {}
+        for threshold in thresholds:
+            mechanism = _with_threshold(kind, epsilon, window, threshold)
+            if mechanism is not None:
+                costs[threshold] = quick.of(mechanism).cost
+        return sorted(costs, key=costs.__getitem__)
 
     def once_complete(self) -> SimulatedCost:
         return replace(self, seen="file")
 
 
-def _made(kind: type, epsilon: float, window: int, threshold: int) -> Any:
+def _with_threshold(
+    kind: type[OrderMechanism], epsilon: float, window: int, threshold: int
+) -> Threshold | DualThreshold | None:
     """None where its chances are too small to be drawn."""
     try:
-        made = kind(epsilon=epsilon, window=window, threshold=threshold)
-        return made if made.keep > 0 else None
+        assert kind in (Threshold, DualThreshold)
+        mechanism = kind(epsilon=epsilon, window=window, threshold=threshold)
+        return mechanism if mechanism.keep > 0 else None
     except TemprivError:
         return None
 
@@ -159,8 +163,7 @@ def shares_of(mechanism: Any, seen: Seen = "stream") -> Shares:
     if seen == "stream":
         return reorder_costs.expected(mechanism)
     if isinstance(mechanism, BlockShuffle):
-        # a row that moves is as likely in any other slot: (B+1)/3 steps away on average
-        return Shares(delay=(1 - mechanism.stays) * (mechanism.block + 1) / 3)
+        return Shares(delay=mechanism.errors[0])
     if isinstance(mechanism, NoisyOrder):
         return Shares(delay=_displacement(replace(mechanism, latency=None, delta=None)))
     return reorder_costs.expected(mechanism)
@@ -177,40 +180,46 @@ def _displacement(mechanism: NoisyOrder, steps: int = 1 << 17) -> float:
 
 
 def cheapest(
-    name: str,
+    kind: type[OrderMechanism],
     epsilon: float,
     window: int,
-    price: CostModel,
+    model: CostModel,
     latency: int | None = None,
     delta: float | None = None,
-) -> Any:
-    """The cheapest mechanism of this name, with every parameter settled.
+) -> OrderMechanism:
+    """The cheapest mechanism of a kind, with every parameter settled.
 
     BlockShuffle takes blocks of the window, since its guarantee ends at their edges. The threshold
     of least delay, or the least extended one, is not always the cheapest: all are looked at.
 
-    >>> worth = ExpectedCost(UnitCosts(missing=200, repeated=200, empty=200, delay=1))
+    Parameters:
+        kind: one of ``ORDER_MECHANISMS``.
+        epsilon: the budget.
+        window: within how many time steps it is hidden when a reading was taken.
+        model: what a mechanism costs.
+        latency: of NoisyOrder as a stream, in time steps; the least that does by default.
+        delta: of NoisyOrder as a stream; 1e-6 by default.
+
+    >>> model = ExpectedCost(UnitCosts(missing=200, repeated=200, empty=200, delay=1))
     >>> usual = Threshold(epsilon=7.0, window=200)
-    >>> usual.threshold, cheapest("Threshold", 7.0, 200, worth).threshold
+    >>> usual.threshold, cheapest(Threshold, 7.0, 200, model).threshold
     (56, 71)
     """
-    if name == "Backward":
-        return Backward(epsilon=epsilon, window=window)
-    if name == "Forward":
-        return Forward(epsilon=epsilon, window=window)
-    if name == "BlockShuffle":
+    require(
+        kind in ORDER_MECHANISMS,
+        f"{kind.__name__}: must be one of {', '.join(one.__name__ for one in ORDER_MECHANISMS)}",
+    )
+    if kind is BlockShuffle:
         return BlockShuffle(epsilon=epsilon, block=window)
-    if name == "NoisyOrder":
-        if price.seen == "file":
-            return NoisyOrder(epsilon=epsilon, window=window)
-        delta = DELTA if delta is None else delta
+    if kind is NoisyOrder and model.seen == "stream":
+        delta = DEFAULT_DELTA if delta is None else delta
         if latency is None:
             latency = least_latency(epsilon, window, delta)
         return NoisyOrder(epsilon=epsilon, window=window, latency=latency, delta=delta)
-    require(name in NAMES, f"{name}: must be one of {', '.join(NAMES)}")
-    kind = Threshold if name == "Threshold" else DualThreshold
-    for threshold in price.thresholds(kind, epsilon, window):
-        made = _made(kind, epsilon, window, threshold)
-        if made is not None:
-            return made
-    return kind(epsilon=epsilon, window=window)  # which says why there is none
+    if kind in (Threshold, DualThreshold):
+        for threshold in model.thresholds(kind, epsilon, window):
+            mechanism = _with_threshold(kind, epsilon, window, threshold)
+            if mechanism is not None:
+                return mechanism
+    # where there is no threshold, this says why
+    return kind(epsilon=epsilon, window=window)  # type: ignore[call-arg]

@@ -39,7 +39,7 @@ class AdvisorInput:
     cut: bool = False
 
     def __repr__(self) -> str:
-        return f"Tabled({int(self.counts.sum())} rows of {len(self.counts)} series)"
+        return f"AdvisorInput({int(self.counts.sum())} rows of {len(self.counts)} series)"
 
 
 def read(

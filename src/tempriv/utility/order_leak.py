@@ -19,10 +19,10 @@ from tempriv.mechanisms.reorder.noisy_order import NoisyOrder
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-IN_ORDER = 0.7  # below this, sorting mixes up more than it restores
-TELLING = 0.05  # by how much more must be restored than stands in place anyway
+NEARLY_MONOTONE = 0.7  # below this, sorting mixes up more than it restores
+LEAST_GAIN = 0.05  # by how much more must be restored than stands in place anyway
 MOST_ROWS = 5000
-WINDOWS, LEAST_ROWS = 10, 200  # of a stretch
+STRETCH_WINDOWS, LEAST_STRETCH_ROWS = 10, 200  # of a stretch
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,9 @@ class OrderLeak:
     restored: float
 
     @property
-    def telling(self) -> bool:
-        return self.restored > self.before + TELLING
+    def is_telling(self) -> bool:
+        """Whether sorting restores more than stands in place anyway."""
+        return self.restored > self.before + LEAST_GAIN
 
     @property
     def sentence(self) -> str:
@@ -63,17 +64,17 @@ def find_order_leaks(mechanism: Any, column: str, values: Floats, counts: Intege
     >>> from tempriv.mechanisms.reorder.threshold import Threshold
     >>> meter = np.arange(1000.0)
     >>> moved = Threshold(epsilon=5.0, window=10)
-    >>> find_order_leaks(moved, "meter", meter, np.array([1000])).telling
+    >>> find_order_leaks(moved, "meter", meter, np.array([1000])).is_telling
     True
     """
     if isinstance(mechanism, NoisyOrder):
         mechanism = replace(mechanism, latency=None, delta=None)  # the same order, in less time
     window = int(getattr(mechanism, "window", None) or mechanism.block)
     found = []
-    for stretch in stretches(values, counts, max(LEAST_ROWS, WINDOWS * window)):
+    for stretch in stretches(values, counts, max(LEAST_STRETCH_ROWS, STRETCH_WINDOWS * window)):
         in_order = monotone_share(np.ma.masked_invalid(stretch), window)
         attack = try_order(mechanism, np.ma.masked_invalid(stretch), seed=1)
-        sorting = in_order >= IN_ORDER
+        sorting = in_order >= NEARLY_MONOTONE
         gained = max(attack.sorted, attack.informed, attack.before) if sorting else attack.before
         found.append((in_order, attack.before, gained))
     if not found:

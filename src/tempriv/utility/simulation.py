@@ -25,7 +25,7 @@ Integers = npt.NDArray[np.int64]
 Seen = Literal["stream", "file"]
 """Whether slots are read as they come out, or once all of them are there."""
 
-ROWS_AT_ONCE = 1 << 20
+BATCH_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +227,7 @@ class TrialResult:
     standard_error: float
 
 
-def attempt(
+def simulate_task(
     mechanism: Any, task: Task, readings: TrialReadings, runs: int, seed: int, seen: Seen = "stream"
 ) -> TrialResult:
     """The expected squared error of a task on these readings, by so many releases of them.
@@ -236,13 +236,13 @@ def attempt(
 
     >>> from tempriv.mechanisms.reorder.threshold import Threshold
     >>> always = TrialReadings(np.ones(2000), np.array([2000]))
-    >>> found = attempt(Threshold(epsilon=5.0, window=10), Count(), always, runs=4, seed=1)
-    >>> round(found.cost, 1)  # three readings are always on their way
+    >>> result = simulate_task(Threshold(epsilon=5.0, window=10), Count(), always, runs=4, seed=1)
+    >>> round(result.cost, 1)  # three readings are always on their way
     9.0
     """
     require(runs >= 2, f"runs={runs}: must be at least 2, to know how far to trust them")
     errors: list[Floats] = []
-    at_once = max(1, ROWS_AT_ONCE // len(readings))
+    at_once = max(1, BATCH_ROWS // len(readings))
     for first in range(0, runs, at_once):
         number = min(at_once, runs - first)
         # runs are told apart by their keys

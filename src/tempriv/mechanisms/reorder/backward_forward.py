@@ -13,7 +13,7 @@ from tempriv.data.series import Flags
 from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, SeriesState
 from tempriv.mechanisms.domains import Floats, Integers, OpaqueRows, positive
 from tempriv.mechanisms.options import WINDOW, shared
-from tempriv.mechanisms.reorder import analysis, loss
+from tempriv.mechanisms.reorder import analysis, loss, shares
 from tempriv.mechanisms.reorder._kernels import backward, forward
 from tempriv.mechanisms.reorder.distributions import FreeSlotDistribution, LagDistribution
 from tempriv.privacy.guarantees import Approximate, Guarantee, NoGuarantee, Published, Pure
@@ -149,6 +149,10 @@ class Backward(Mechanism):
             "e^(epsilon/2) at most, its status aside.",
         )
 
+    def expected_shares(self) -> shares.Shares:
+        """What to expect of a reading in the middle of a long stream."""
+        return shares.backward(self.epsilon, self.window)
+
     def loss_at(self, distance: int) -> Approximate:
         """What the whole output tells of two readings so many steps apart that trade places."""
         return loss.backward(self.epsilon, self.window, distance)
@@ -238,6 +242,10 @@ class Forward(Mechanism):
             "Even the odds between two origins of one output row exceed e^(epsilon/2): of several "
             "readings sent to a slot the latest is the one that stays.",
         )
+
+    def expected_shares(self) -> shares.Shares:
+        """What to expect of a reading in the middle of a long stream."""
+        return shares.forward(self.epsilon, self.window)
 
     def loss_at(self, distance: int) -> Approximate:
         """What the whole output tells of two readings so many steps apart that trade places."""

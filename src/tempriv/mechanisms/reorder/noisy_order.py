@@ -14,7 +14,7 @@ from tempriv.errors import UsageError, require
 from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, SeriesState
 from tempriv.mechanisms.domains import Floats, Integers, OpaqueRows, positive
 from tempriv.mechanisms.options import WINDOW, option, shared
-from tempriv.mechanisms.reorder import analysis, loss
+from tempriv.mechanisms.reorder import analysis, loss, shares
 from tempriv.mechanisms.reorder._kernels import by_key
 from tempriv.mechanisms.reorder.distributions import TieDistribution, WindowDistribution
 from tempriv.mechanisms.reorder.shuffle import (
@@ -240,6 +240,15 @@ class NoisyOrder(Mechanism):
             remark="Two readings that trade places move two keys by less than a window, each of "
             "them worth epsilon/2.",
         )
+
+    def expected_shares(self) -> shares.Shares:
+        """What to expect of a reading in the middle of a long stream."""
+        require(
+            self.latency is not None,
+            "latency=None: the series is released when it has ended, so its delay is that of its "
+            "length; give a latency",
+        )
+        return shares.noisy_order(self.latency or 0)
 
     def loss_at(self, distance: int) -> Approximate:
         """What the whole output tells of two readings so many steps apart that trade places."""

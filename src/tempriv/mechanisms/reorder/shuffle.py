@@ -13,7 +13,7 @@ from tempriv.errors import require
 from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, SeriesState
 from tempriv.mechanisms.domains import Integers, OpaqueRows, positive
 from tempriv.mechanisms.options import option
-from tempriv.mechanisms.reorder import loss
+from tempriv.mechanisms.reorder import loss, shares
 from tempriv.mechanisms.reorder._kernels import shuffle
 from tempriv.privacy.guarantees import Approximate, Guarantee, Published, Pure
 from tempriv.privacy.units.order import BlockSwap
@@ -122,6 +122,10 @@ class BlockShuffle(Mechanism):
             holds=True,
             remark="The loss is epsilon for every output, as enumeration of small blocks shows.",
         )
+
+    def expected_shares(self) -> shares.Shares:
+        """What to expect of a reading in the middle of a long stream."""
+        return shares.block_shuffle(self.block)
 
     def loss_at(self, distance: int) -> Approximate:
         """For readings so many steps apart, the worst place for them: past any distance in a block.

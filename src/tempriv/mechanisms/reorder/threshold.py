@@ -14,7 +14,7 @@ from tempriv.errors import require
 from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, SeriesState
 from tempriv.mechanisms.domains import Floats, Integers, positive
 from tempriv.mechanisms.options import WINDOW, option, shared
-from tempriv.mechanisms.reorder import analysis
+from tempriv.mechanisms.reorder import analysis, shares
 from tempriv.mechanisms.reorder import loss as order_losses
 from tempriv.mechanisms.reorder._kernels import dual, threshold
 from tempriv.mechanisms.reorder.backward_forward import (
@@ -194,6 +194,10 @@ class Threshold(Mechanism):
             "e^(epsilon/2) at most.",
         )
 
+    def expected_shares(self) -> shares.Shares:
+        """What to expect of a reading in the middle of a long stream."""
+        return shares.threshold(self.window, self.free, self.keep)
+
     def loss_at(self, distance: int) -> Approximate:
         """What the whole output tells of two readings so many steps apart that trade places."""
         return order_losses.threshold(self.window, self.free, self.keep, distance)
@@ -300,6 +304,10 @@ class DualThreshold(Mechanism):
             holds=True,
             remark="It has the delays of Threshold the other way round, so the same odds.",
         )
+
+    def expected_shares(self) -> shares.Shares:
+        """What to expect of a reading in the middle of a long stream."""
+        return shares.dual(self.window, self.free, self.keep)
 
     def loss_at(self, distance: int) -> Approximate:
         """What the whole output tells of two readings so many steps apart that trade places."""

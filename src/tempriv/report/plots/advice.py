@@ -7,58 +7,63 @@ from typing import Any
 
 import numpy as np
 
+from tempriv.mechanisms.reorder.backward_forward import Backward, Forward
+from tempriv.mechanisms.reorder.noisy_order import NoisyOrder
+from tempriv.mechanisms.reorder.shuffle import BlockShuffle
+from tempriv.mechanisms.reorder.threshold import DualThreshold, Threshold
 from tempriv.report.plots.series import BLUE, GRAY, INK, RULE, figure_class, shown
 from tempriv.utility.advisor import Ranking
+from tempriv.utility.reorder_costs import OrderMechanism
 
 # Okabe and Ito's colors; what is dashed guarantees nothing about swaps, what is dotted nothing
-LINES: dict[str, tuple[str, Any, float]] = {
-    "Backward": ("#E69F00", (0, (5, 2)), 3.2),
-    "Forward": ("#CC79A7", (0, (1, 1.2)), 2.0),
-    "Threshold": (BLUE, (0, (5, 2)), 2.6),
-    "DualThreshold": ("#009E73", (2, (3, 1.5)), 1.8),
-    "BlockShuffle": ("#D55E00", "solid", 2.0),
-    "NoisyOrder": (INK, "solid", 2.0),
-}
-PROMISES = {
-    "Backward": "one row alone",
-    "Forward": "nothing",
-    "Threshold": "one row alone",
-    "DualThreshold": "one row alone",
-    "BlockShuffle": "swaps inside a block",
-    "NoisyOrder": "any swap within the window",
+DASHED, DOTTED = (0, (5, 2)), (0, (1, 1.2))
+LINES: dict[type[OrderMechanism], tuple[str, Any, float, str]] = {
+    Backward: ("#E69F00", DASHED, 3.2, "one row alone"),
+    Forward: ("#CC79A7", DOTTED, 2.0, "nothing"),
+    Threshold: (BLUE, DASHED, 2.6, "one row alone"),
+    DualThreshold: ("#009E73", (2, (3, 1.5)), 1.8, "one row alone"),
+    BlockShuffle: ("#D55E00", "solid", 2.0, "swaps inside a block"),
+    NoisyOrder: (INK, "solid", 2.0, "any swap within the window"),
 }
 
 
 def plot_advice(
-    advice: Ranking,
+    ranking: Ranking,
     epsilons: Sequence[float],
-    costs: Mapping[str, Sequence[float]],
+    costs: Mapping[type[OrderMechanism], Sequence[float]],
     title: str,
 ) -> Any:
-    """A matplotlib figure of costs against epsilon, with the epsilon of the advice marked."""
+    """A matplotlib figure of costs against epsilon, with the epsilon of the advice marked.
+
+    Parameters:
+        ranking: the advice.
+        epsilons: the budgets.
+        costs: of each kind of mechanism, one for each budget.
+        title: of the figure.
+    """
     figure = figure_class()(figsize=(10.5, 5.2), dpi=100, layout="constrained", facecolor="white")
     figure.suptitle(title, fontsize=13, color=INK)
     axes = figure.subplots()
-    for name, (color, style, width) in LINES.items():
-        values = np.asarray(costs[name], dtype=np.float64)
+    for kind, (color, style, width, hides) in LINES.items():
+        values = np.asarray(costs[kind], dtype=np.float64)
         if not np.isfinite(values).any():
             continue
-        label = f"{name}\n(hides {PROMISES[name]})"
+        label = f"{kind.__name__}\n(hides {hides})"
         axes.plot(epsilons, values, color=color, linestyle=style, linewidth=width, label=label)
-    axes.axvline(advice.epsilon, color=GRAY, linewidth=1, linestyle=(0, (4, 3)))
-    first = advice.first
-    for offer in advice.offers:
+    axes.axvline(ranking.epsilon, color=GRAY, linewidth=1, linestyle=(0, (4, 3)))
+    first = ranking.first
+    for one in ranking.recommendations:
         axes.plot(
-            advice.epsilon,
-            offer.cost,
+            ranking.epsilon,
+            one.cost,
             "o",
-            color=LINES[offer.name][0],
+            color=LINES[type(one.mechanism)][0],
             zorder=4,
-            markersize=9 if offer is first else 5,
+            markersize=9 if one is first else 5,
         )
     axes.annotate(
         f"{first.name}: {shown(first.cost)}",
-        (advice.epsilon, first.cost),
+        (ranking.epsilon, first.cost),
         color=INK,
         xytext=(-10, -14),
         textcoords="offset points",
@@ -72,7 +77,7 @@ def plot_advice(
     if finite and min(finite) > 0:
         axes.set_yscale("log")
     axes.set_xlabel("epsilon (not the same protection for each)", fontsize=12, color=INK)
-    axes.set_ylabel(f"predicted cost of a reading\n({advice.unit})", fontsize=12, color=INK)
+    axes.set_ylabel(f"predicted cost of a reading\n({ranking.unit})", fontsize=12, color=INK)
     axes.margins(x=0.02)
     _tidy(axes)
     axes.legend(

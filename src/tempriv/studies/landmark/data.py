@@ -21,7 +21,7 @@ from tempriv.mechanisms.domains import Locations
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.mechanisms.value.planar_laplace import PlanarLaplace
 from tempriv.mechanisms.value.randomized_response import RandomizedResponse
-from tempriv.privacy.units import WithinDistance
+from tempriv.privacy.units.distance import WithinDistance
 from tempriv.studies.common import (
     ResultTable,
     Row,

@@ -20,7 +20,8 @@ from tempriv.mechanisms.sparse_vector import SparseVector
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.mechanisms.value.randomized_response import RandomizedResponse
 from tempriv.privacy.sensitivity import occupancy, running_count, sensitivity
-from tempriv.privacy.units import Contribution, Event, WholeSeries
+from tempriv.privacy.units.contribution import Contribution
+from tempriv.privacy.units.replacement import Event, WholeSeries
 from tempriv.studies import common
 from tempriv.studies.common import Row, Section, Verdict
 from tempriv.studies.principles.sparse_vector import sparse_vector_loss

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from tempriv.errors import DataError, require
 from tempriv.mechanisms.adaptive.pattern import SOURCE
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published, Pure
-from tempriv.privacy.units import WholeSeries
+from tempriv.privacy.units.replacement import WholeSeries
 from tempriv.sampling import distributions
 from tempriv.sampling.keys import Key, SeriesKey, simulation
 from tempriv.sampling.keystream import StepRange

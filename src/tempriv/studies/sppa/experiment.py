@@ -16,8 +16,8 @@ from tempriv.mechanisms.reorder.threshold import Threshold
 from tempriv.mechanisms.retime.noisy_curve import NoisyCurve
 from tempriv.mechanisms.retime.sampling_period import SamplingPeriod
 from tempriv.privacy.guarantees import NoGuarantee
-from tempriv.privacy.units import Event, Window
 from tempriv.privacy.units.order import SlotOrigin, Swap
+from tempriv.privacy.units.replacement import Event, Window
 from tempriv.privacy.units.time import Pace
 from tempriv.studies.common import Released, run_mechanism
 from tempriv.studies.sppa.data import Bounds, SppaDataset

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tempriv.mechanisms.reorder import analysis
+from tempriv.mechanisms.reorder import analysis, shares
 from tempriv.mechanisms.reorder.backward_forward import Backward, Forward
+from tempriv.mechanisms.reorder.shares import Shares
 from tempriv.mechanisms.reorder.threshold import DualThreshold, Threshold
 from tempriv.studies.common import ResultTable, Row, Section, Tables
 from tempriv.studies.tldp.data import synthetic
@@ -22,7 +23,7 @@ from tempriv.studies.tldp.experiment import (
     sources,
 )
 from tempriv.utility import reorder_costs
-from tempriv.utility.reorder_costs import Shares, UnitCosts
+from tempriv.utility.reorder_costs import UnitCosts
 
 RATIOS = tuple(round(0.2 * i, 1) for i in range(1, 11))  # Figures 5(a) to (c)
 WINDOW, EPSILON = 20, 5.0
@@ -58,13 +59,13 @@ def both(epsilon: float, window: int, steps: int) -> dict[str, tuple[Shares, Sha
 def threshold_cost(epsilon: float, window: int, unit: UnitCosts) -> float:
     choice = analysis.choose_threshold(epsilon, window)
     keep = analysis.keep_probability(epsilon, window, choice.threshold)
-    return unit.cost(reorder_costs.threshold(window, choice.threshold, keep))
+    return unit.cost(shares.threshold(window, choice.threshold, keep))
 
 
 def dual_cost(epsilon: float, window: int, unit: UnitCosts) -> float:
     choice = analysis.choose_dual(epsilon, window)
     keep = analysis.keep_probability(epsilon, window, choice.threshold)
-    return unit.cost(reorder_costs.dual(window, choice.threshold, keep))
+    return unit.cost(shares.dual(window, choice.threshold, keep))
 
 
 # figures
@@ -155,7 +156,7 @@ def figure_6_ranges(windows: tuple[int, ...]) -> ResultTable:
         better, dual_better = [], []
         for epsilon in epsilons:
             # Backward and Forward cost the same where all relative costs are 1
-            baseline = unit.cost(reorder_costs.backward(epsilon, window))
+            baseline = unit.cost(shares.backward(epsilon, window))
             if threshold_cost(epsilon, window, unit) < baseline:
                 better.append(epsilon)
             if dual_cost(epsilon, window, unit) < min(
