@@ -238,7 +238,7 @@ def recorded() -> Iterator[list[Drawn]]:
         if rows is not None and len(rows):
             steps, parameters = rows + self.runs[0].start, None
             if isinstance(law, Varying):
-                parameters = [parameter(law.laws[number]) for number in law.which]
+                parameters = [parameter(law.distributions[number]) for number in law.which]
                 law = None
             drawn.append(Drawn(law, purpose, values, steps, parameters=parameters))
         return values

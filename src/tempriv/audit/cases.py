@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from tempriv.audit import exact
-from tempriv.errors import DataError, TemprivError, require
+from tempriv.errors import DataError, TemprivError, UsageError
 from tempriv.mechanisms.base import Mechanism
 from tempriv.mechanisms.domains import Integers, OpaqueRows, power_of_two_below
 from tempriv.mechanisms.landmarks.domain import WithLandmarks
@@ -42,20 +42,21 @@ TAILS = (1e-12, 1e-9, 1e-6)
 
 
 def unit_of(mechanism: Mechanism) -> Unit:
-    promise = mechanism.guarantee
-    require(isinstance(promise, Guarantee), "nothing is guaranteed, so there is nothing to audit")
-    assert isinstance(promise, Guarantee)
-    return promise.unit
+    """The unit of a ``mechanism``'s guarantee; refused where nothing is guaranteed."""
+    guarantee = mechanism.guarantee
+    if not isinstance(guarantee, Guarantee):
+        raise UsageError("nothing is guaranteed, so there is nothing to audit")
+    return guarantee.unit
 
 
 def promised_unit(mechanism: Mechanism) -> Unit:
-    """The unit of the guarantee, or the mechanism's own where nothing is guaranteed."""
-    promise = mechanism.guarantee
-    return promise.unit if isinstance(promise, Guarantee) else mechanism.unit
+    """The unit of the guarantee, or that of the ``mechanism`` where nothing is guaranteed."""
+    guarantee = mechanism.guarantee
+    return guarantee.unit if isinstance(guarantee, Guarantee) else mechanism.unit
 
 
 def length_of(mechanism: Mechanism) -> int:
-    """How long a series to audit: what the unit covers, and more where readings are remembered."""
+    """How long a series to audit: what the unit covers, more if the ``mechanism`` remembers."""
     length = unit_of(mechanism).audit_lengths(MAX_READINGS)[-1]
     if isinstance(mechanism.domain, OpaqueRows) or unit_of(mechanism).about_times:
         return length
@@ -65,12 +66,12 @@ def length_of(mechanism: Mechanism) -> int:
 
 
 def remembers(mechanism: Mechanism) -> bool:
-    """Whether an output depends on more than the reading of its own step."""
+    """Whether an output of the ``mechanism`` depends on more than the reading of its step."""
     return mechanism.memory_size > 0 or mechanism.takes_whole
 
 
 def alphabet_of(mechanism: Mechanism) -> tuple[Hashable, ...]:
-    """Readings at the edges of what can come in, and at a threshold if there is one."""
+    """Readings at the edges of what a ``mechanism`` takes, and at a threshold if there is one."""
     domain = mechanism.domain
     if isinstance(domain, OpaqueRows):
         return (0,)  # what is in a row does not matter, but that rows differ
@@ -154,6 +155,10 @@ class Small:
 
 def small_case(mechanism: Mechanism, length: int | None = None) -> Small | None:
     """The mechanism as it is, or the same spec on a coarse grid; None if that is still too large.
+
+    Parameters:
+        mechanism: what is audited.
+        length: how many readings a series has; None: as many as can be enumerated.
 
     >>> from tempriv.mechanisms.value.laplace import Laplace
     >>> case = small_case(Laplace(epsilon=1.0, bounds=(0, 5)))

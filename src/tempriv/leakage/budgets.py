@@ -31,7 +31,7 @@ from tempriv.mechanisms.value.planar_laplace import PlanarLaplace
 from tempriv.mechanisms.value.randomized_response import RandomizedResponse
 from tempriv.privacy.guarantees import NoGuarantee, Pure
 from tempriv.privacy.serialization import KIND
-from tempriv.privacy.units import Contribution, Event
+from tempriv.privacy.units import Event
 from tempriv.releases.description import read_about
 from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT, owner_path
 from tempriv.releases.release import read_table
@@ -122,7 +122,7 @@ def of_each_reading(mechanism: Any, across: float | None = None) -> float | None
     """
     apart = farther(mechanism, across)
     if isinstance(mechanism, (Laplace, RandomizedResponse)):
-        if isinstance(mechanism.unit, Contribution):
+        if mechanism.unit.counts_people:
             return None
         return float(mechanism.share * mechanism.domain.columns)
     if isinstance(mechanism, PlanarLaplace):

@@ -35,7 +35,7 @@ from tempriv.mechanisms.options import BOUNDS, RESOLUTION, option, shared
 from tempriv.mechanisms.perturb import limit_of
 from tempriv.mechanisms.value._shared import LEAST_SHARE, model_of, number_grids
 from tempriv.privacy.guarantees import Concentrated, Guarantee, Loss, Published, Pure
-from tempriv.privacy.units import Contribution, Event, Person, Unit
+from tempriv.privacy.units import Event, Unit
 from tempriv.sampling import distributions
 from tempriv.sampling._kernels import at
 
@@ -252,25 +252,25 @@ class FourierPerturbation(Mechanism):
     @property
     def _share(self) -> Fraction:
         """Of the budget, for a column of a series: people's counts change in one at a time."""
-        parts = 1 if isinstance(self.unit, Contribution) else len(self.bounds)
-        parts *= self.unit.max_series if isinstance(self.unit, Person) else 1
+        parts = 1 if self.unit.counts_people else len(self.bounds)
+        parts *= self.unit.positions_per_person
         return Fraction(self.epsilon or self.rho or 0) / parts
 
     @property
     def _numbers(self) -> Numbers:
-        return Numbers(self.bounds, self.grid, isinstance(self.unit, Contribution))
+        return Numbers(self.bounds, self.grid, self.unit.counts_people)
 
     @property
     def _middles(self) -> Integers:
         """What stands for a missing reading, and is taken off all others, in grid steps."""
         low, high = self._numbers.edges().T
-        counts = isinstance(self.unit, Contribution)
+        counts = self.unit.counts_people
         return np.asarray(np.clip(0, low, high) if counts else (low + high) // 2)
 
     @property
     def _coarser_helps(self) -> bool:
         """Where there is much noise, fewer steps of the readings leave room for finer waves."""
-        coarse = isinstance(self.unit, Contribution) or min(self._numbers.widths) < 4
+        coarse = self.unit.counts_people or min(self._numbers.widths) < 4
         return not coarse and self._most_bits < ENOUGH_BITS
 
     @functools.cached_property
@@ -306,7 +306,7 @@ class FourierPerturbation(Mechanism):
     @property
     def _sharing(self) -> int:
         """Over how many columns one change can spread: numbers have a share of the budget each."""
-        return len(self.bounds) if isinstance(self.unit, Contribution) else 1
+        return len(self.bounds) if self.unit.counts_people else 1
 
     def law(self, length: int, column: int) -> Law:
         """The noise on each coefficient of a series of that many readings, in whole numbers."""

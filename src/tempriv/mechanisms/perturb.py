@@ -22,7 +22,6 @@ from tempriv.mechanisms.reorder.carry import (
     said_of,
 )
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee
-from tempriv.privacy.units import Contribution, Person, WholeSeries
 from tempriv.sampling.keys import EPOCH, Key
 from tempriv.sampling.keystream import StepRange
 
@@ -44,8 +43,7 @@ def errors_of(mechanism: Mechanism, columns: int) -> tuple[float, ...]:
 def limit_of(mechanism: Mechanism) -> int | None:
     """The most readings of a series that the mechanism takes and its guarantee covers."""
     unit = mechanism.unit
-    each = unit.each if isinstance(unit, (Person, Contribution)) else unit
-    limits = [each.length] if isinstance(each, WholeSeries) else []
+    limits = [] if unit.max_length is None else [unit.max_length]
     limits += [] if mechanism.horizon is None else [mechanism.horizon]
     return min(limits, default=None)
 

@@ -113,13 +113,13 @@ class SparseVector(Mechanism):
 
     @property
     def _numbers(self) -> Numbers:
-        return Numbers(self.bounds, self.grid, isinstance(self.unit, Contribution))
+        return Numbers(self.bounds, self.grid, self.unit.counts_people)
 
     @property
     def _limit(self) -> int:
         """The threshold in grid steps: counts are whole, so the next one up is as good."""
         steps = float(self.threshold) / float(self.grid[0])
-        return math.ceil(steps) if isinstance(self.unit, Contribution) else round(steps)
+        return math.ceil(steps) if self.unit.counts_people else round(steps)
 
     @property
     def domain(self) -> Derived:

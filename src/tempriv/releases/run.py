@@ -33,7 +33,7 @@ from tempriv.mechanisms.perturb import errors_of, guarantee_of_run, perturb_bloc
 from tempriv.mechanisms.reorder.carry import held_of_first, kept
 from tempriv.privacy import serialization, units
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee
-from tempriv.privacy.units import Contribution, Person
+from tempriv.privacy.units import Person
 from tempriv.releases.blocks import (
     TimeDisclosure,
     hides_times,
@@ -86,7 +86,7 @@ class ReleaseRun:
             "pseudonyms need a series column: without one there are no ids to replace",
         )
         require(
-            not isinstance(mechanism.unit, Contribution) or series.series is None,
+            not mechanism.unit.counts_people or series.series is None,
             "counts of several groups are columns of one table, not series: a person may be in "
             "more than one of them, and the guarantee is for all of them together",
         )

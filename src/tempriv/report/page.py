@@ -22,7 +22,6 @@ from tempriv.privacy import guarantees
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Pure
 from tempriv.privacy.serialization import KIND
 from tempriv.privacy.units import Event, Person, Window, WithinDistance
-from tempriv.privacy.units.order import SlotOrigin
 from tempriv.releases.description import ledger_sentence
 from tempriv.report import landmarks, reordered
 from tempriv.report import leakage as report_leakage
@@ -143,7 +142,7 @@ def promise_section(guarantee: Guarantee | NoGuarantee) -> str:
     said = f"<p>{escape(sentence)}</p><p>{escape(plain)}</p>"
     if isinstance(guarantee, NoGuarantee):
         return f'<div class="alarm" role="alert"><h2>No privacy guarantee</h2>{said}</div>'
-    alone = isinstance(guarantee.unit, SlotOrigin)
+    alone = guarantee.unit.single_rows
     after = "after that row, at most" if alone else "after seeing it, at most"
     loss, delta = guarantee.loss, getattr(guarantee.loss, "delta", 1e-6)
     epsilon = loss.epsilon_at(delta)

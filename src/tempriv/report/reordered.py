@@ -21,7 +21,7 @@ from tempriv.mechanisms.reorder import shares as reorder_shares
 from tempriv.mechanisms.reorder.noisy_order import key_law, masses
 from tempriv.privacy.guarantees import Approximate, Guarantee, NoGuarantee
 from tempriv.privacy.serialization import KIND
-from tempriv.privacy.units.order import BlockSwap, SlotOrigin, Swap
+from tempriv.privacy.units.order import BlockSwap, Swap
 from tempriv.report.accuracy import MOST_PICTURED, PERCENT, items, lasts, percent, table
 from tempriv.report.excerpt import PrivateSample, PublicSample
 from tempriv.report.plots.series import About, Trace, numbers_of, shown
@@ -140,7 +140,7 @@ def together(about: About) -> str:
             rows.append(
                 [apart + (f" ({time})" if time else ""), *_loss(mechanism.loss_at(distance))]
             )
-    alone = isinstance(mechanism.guarantee, Guarantee) and isinstance(mechanism.unit, SlotOrigin)
+    alone = isinstance(mechanism.guarantee, Guarantee) and mechanism.unit.single_rows
     single = "The guarantee is about one row, seen by itself. All rows together tell more. " * alone
     return (
         f"<h3>What all rows together tell</h3><p>{single}Suppose somebody wonders which of two "

@@ -21,8 +21,9 @@ def digit_sums(
 ) -> int:
     """Add up the digits that 16 bits each decide; the top 16 bits, if above the coin, say minus.
 
-    Minus stands for -1 - sum. Lists row * 4 + level for digits (level 3: the sign) that 16 bits do
-    not decide; the sum of such a row is left unfinished and without its sign.
+    Minus stands for -1 - sum. Lists in ``unsure`` row * 4 + level for digits (level 3: the sign)
+    that 16 bits of the ``words`` do not decide; such a row of the ``sums`` is left unfinished and
+    without its sign. ``tables`` and ``shifts`` are those of the digits.
     """
     found = 0
     mask = np.uint64(0xFFFF)
@@ -59,7 +60,10 @@ def digit_sums(
 def finish_sums(
     words: Array, unsure: Array, cells: Array, shifts: Array, coin: int, sums: Array
 ) -> None:
-    """Put the digits that were looked up, and then the sign, into the sums left unfinished."""
+    """Put digits that were looked up, and then the sign, into the ``sums`` left unfinished.
+
+    ``cells`` are the digits of the ``unsure`` rows; ``words``, ``shifts``, ``coin`` are as above.
+    """
     at = 0
     while at < unsure.size:
         i = unsure[at] >> 2
@@ -79,9 +83,10 @@ def finish_sums(
 def cells_and_ties(
     floors: Array, starts: Array, tables: Array, words: Array, cells: Array, ties: Array
 ) -> int:
-    """Count the cuts at or below each word; list the words too close to a cut to tell.
+    """Count in ``cells`` the cuts at or below each of the ``words``; list ``ties`` with a cut.
 
-    ``floors`` holds several tables of cuts one after the other; table t begins at ``starts[t]``.
+    ``floors`` holds several tables of cuts one after the other; table t begins at ``starts[t]``;
+    ``tables`` says which is meant for each word.
     """
     found = 0
     for i in range(words.size):
@@ -121,7 +126,7 @@ def floor_if_certain(word: Any, scale: float) -> Any:
 
 @njit(cache=True, nogil=True)
 def geometric_by_log(words: Array, scales: Array, out: Array, unsure: Array) -> int:
-    """Each word's ``floor_if_certain`` at its own scale; list those not certain."""
+    """``floor_if_certain`` of ``words`` at their ``scales`` into ``out``; lists the ``unsure``."""
     found = 0
     for i in range(words.size):
         low = floor_if_certain(words[i], scales[i])
@@ -147,6 +152,7 @@ class Scalable(NamedTuple):
     settled: Array  # draws that had to be settled exactly, UNDECIDED elsewhere
 
     def laplace(self, row: int, scale: float) -> int:
+        """The draw of a ``row`` at a ``scale``, or UNDECIDED."""
         return int(_laplace(self, row, scale))
 
 
@@ -166,18 +172,18 @@ def _laplace(noise: Any, row: int, scale: float) -> Any:
 
 
 def laplace(noise: Any, row: int, scale: float) -> int:
-    """The Laplace draw of a row, asked for by a kernel: keyed words, or what an audit lists."""
+    """The Laplace draw of a ``row`` at a ``scale``; ``noise`` is keyed, or an audit's list."""
     drawn: int = noise.laplace(row, scale)
     return drawn
 
 
 def above(noise: Any, row: int, cut: int) -> bool:
-    """Whether the draw of a row exceeds the cut: of drawn numbers, or of what an audit lists."""
+    """Whether the draw of a ``row`` exceeds the ``cut``; ``noise`` is drawn, or an audit's list."""
     return bool(noise[row] > cut) if isinstance(noise, np.ndarray) else noise.above(row, cut)
 
 
 def at(noise: Any, row: Any) -> int:
-    """The draw of a row: of drawn numbers, or of what an audit lists."""
+    """The draw of a ``row``; ``noise`` is drawn numbers, or an audit's list."""
     return int(noise[row] if isinstance(noise, np.ndarray) else noise.at(row))
 
 
@@ -193,7 +199,7 @@ class Halves(NamedTuple):
 
 
 def parts(noise: Any) -> tuple[Any, Any]:
-    """Halves, or drawn numbers or what an audit lists and no floors, for a kernel to take."""
+    """The ``noise`` as a kernel takes it: halves and floors, or drawn numbers and no floors."""
     return noise if isinstance(noise, Halves) else (noise, None)
 
 
@@ -232,7 +238,7 @@ def _compile_at(noise: Any, row: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def all_cells(digits: Array, floors: Array, cells: Array, unsure: Array) -> int:
-    """The cell of every number; lists those that more digits have to decide."""
+    """The ``cells`` that the ``digits`` fall into between ``floors``; lists the ``unsure``."""
     rate = cells_per_digit(floors)
     found = 0
     for row in range(cells.size):
@@ -258,9 +264,12 @@ def sparse_vector(
     alerts: Array,
     status: Array,
 ) -> None:
-    """Alerts of the sparse vector technique; memory holds the noisy threshold and the alerts.
+    """Alerts of the sparse vector technique, at most ``most`` for each series.
 
-    Slots: 0 whether begun, 1 the noisy threshold, 2 how many alerts.
+    Slots of the ``memory`` of a series: 0 whether begun, 1 the noisy threshold, 2 how many alerts.
+    ``which`` is the series of each of the ``readings``, ``missing`` marks those to skip, ``limits``
+    and ``noise`` are the draws for the ``threshold`` and for the readings; ``alerts`` and
+    ``status`` are written.
     """
     for row in range(readings.size):
         own = memory[which[row]]

@@ -144,6 +144,7 @@ class DiscreteLaplace:
         require(self.scale > 0, f"scale={self.scale}: must be > 0")
 
     def pmf(self, k: int) -> float:
+        """The probability of ``k``."""
         return math.tanh(1 / (2 * self.scale)) * math.exp(-abs(k) / self.scale)
 
     @property
@@ -152,9 +153,11 @@ class DiscreteLaplace:
         return 1 / math.sinh(rate) if rate < 700 else 0.0
 
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
+        """Outcomes and their probabilities, leaving out at most ``tail``."""
         return _outward(self.pmf, tail)
 
     def sample(self, keystream: Keystream) -> Integers:
+        """One draw for each row of a ``keystream``."""
         return geometric_table(self.scale).sample_signed(keystream)
 
 
@@ -189,6 +192,7 @@ class ScalableLaplace:
         self.words = Scalable(self._words.read(0), self._words.read(1), settled)
 
     def settle(self, row: int, scale: float) -> None:
+        """Draw the number of a ``row`` exactly, now that its ``scale`` is known."""
         exact = Fraction(scale)
         more = functools.partial(self._words.substream(0).read_one, row)
         size = floor_of_log(int(self.words.sizes[row]) >> 1, 63, exact, more)
@@ -225,12 +229,15 @@ class DiscreteGaussian:
         )
 
     def pmf(self, k: int) -> float:
+        """The probability of ``k``."""
         return math.exp(-k * k / (2 * float(self.variance))) / self._mass
 
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
+        """Outcomes and their probabilities, leaving out at most ``tail``."""
         return _outward(self.pmf, tail)
 
     def sample(self, keystream: Keystream) -> Integers:
+        """One draw for each row of a ``keystream``."""
         variance = self.variance
         scale = math.isqrt(math.floor(variance)) + 1
         proposal = geometric_table(Fraction(scale))
@@ -270,6 +277,7 @@ class Staircase:
         )
 
     def pmf(self, k: int) -> float:
+        """The probability of ``k``."""
         ratio = math.exp(-self.epsilon)
         step, place = divmod(abs(k), self.width)
         near = self.inner + (self.width - self.inner) * ratio
@@ -277,9 +285,11 @@ class Staircase:
         return ratio ** (step + (place >= self.inner)) / mass
 
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
+        """Outcomes and their probabilities, leaving out at most ``tail``."""
         return _outward(self.pmf, tail)
 
     def sample(self, keystream: Keystream) -> Integers:
+        """One draw for each row of a ``keystream``."""
         steps = geometric_table(1 / self.epsilon)
         inner, outer = self.inner, self.width - self.inner
 
@@ -325,12 +335,15 @@ class UniformChoice:
         require(1 <= self.choices < 2**62, f"choices={self.choices}: must be >= 1 and < 2^62")
 
     def pmf(self, k: int) -> float:
+        """The probability of ``k``."""
         return 1 / self.choices if 0 <= k < self.choices else 0.0
 
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
+        """Outcomes and their probabilities, leaving out at most ``tail``."""
         return [(k, 1 / self.choices) for k in range(self.choices)]
 
     def sample(self, keystream: Keystream) -> Integers:
+        """One draw for each row of a ``keystream``."""
         return _uniform(keystream, self.choices)
 
 
@@ -344,12 +357,15 @@ class Bernoulli:
         require(0 <= self.probability <= 1, f"probability={self.probability}: must be from 0 to 1")
 
     def pmf(self, k: int) -> float:
+        """The probability of ``k``."""
         return float({1: self.probability, 0: 1 - self.probability}.get(k, 0))
 
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
+        """Outcomes and their probabilities, leaving out at most ``tail``."""
         return [(k, self.pmf(k)) for k in (0, 1) if self.pmf(k) > 0]
 
     def sample(self, keystream: Keystream) -> Integers:
+        """One draw for each row of a ``keystream``."""
         if self.probability in (0, 1):
             return np.full(keystream.count, int(self.probability), dtype=np.int64)
         cut = Thresholds([ExactReal(lambda: decimal_of(self.probability))])
@@ -380,12 +396,14 @@ class CategoryFlip:
         return 1 / self._mass
 
     def pmf(self, k: int) -> float:
+        """The probability of ``k``."""
         if not 0 <= k < self.choices:
             return 0.0
         # a large budget would leave no digits of 1 - keep
         return self.keep if k == 0 else math.exp(-self.epsilon) / self._mass
 
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
+        """Outcomes and their probabilities, leaving out at most ``tail``."""
         return [(k, self.pmf(k)) for k in range(self.choices)]
 
     @functools.cached_property
@@ -396,12 +414,13 @@ class CategoryFlip:
         )
 
     def sample(self, keystream: Keystream) -> Integers:
+        """One draw for each row of a ``keystream``."""
         return self.replacing(
             self.cuts.cells(keystream.read(), keystream.substream(0).read_one), keystream
         )
 
     def replacing(self, shift: Integers, keystream: Keystream) -> Integers:
-        """Where the shift is 1, one of all shifts but 0, each equally likely."""
+        """Where the ``shift`` is 1, one of all shifts but 0, drawn from a ``keystream``."""
         replaced = np.flatnonzero(shift)
         shift[replaced] += _uniform(keystream.rows(replaced).substream(1), self.choices - 1)
         return shift
@@ -449,6 +468,7 @@ class PlanarLattice:
         return float(np.exp(-rate * self._distances()).sum())
 
     def pmf(self, k: tuple[int, int]) -> float:
+        """The probability of ``k``."""
         return math.exp(-float(self.rate) * math.hypot(*k)) / self._mass
 
     @functools.cached_property
@@ -462,6 +482,7 @@ class PlanarLattice:
         return float((distances * np.exp(-rate * distances)).sum()) / self._mass
 
     def outcomes(self, tail: float) -> list[tuple[tuple[int, int], float]]:
+        """Outcomes and their probabilities, leaving out at most ``tail``."""
         rate, reach = float(self.rate), 1
         # the mass outside a disc of radius r is about (1 + rate r) e^(-rate r)
         while (1 + rate * (reach - 1)) * math.exp(-rate * (reach - 1)) > tail:
@@ -474,6 +495,7 @@ class PlanarLattice:
         ]
 
     def sample(self, keystream: Keystream) -> Integers:
+        """One draw for each row of a ``keystream``."""
         proposal = DiscreteLaplace(1 / (self.rate * self.SLOPE))
 
         def draw(substream: Keystream, rows: Rows) -> tuple[Integers, Rows]:
@@ -493,8 +515,14 @@ def accepted_pairs(
 ) -> tuple[Integers, Rows]:
     """Pairs that were proposed at slope times the rate each, and the rows to be drawn again.
 
-    A pair is accepted with probability e^(-rate (distance - slope steps)); ``exactly(n)`` gives
-    rate and slope of a row as they are.
+    A pair is accepted with probability e^(-rate (distance - slope steps)).
+
+    Parameters:
+        pair: the proposed coordinates of each row.
+        rates: of the rows, rounded.
+        slopes: of the rows, rounded.
+        substream: the words of this attempt.
+        exactly: gives rate and slope of a row as they are.
     """
     i, j = pair
     steps = np.abs(i) + np.abs(j)

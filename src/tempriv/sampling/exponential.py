@@ -55,9 +55,11 @@ class ExponentialChoice:
         return probabilities_of(self.utilities, self.epsilon, self.sensitivity)
 
     def pmf(self, k: int) -> float:
+        """The probability of ``k``."""
         return float(self.probabilities[k]) if 0 <= k < len(self.utilities) else 0.0
 
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
+        """Outcomes and their probabilities, leaving out at most ``tail``."""
         return list(enumerate(self.probabilities.tolist()))
 
     @functools.cached_property
@@ -77,6 +79,7 @@ class ExponentialChoice:
         return ExactReal(formula)
 
     def sample(self, keystream: Keystream) -> Integers:
+        """One draw for each row of a ``keystream``."""
         word = keystream.read()
         uniform = word.astype(np.float64) / WORD_VALUES
         below = np.cumsum(self.probabilities)[:-1]

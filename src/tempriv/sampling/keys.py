@@ -294,8 +294,12 @@ Generator = np.random.Generator
 def simulation(key: Key, purpose: str) -> Generator:
     """Ordinary random numbers, to try out what many devices would answer; never for a release.
 
-    >>> one, other = (simulation(Key.from_seed(1), "a").integers(1000) for _ in range(2))
-    >>> bool(one == other)
+    Parameters:
+        key: that the numbers follow from.
+        purpose: what they are for.
+
+    >>> first, again = (simulation(Key.from_seed(1), "a").integers(1000) for _ in range(2))
+    >>> bool(first == again)
     True
     """
     words = key.again("simulation", purpose).cipher_key("numbers")

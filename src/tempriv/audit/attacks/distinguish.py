@@ -29,7 +29,7 @@ from tempriv.mechanisms.domains import Locations, OpaqueRows, numbers_of
 from tempriv.mechanisms.perturb import perturb_block
 from tempriv.mechanisms.reorder.carry import finite, rows_of, with_none
 from tempriv.privacy.guarantees import Concentrated, Guarantee, Loss, NoGuarantee, Pure
-from tempriv.privacy.units import Example, Person, SlotOrigin, WithinDistance
+from tempriv.privacy.units import Example, SlotOrigin, WithinDistance
 from tempriv.sampling import distributions
 from tempriv.sampling.keys import Key, SeriesKey
 from tempriv.sampling.keystream import StepRange
@@ -209,10 +209,11 @@ def _promised(mechanism: Any, trial: _Trial, row: int | None) -> tuple[Loss | No
     assert isinstance(promise, Guarantee)
     unit = promise.unit
     one, other = (_example(mechanism, blocks, unit) for blocks in trial.inputs)
-    if isinstance(unit, SlotOrigin):
+    slots = unit.slots(one, other)
+    if slots is not None:
         if row is None:
             return None, "the guarantee is about one output row seen by itself, and all were seen"
-        if row not in unit.slots(one, other):
+        if row not in slots:
             return None, f"the guarantee does not speak of output row {row} for these two inputs"
     near = (
         replace(unit, meters=unit.meters * (1 + 1e-9)) if isinstance(unit, WithinDistance) else unit
@@ -225,7 +226,8 @@ def _promised(mechanism: Any, trial: _Trial, row: int | None) -> tuple[Loss | No
 def _example(mechanism: Any, blocks: Blocks, unit: Any) -> Example:
     """An input as units take it."""
     series = tuple(_readings(mechanism, block) for block in blocks)
-    return series if isinstance(unit, Person) else series[0]
+    example: Example = unit.example_of(series)
+    return example
 
 
 def _readings(mechanism: Any, block: Block) -> Example:
@@ -364,8 +366,7 @@ def _blocks(mechanism: Any, given: Any) -> Blocks:
     """An input as ``push`` would take it; a person's as a list of series."""
     promise = mechanism.guarantee
     unit = promise.unit if isinstance(promise, Guarantee) else mechanism.unit
-    many = list(given) if isinstance(unit, Person) else [given]
-    return tuple(_block(mechanism, series) for series in many)
+    return tuple(_block(mechanism, series) for series in unit.series_of(given))
 
 
 def _block(mechanism: Any, values: Any) -> Block:

@@ -29,7 +29,7 @@ from tempriv.mechanisms.base import Mechanism
 from tempriv.mechanisms.domains import OpaqueRows
 from tempriv.mechanisms.landmarks.domain import WithLandmarks, without_landmarks
 from tempriv.mechanisms.perturb import guarantee_of_run
-from tempriv.privacy.units import Contribution, Person
+from tempriv.privacy.units import Person
 from tempriv.sampling.keys import Key
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _require_possible(
         "unit=Person: must be another; which series are whose cannot be checked in a stream",
     )
     require(
-        not isinstance(mechanism.unit, Contribution) or series is None,
+        not mechanism.unit.counts_people or series is None,
         "counts of several groups are columns of one stream, not series: a person may be in more "
         "than one of them, and the guarantee is for all of them together",
     )

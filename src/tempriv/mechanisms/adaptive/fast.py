@@ -121,7 +121,7 @@ class Fast(Mechanism):
 
     @property
     def domain(self) -> Numbers:
-        return Numbers(self.bounds, self.grid, isinstance(self.unit, Contribution))
+        return Numbers(self.bounds, self.grid, self.unit.counts_people)
 
     @property
     def _change(self) -> Fraction:

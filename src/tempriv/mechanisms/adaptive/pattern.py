@@ -322,7 +322,7 @@ class PatternSampling(Mechanism):
 
     @property
     def _numbers(self) -> Numbers:
-        return Numbers(self.bounds, self.grid, isinstance(self.unit, Contribution))
+        return Numbers(self.bounds, self.grid, self.unit.counts_people)
 
     @property
     def domain(self) -> Derived:

@@ -191,7 +191,7 @@ class PeGaSus(Mechanism):
 
     @property
     def _numbers(self) -> Numbers:
-        return Numbers(self.bounds, self.grid, isinstance(self.unit, Contribution))
+        return Numbers(self.bounds, self.grid, self.unit.counts_people)
 
     @property
     def domain(self) -> Derived:

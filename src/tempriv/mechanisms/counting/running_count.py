@@ -34,7 +34,7 @@ from tempriv.mechanisms.options import BOUNDS, RESOLUTION, option, shared
 from tempriv.mechanisms.perturb import limit_of
 from tempriv.mechanisms.value._shared import LEAST_SHARE, model_of, number_grids
 from tempriv.privacy.guarantees import Concentrated, Guarantee, Loss, Published, Pure
-from tempriv.privacy.units import Contribution, Event, Person, Unit
+from tempriv.privacy.units import Event, Unit
 
 METHODS = ("square-root", "tree", "increments")
 
@@ -60,6 +60,7 @@ class RunningCount(Mechanism):
     and without a horizon goes on for good; "increments" puts noise on every increment.
     ``branching`` of a tree and ``bits`` of the square root's coefficients are chosen if left out.
 
+    >>> from tempriv.privacy.units import Contribution
     >>> a_day = RunningCount(rho=0.5, bounds=(0, 100), horizon=1440, unit=Contribution())
     >>> a_day.method_used, round(a_day.errors[0], 2)
     ('square-root', 3.22)
@@ -168,13 +169,13 @@ class RunningCount(Mechanism):
     @property
     def _share(self) -> Fraction:
         """Of the budget, for a column of a series: people's counts change in one at a time."""
-        parts = 1 if isinstance(self.unit, Contribution) else len(self.bounds)
-        parts *= self.unit.max_series if isinstance(self.unit, Person) else 1
+        parts = 1 if self.unit.counts_people else len(self.bounds)
+        parts *= self.unit.positions_per_person
         return Fraction(self.epsilon or self.rho or 0) / parts
 
     def _grids(self) -> tuple[float, ...]:
         """As given; or so fine that all roundings of a sum together vanish beside its noise."""
-        if self.grid is not None or isinstance(self.unit, Contribution):
+        if self.grid is not None or self.unit.counts_people:
             return number_grids(self, 1.0)
         limit = limit_of(self)
         # the noise of one increment, as a part of the range
@@ -196,7 +197,7 @@ class RunningCount(Mechanism):
 
     @property
     def _numbers(self) -> Numbers:
-        return Numbers(self.bounds, self.grid, isinstance(self.unit, Contribution))
+        return Numbers(self.bounds, self.grid, self.unit.counts_people)
 
     @functools.cached_property
     def plans(self) -> tuple[Plan, ...]:

@@ -19,7 +19,7 @@ from tempriv.mechanisms.retime.sampling_period import (
 )
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.privacy.guarantees import Guarantee, Published, Pure
-from tempriv.privacy.units import Contribution, Event, Unit
+from tempriv.privacy.units import Event, Unit
 from tempriv.sampling import distributions
 
 
@@ -82,7 +82,7 @@ class NoisyCurve(Mechanism):
     def __post_init__(self) -> None:
         require_window(self.window)
         require(
-            not isinstance(self.unit, Contribution),
+            not self.unit.counts_people,
             f"unit={self.unit!r}: must be Event, Window, WholeSeries or Person; for counts of "
             "people take PeGaSus or Laplace",
         )

@@ -54,7 +54,7 @@ def _total(budget: float, columns: int, per_column: bool) -> float:
 
 
 def _numbers(mechanism: Any) -> Numbers:
-    return Numbers(mechanism.bounds, mechanism.grid, isinstance(mechanism.unit, Contribution))
+    return Numbers(mechanism.bounds, mechanism.grid, mechanism.unit.counts_people)
 
 
 def number_grids(mechanism: Any, scale_to_range: float) -> tuple[float, ...]:
@@ -82,7 +82,7 @@ def number_grids(mechanism: Any, scale_to_range: float) -> tuple[float, ...]:
 
 def model_of(unit: Unit) -> Model:
     """Counts have been made of many people's events, so whoever counts is trusted."""
-    return "central" if isinstance(unit, Contribution) else "local"
+    return "central" if unit.counts_people else "local"
 
 
 def change_of(unit: Unit, numbers: Numbers) -> list[Fraction]:

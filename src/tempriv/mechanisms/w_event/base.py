@@ -61,7 +61,7 @@ def _require_reach(scales: list[Fraction]) -> None:
 
 
 def _numbers(mechanism: Any) -> Numbers:
-    return Numbers(mechanism.bounds, mechanism.grid, isinstance(mechanism.unit, Contribution))
+    return Numbers(mechanism.bounds, mechanism.grid, mechanism.unit.counts_people)
 
 
 def _changes(mechanism: Any) -> list[Fraction]:
@@ -71,7 +71,7 @@ def _changes(mechanism: Any) -> list[Fraction]:
     and share epsilon.
     """
     changes = change_of(mechanism.unit, mechanism.domain)
-    if isinstance(mechanism.unit, Contribution):
+    if mechanism.unit.counts_people:
         return changes
     return [len(changes) * change for change in changes]
 
@@ -142,7 +142,7 @@ class _Plan:
         # columns count alike: each by what it can change
         weights = [max(1, round(max(changes) / change)) for change in changes]
         moves = [w * change for w, change in zip(weights, changes, strict=True)]
-        counted = isinstance(mechanism.unit, Contribution)
+        counted = mechanism.unit.counts_people
         plan = cls(
             whole=whole,
             best=best,

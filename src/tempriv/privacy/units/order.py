@@ -226,6 +226,8 @@ class SlotOrigin(OrderUnit):
             example: an input.
             other: its neighbor.
         """
+        if len(example) != len(other):
+            return []
         changed = [i for i, (a, b) in enumerate(zip(example, other, strict=True)) if a != b]
         places = _swapped(example, other, changed)
         if places is None:
