@@ -18,12 +18,12 @@ KIND = "Campaign"
 
 
 def is_campaign(path: Path) -> bool:
-    """Whether a released file came out of a campaign."""
+    """Return whether the released file at ``path`` came out of a campaign."""
     return bool(read_about(path)["mechanism"].get(serialization.KIND) == KIND)
 
 
 def verify(path: Path) -> list[Check]:
-    """Everything about the release of a campaign that can be recomputed."""
+    """Recompute everything that can be about the release of a campaign at ``path``."""
     about = read_about(path)
     checks = [checksum_check(path, about)]
     document = {

@@ -248,7 +248,8 @@ class Client:
         self._data = OwnedData(**fields)
 
     def observe(self, value: str | None) -> None:
-        """What the device has from now on, for streams; None for nothing that could be told.
+        """Set what the device has from now on, for streams: ``value``, or None for nothing that
+        could be told.
 
         Which step of a campaign that belongs to, the device's clock says.
         """

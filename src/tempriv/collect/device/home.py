@@ -82,6 +82,7 @@ class Identity:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Identity:
+        """Read the identity in ``data``."""
         document = members(FIELD_DEFAULTS | strict_json(data), IDENTITY_FIELDS)
         require_state(
             isinstance(document["server"], str) and isinstance(document["enrolment"], str)
@@ -154,7 +155,11 @@ class Home:
         return self._identity
 
     def begin(self, server: str, enrollment: str | None) -> Identity:
-        """The identity at a server; made now, and kept before anyone hears of it, if it is new.
+        """Return the identity at a server; a new one is on disk before anyone hears of it.
+
+        Parameters:
+            server: address of the server.
+            enrollment: one-time token, for a device that is not enrolled.
 
         Once the server has refused or forgotten the device, a token for another number makes
         another identity. Ledgers and key chain stay: nobody needs a new folder, and so new limits.
@@ -191,7 +196,7 @@ class Home:
         self._keep_identity(replace(self.identity, enrolled=True, enrollment=""))
 
     def is_over(self, over: str) -> None:
-        """The server refuses the device, or its owner takes part no more."""
+        """Note why the device takes part no more: ``over`` is one of ``END_STATES``."""
         self._keep_identity(replace(self.identity, over=over))
 
     def _keep_identity(self, identity: Identity) -> None:
@@ -208,7 +213,7 @@ class Home:
         return self._link
 
     def advance(self, used: int) -> None:
-        """Leave a link behind, for good; nothing if that was done.
+        """Leave the link ``used`` of the key chain behind, for good; nothing if that was done.
 
         What is on disk decides: a chain never goes back, whoever was this device meanwhile.
         """

@@ -41,7 +41,11 @@ class AccessError(TemprivError):
 
 
 def origin_of(url: str, plain: bool = False) -> str:
-    """A server's address as it is written; without encryption only on this machine.
+    """Return a server's address as it is written.
+
+    Parameters:
+        url: the address; without encryption only on this machine.
+        plain: whether an address without encryption is taken as it is.
 
     >>> origin_of("http://127.0.0.1:8000/"), origin_of("https://collect.example.org")
     ('http://127.0.0.1:8000', 'https://collect.example.org')
@@ -82,7 +86,7 @@ def _is_here(host: str) -> bool:
 
 
 def new_http(connections: int = 4) -> httpx.Client:
-    """Connections as they are used here; nothing is followed to another address."""
+    """Return a client with at most so many ``connections``, which follows no redirects."""
     limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
     return httpx.Client(timeout=TIMEOUT_SECONDS, limits=limits, follow_redirects=False)
 
@@ -97,7 +101,9 @@ class HttpClient:
         return f"Wire({self.url!r})"
 
     def send(self, method: str, path: str, **content: Any) -> tuple[int, bytes]:
-        """Status and body. Raises Unreachable for what may be different in a while."""
+        """Send a request by ``method`` to ``path``; return status and body. Raises UnreachableError
+        for what may be different in a while.
+        """
         # never packed: a few bytes of what is packed can be more than there is room for
         headers = {"accept-encoding": "identity", **content.pop("headers", {})}
         if self._token is not None:
@@ -124,13 +130,15 @@ class HttpClient:
         return reply.status_code, body
 
     def ask(self, method: str, path: str, document: Any = None) -> tuple[int, Any]:
-        """The same for JSON both ways."""
+        """Do the same with ``method``, ``path`` and a ``document``, for JSON both ways."""
         content = {} if document is None else {"json": document}
         status, body = self.send(method, path, **content)
         return status, read_json(body)
 
     def need(self, method: str, path: str, given: Any = None) -> Any:
-        """What a request gave that has to go through; refused with the server's reason."""
+        """Return the reply to ``method`` and ``path`` with ``given``, which must succeed; else
+        raise with the server's reason.
+        """
         status, document = self.ask(method, path, given)
         refuse_access(status, document)
         require(
@@ -142,6 +150,7 @@ class HttpClient:
 
 
 def read_json(body: bytes) -> Any:
+    """Return what ``body`` holds as JSON; anything else counts as no reply."""
     try:
         return strict_json(body)
     except (ValueError, RecursionError):
@@ -149,6 +158,7 @@ def read_json(body: bytes) -> Any:
 
 
 def refuse_access(status: int, document: Any) -> None:
+    """Raise AccessError if ``status`` says so, with the reason in ``document``."""
     require(
         status not in (401, 403),
         f"the server does not take this token: {reason_of(document)}",
@@ -157,7 +167,7 @@ def refuse_access(status: int, document: Any) -> None:
 
 
 def reason_of(document: Any) -> str:
-    """The sentence of a refusal, as far as it is one."""
+    """Return the sentence of a refusal in ``document``, as far as it is one."""
     reason = document.get("reason") if isinstance(document, dict) else None
     text = reason if isinstance(reason, str) else "no reason is given"
     return "".join(character if character.isprintable() else " " for character in text)[

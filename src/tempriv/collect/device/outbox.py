@@ -51,6 +51,7 @@ class PendingAnswer:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PendingAnswer:
+        """Read the answer in ``data``."""
         document = members(strict_json(data), FIELDS)
         require_state(
             all(isinstance(document[name], str) for name in ("question", "answer", "deadline"))
@@ -92,12 +93,13 @@ class Outbox:
         return self.folder / f"{name}{SUFFIX}"
 
     def put(self, pending: PendingAnswer) -> None:
-        """It may be sent once this returns."""
+        """Keep ``pending`` on disk; it may be sent once this returns."""
         path = self._place(pending.question)
         require(not path.exists(), "an answer to this question waits already", StateError)
         write_durably(path, pending.to_bytes())
 
     def remove(self, pending: PendingAnswer) -> None:
+        """Delete ``pending``: the server has it, or nobody wants it."""
         self._place(pending.question).unlink(missing_ok=True)
         sync_directory(self.folder)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -45,7 +45,7 @@ class FormField:
     name: str
     label: str
     type: FieldType
-    hint: str
+    hint: str = ""
     value: Any = None
     unit: str | None = None
     min: int | float | None = None
@@ -79,6 +79,65 @@ class FormField:
         if self.max is not None and value > self.max:
             return f"Must be at most {self.max:,}."
         return ""
+
+
+def number(
+    name: str, label: str, value: float, unit: str, low: float | None = None, **more: Any
+) -> FormField:
+    """Return a field for a number of at least ``low``.
+
+    Parameters:
+        name: key of its value.
+        label: what a person reads beside it.
+        value: what it holds at first.
+        unit: unit of the number.
+        low: least number allowed.
+        more: other attributes of the field, such as ``above``.
+    """
+    return FormField(name=name, label=label, type="number", value=value, unit=unit, min=low, **more)
+
+
+def integer(name: str, label: str, value: int, unit: str, low: int, high: int) -> FormField:
+    """Return a field for a whole number from ``low`` to ``high``.
+
+    Parameters:
+        name: key of its value.
+        label: what a person reads beside it.
+        value: what it holds at first.
+        unit: unit of the number.
+        low: least number allowed.
+        high: largest number allowed.
+    """
+    return FormField(
+        name=name, label=label, type="integer", value=value, unit=unit, min=low, max=high
+    )
+
+
+def duration(name: str, label: str, value: float, low: float, high: float) -> FormField:
+    """Return a field for a time in seconds from ``low`` to ``high``.
+
+    Parameters:
+        name: key of its value.
+        label: what a person reads beside it.
+        value: what it holds at first.
+        low: least time allowed.
+        high: longest time allowed.
+    """
+    return FormField(name=name, label=label, type="duration", value=value, min=low, max=high)
+
+
+def choice(name: str, label: str, options: Mapping[str, str]) -> FormField:
+    """Return a field for one of some options, which holds the first one at first.
+
+    Parameters:
+        name: key of its value.
+        label: what a person reads beside it.
+        options: labels by value.
+    """
+    first = next(iter(options))
+    return FormField(
+        name=name, label=label, type="choice", value=first, options=tuple(options.items())
+    )
 
 
 def _is_number(value: Any) -> bool:
@@ -169,6 +228,26 @@ class FormGroup:
     fields: tuple[FormField, ...]
     folded: bool = False
     when: Condition | None = None
+
+
+def form_group(
+    title: str,
+    fields: Iterable[FormField],
+    hints: Mapping[str, str],
+    folded: bool = False,
+    when: Condition | None = None,
+) -> FormGroup:
+    """Return fields under one heading, each with its hint.
+
+    Parameters:
+        title: the heading.
+        fields: the fields, in their order.
+        hints: what to choose, by the name of a field.
+        folded: whether they are hidden until a person asks for them.
+        when: for which choice they are shown.
+    """
+    with_hints = (replace(field, hint=hints.get(field.name, field.hint)) for field in fields)
+    return FormGroup(title=title, fields=tuple(with_hints), folded=folded, when=when)
 
 
 def fields_in_use(groups: Iterable[FormGroup], values: Mapping[str, Any]) -> list[FormField]:

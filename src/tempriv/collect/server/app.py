@@ -50,9 +50,14 @@ def make_app(
     limits: RateLimits | None = None,
     ticking: bool = True,
 ) -> FastAPI:
-    """A server over a store; of a new one the first admin token goes into ``home``.
+    """Return a server over a store.
 
-    With ``ticking`` off, time passes only when ``app.state.service.tick`` is called.
+    Parameters:
+        store: a database, or its address.
+        home: folder that the first admin token of a new store goes into.
+        clock: what time it is.
+        limits: what one caller may ask for.
+        ticking: whether time passes by itself; else only when ``app.state.service.tick`` is called.
     """
     database = Database(store) if isinstance(store, str) else store
 

@@ -51,11 +51,12 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
 
 
 def done(future: Future[Result]) -> Result:
-    """What a job gave, once it is on disk; for routes that run in threads."""
+    """Return what the job of ``future`` gave, once it is on disk; for routes in threads."""
     return future.result()
 
 
 def served(request: Request) -> CollectionService:
+    """Return the service that a ``request`` is for."""
     service: CollectionService = request.app.state.service
     return service
 
@@ -75,7 +76,7 @@ def _allow(rates: Rates, kind: str, who: str, rate: float, limits: RateLimits) -
 
 
 def caller_of(request: Request) -> Caller:
-    """Who the token belongs to; 401 if to nobody."""
+    """Return whose token a ``request`` carries; 401 if nobody's."""
     limits: RateLimits = request.app.state.limits
     rates: Rates = request.app.state.rates
     address = "?" if request.client is None else request.client.host
@@ -94,7 +95,7 @@ def caller_of(request: Request) -> Caller:
 
 
 def count_failure(request: Request, address: str) -> None:
-    """A wrong token or secret; an address that tries many has to wait."""
+    """Count a wrong token or secret in ``request``; an ``address`` that tries many has to wait."""
     limits: RateLimits = request.app.state.limits
     if not request.app.state.rates.allows("wrong", address, limits.failures / 60, limits.failures):
         raise HttpProblem(429, f"{limits.failures} wrong tokens in a minute: wait before you go on")

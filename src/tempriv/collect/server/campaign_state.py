@@ -30,6 +30,7 @@ REMEMBERED_QUESTIONS = 4  # of a stream, for which it is known who answered
 
 
 def stamp(moment: datetime) -> str:
+    """Return ``moment`` as a text, to the millisecond."""
     return moment.isoformat(timespec="milliseconds")
 
 
@@ -48,7 +49,7 @@ class OpenQuestion:
     waiting: int = 0  # reports that were not added up
 
     def is_for(self, campaign: str, devices: Integers) -> Flags:
-        """Which of these devices are asked."""
+        """Return which of these ``devices`` are asked, in the campaign with this id."""
         if self.numbers is None:
             return in_range(assignment_hash(campaign, devices), self.asked.low, self.asked.high)
         if not len(self.numbers):
@@ -83,7 +84,14 @@ class ActiveCampaign:
 
 
 def load(db: Connection, row: Any, enrolled: Integers, withdrawn: Integers) -> ActiveCampaign:
-    """A campaign from its rows."""
+    """Return a campaign from its rows.
+
+    Parameters:
+        db: the transaction.
+        row: its row of the table of campaigns.
+        enrolled: numbers of enrolled devices.
+        withdrawn: numbers of withdrawn devices.
+    """
     campaign = Campaign.from_json(row.spec)
     protocol = campaign.load_state(row.course)
     participants = None
@@ -120,7 +128,9 @@ def _numbers(active: ActiveCampaign, question: ProtocolQuestion) -> Integers | N
 
 
 def expected_of(db: Connection, active: ActiveCampaign, question: OpenQuestion) -> int:
-    """How many devices it is for: those enrolled, and those that answered and then withdrew."""
+    """Return how many devices of ``active`` a ``question`` is for: enrolled, or answered in ``db``
+    before.
+    """
     name = active.campaign.id
     withdrawn = active.withdrawn[question.is_for(name, active.withdrawn)]
     answered = len(answered_of(db, question.scope, withdrawn)) if len(withdrawn) else 0
@@ -128,7 +138,7 @@ def expected_of(db: Connection, active: ActiveCampaign, question: OpenQuestion) 
 
 
 def note_expected(db: Connection, question: OpenQuestion) -> None:
-    """For those who watch: devices have come or gone."""
+    """Write how many devices ``question`` is for to ``db``: some have come or gone."""
     where = schema.questions.c.number == question.number
     db.execute(update(schema.questions).where(where).values(expected=question.expected))
 
@@ -137,7 +147,7 @@ def note_expected(db: Connection, question: OpenQuestion) -> None:
 
 
 def ask(db: Connection, active: ActiveCampaign, now: datetime) -> None:
-    """Open the next question, if there is one."""
+    """Open the next question of ``active`` in ``db`` at ``now``, if there is one."""
     protocol_question = active.protocol.question
     if protocol_question is None:
         return
@@ -173,7 +183,9 @@ def ask(db: Connection, active: ActiveCampaign, now: datetime) -> None:
 
 
 def add_up(db: Connection, question: OpenQuestion) -> Integers:
-    """Count the reports that wait and forget them; gives the support of all so far."""
+    """Count the reports to ``question`` that wait in ``db`` and delete them; return all counts so
+    far.
+    """
     pending, questions = schema.pending, schema.questions
     where = questions.c.number == question.number
     stored = db.execute(select(questions.c.support).where(where)).scalar_one()
@@ -199,7 +211,9 @@ def add_up(db: Connection, question: OpenQuestion) -> Integers:
 
 
 def close(db: Connection, active: ActiveCampaign, now: datetime) -> None:
-    """Go on with what was received: to the next question, the next step, or the end."""
+    """Close the question of ``active`` in ``db`` at ``now``, and go on to the next one or to the
+    end.
+    """
     question = active.open
     require(question is not None, "no question is open now", MessageError)
     assert question is not None
@@ -245,6 +259,7 @@ def _note_step(db: Connection, protocol: ProtocolState, people: int) -> None:
 
 
 def save(db: Connection, active: ActiveCampaign, now: datetime) -> None:
+    """Write where ``active`` stands to ``db``, with the time ``now`` if it has ended."""
     values: dict[str, Any] = {"state": active.state, "course": active.protocol.to_text()}
     if active.participants is not None:
         values["participants"] = active.participants.astype("<i8").tobytes()
@@ -255,7 +270,9 @@ def save(db: Connection, active: ActiveCampaign, now: datetime) -> None:
 
 
 def follow_clock(db: Connection, active: ActiveCampaign, now: datetime) -> bool:
-    """Whatever is due: opening, closing, steps; tells whether anything changed."""
+    """Open, close or go on as is due at ``now`` for ``active`` in ``db``; return whether it
+    changed.
+    """
     campaign, changed = active.campaign, False
     if active.state == WAITING and now >= campaign.opens_at:
         changed = _start(db, active, now)

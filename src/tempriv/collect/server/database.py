@@ -190,7 +190,7 @@ class Database:
     # writing
 
     def submit(self, job: Job[Result]) -> Future[Result]:
-        """Have it done; on disk when the future is done."""
+        """Queue ``job`` for the writing thread; its result is on disk when the future is done."""
         require(self._thread is not None, "the store is closed", StoreError)
         future: Future[Result] = Future()
         self._jobs.put((job, future))
@@ -259,18 +259,20 @@ def _all(db: Connection, numbers: Integers) -> tuple[str, Any]:
 
 
 def placeholder(db: Connection) -> str:
-    """What stands for a value in a statement."""
+    """Return what stands for a value in a statement to ``db``."""
     return "?" if db.dialect.name == "sqlite" else "%s"
 
 
 def execute(db: Connection, query: str, *values: Any) -> Any:
-    """A statement by the driver itself, for what happens with every batch."""
+    """Run ``query`` by the driver of ``db`` itself, for what happens with every batch."""
     cursor = db.connection.cursor()
     return cursor.execute(query, values)
 
 
 def secrets_of(db: Connection, numbers: Integers) -> list[bytes | None]:
-    """The digest of each device's secret; None of those that are not enrolled or withdrawn."""
+    """Return the digest of each secret in ``db`` by ``numbers``; None if not enrolled, or
+    withdrawn.
+    """
     table, values = _all(db, numbers)
     query = (
         f"SELECT secret FROM {table} LEFT JOIN devices ON number = value AND withdrawn_at IS NULL "
@@ -280,7 +282,7 @@ def secrets_of(db: Connection, numbers: Integers) -> list[bytes | None]:
 
 
 def answered_of(db: Connection, scope: int, numbers: Integers) -> set[int]:
-    """Which of these devices have answered."""
+    """Return which of these ``numbers`` have answered in a ``scope``, by ``db``."""
     table, values = _all(db, numbers)
     # so that one looks for each number, not for each that has answered
     query = f"SELECT device FROM answered WHERE scope = {int(scope)} AND device IN "
@@ -289,7 +291,9 @@ def answered_of(db: Connection, scope: int, numbers: Integers) -> set[int]:
 
 
 def add_answered(db: Connection, scope: int, numbers: Integers) -> bool:
-    """Note that these different devices have answered; if one has before, change nothing: False."""
+    """Note in ``db`` that different ``numbers`` answered in a ``scope``; change nothing and return
+    False if one has.
+    """
     table, values = _all(db, numbers)
     query = f"INSERT INTO answered SELECT {int(scope)}, value FROM {table}"
     query += " WHERE true ON CONFLICT DO NOTHING"
@@ -302,6 +306,7 @@ def add_answered(db: Connection, scope: int, numbers: Integers) -> bool:
 
 
 def add_uploads(db: Connection, scope: int, numbers: Integers, rows: Sequence[bytes]) -> None:
+    """Keep the report ``rows`` of devices with these ``numbers`` in a ``scope`` of ``db``."""
     mark = placeholder(db)
     db.exec_driver_sql(
         f"INSERT INTO uploads VALUES ({mark}, {mark}, {mark})",

@@ -34,7 +34,18 @@ def run(
     limits: RateLimits | None = None,
     tell: Callable[[str, Path | None], None],
 ) -> None:
-    """Serve until somebody stops it."""
+    """Serve until somebody stops it.
+
+    Parameters:
+        store: address of the database.
+        home: folder for the first admin token.
+        host: address to listen on.
+        port: port to listen on; 0 for any.
+        proxy: address of a proxy whose word is taken for who is calling.
+        quiet: whether requests are not logged.
+        limits: what one caller may ask for.
+        tell: called with the address and the file of the token once it listens.
+    """
     log.setLevel(logging.WARNING if quiet else logging.INFO)
     if not log.handlers:
         handler = logging.StreamHandler(sys.stderr)

@@ -125,6 +125,7 @@ VERSION = len(MIGRATIONS)
 
 
 def version_of(db: Connection) -> int:
+    """Return the version of the tables in ``db``; 0 if there are none."""
     if not inspect(db).has_table("about"):
         require(
             not inspect(db).get_table_names(),
@@ -142,7 +143,9 @@ def version_of(db: Connection) -> int:
 
 
 def migrate(db: Connection, upto: int = VERSION) -> int:
-    """Bring the tables up to date, in the transaction at hand; gives the version before."""
+    """Bring the tables of ``db`` to version ``upto``, in its transaction; return the version
+    before.
+    """
     before = version_of(db)
     for change in MIGRATIONS[before:upto]:
         change(db)

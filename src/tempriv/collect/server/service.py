@@ -89,6 +89,7 @@ class CollectionService:
     # devices
 
     def enrolled(self, db: Connection) -> Integers:
+        """Return the rising numbers of enrolled devices, read in the transaction ``db``."""
         if self._enrolled is None:
             devices = schema.devices
             is_enrolled = devices.c.secret.is_not(None) & devices.c.withdrawn_at.is_(None)
@@ -97,7 +98,7 @@ class CollectionService:
         return self._enrolled
 
     def withdrawn(self, db: Connection) -> Integers:
-        """Those that were enrolled once; few."""
+        """Return the numbers of devices that were enrolled once, read in ``db``; few."""
         devices = schema.devices
         is_withdrawn = devices.c.secret.is_not(None) & devices.c.withdrawn_at.is_not(None)
         rows = db.execute(select(devices.c.number).where(is_withdrawn).order_by(devices.c.number))
@@ -131,7 +132,7 @@ class CollectionService:
         self._touched = True
 
     def make_tokens(self, db: Connection, count: int) -> list[str]:
-        """One-time tokens; only what they hash to is kept."""
+        """Return ``count`` new one-time tokens; ``db`` keeps only what they hash to."""
         devices = schema.devices
         first = (db.execute(select(func.max(devices.c.number))).scalar() or 0) + 1
         new_tokens = [Token("enrol", first + i, new_secret()) for i in range(count)]
@@ -145,7 +146,12 @@ class CollectionService:
         return [token.text for token in new_tokens]
 
     def enroll(self, db: Connection, requests: list[tuple[Token | None, bytes]]) -> list[str]:
-        """Each with its one-time token and the digest of a secret that the device has made."""
+        """Enroll devices and return what became of each.
+
+        Parameters:
+            db: the transaction.
+            requests: one-time token of each, and the digest of a secret that the device has made.
+        """
         devices = schema.devices
         numbers = {0 if token is None else token.number for token, _ in requests}
         low, high = min(numbers), max(numbers)
@@ -186,7 +192,7 @@ class CollectionService:
         )
 
     def withdraw(self, db: Connection, number: int) -> bool:
-        """The device takes part no more; what it answered stays counted."""
+        """Let device ``number`` take part no more, in ``db``; what it answered stays counted."""
         devices = schema.devices
         where = (devices.c.number == number) & devices.c.withdrawn_at.is_(None)
         updated = db.execute(update(devices).where(where).values(withdrawn_at=stamp(self.clock())))
@@ -197,6 +203,9 @@ class CollectionService:
     # staff
 
     def make_staff(self, db: Connection, role: Any, name: str) -> Token:
+        """Return a new token for a colleague with this ``role`` and ``name``; ``db`` keeps its
+        digest.
+        """
         secret = new_secret()
         inserted = db.execute(
             insert(schema.staff).values(
@@ -207,12 +216,15 @@ class CollectionService:
         return Token(role, int(inserted.inserted_primary_key[0]), secret)
 
     def first_admin(self, db: Connection) -> Token | None:
-        """Of a store that nobody can use yet."""
+        """Return an admin's token for a store that nobody can use yet; None if ``db`` has staff."""
         if db.execute(select(func.count()).select_from(schema.staff)).scalar():
             return None
         return self.make_staff(db, "admin", "first admin")
 
     def revoke(self, db: Connection, number: int, by: int) -> bool:
+        """Revoke the token of staff ``number``, as staff ``by`` asked, in ``db``; False if it was
+        not valid.
+        """
         require(number != by, "you cannot revoke your own token", MessageError)
         staff = schema.staff
         caller_query = select(staff.c.number).where(
@@ -228,7 +240,7 @@ class CollectionService:
     # campaigns
 
     def campaigns(self, db: Connection) -> dict[str, ActiveCampaign]:
-        """Those that have not ended."""
+        """Return the campaigns that have not ended, by id, read in ``db`` once."""
         if self._campaigns is None:
             table = schema.campaigns
             query = select(table).where(table.c.state.in_((WAITING, RUNNING)))
@@ -242,6 +254,7 @@ class CollectionService:
         return self._campaigns
 
     def begin(self, db: Connection, campaign: Campaign, by: int) -> str:
+        """Publish ``campaign``, as staff ``by`` asked, in ``db``; return its id."""
         moment = self.clock()
         require(campaign.closes_at > moment, "deadline: it has passed already", MessageError)
         table = schema.campaigns
@@ -284,7 +297,7 @@ class CollectionService:
             self.campaigns(db).pop(active.campaign.id, None)
 
     def tick(self, db: Connection) -> None:
-        """Whatever is due by the clock, and reports that wait to be added up."""
+        """Do whatever is due by the clock in ``db``, and add up reports that wait."""
         for active in list(self.campaigns(db).values()):
             try:
                 with db.begin_nested():
@@ -297,7 +310,13 @@ class CollectionService:
                 self.campaigns(db).pop(active.campaign.id, None)
 
     def close_question(self, db: Connection, name: str, question: str) -> None:
-        """Go on with what was received to this question; no other one is closed in its place."""
+        """Go on with what was received to a question; no other one is closed in its place.
+
+        Parameters:
+            db: the transaction.
+            name: id of the campaign.
+            question: id of the question.
+        """
         active = self._going(db, name)
         require(
             active.open is not None and active.open.asked.id == question,
@@ -309,7 +328,7 @@ class CollectionService:
         self._ended(db, active)
 
     def cancel(self, db: Connection, name: str) -> None:
-        """Nobody is asked any more, and nothing comes out; what waits is forgotten."""
+        """End campaign ``name`` in ``db`` without a result; reports that wait are deleted."""
         active = self._going(db, name)
         moment = self.clock()
         if active.open is not None:
@@ -333,9 +352,14 @@ class CollectionService:
         secrets: bytes | None,
         answers: bytes,
     ) -> Codes:
-        """What became of each answer; a code of ``REASONS`` for each.
+        """Return what became of each answer, a code of ``REASONS`` each.
 
-        Without ``secrets`` the devices are known already.
+        Parameters:
+            db: the transaction.
+            question: id of the question.
+            devices: numbers of the devices.
+            secrets: their secrets, one after the other; None if the devices are known already.
+            answers: their answers, one after the other.
         """
         known = None if secrets is None else _right(db, devices, secrets)
         active = self._campaigns_question(db, question)

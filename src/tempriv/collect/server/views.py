@@ -20,7 +20,9 @@ MAX_ROUNDS = 50  # that a document tells of, the latest
 
 
 def campaign_rows(db: Connection, caller: Caller) -> list[Any]:
-    """The newest first; a device sees what still goes on."""
+    """Return the rows of campaigns in ``db``, newest first; to a device as ``caller`` those that go
+    on.
+    """
     table = schema.campaigns
     columns = [column for column in table.c if column.name not in ("course", "participants")]
     query = select(*columns).order_by(table.c.number.desc())
@@ -30,11 +32,13 @@ def campaign_rows(db: Connection, caller: Caller) -> list[Any]:
 
 
 def campaign_row(db: Connection, name: str) -> Any:
+    """Return the row of campaign ``name`` in ``db``; None if there is none."""
     table = schema.campaigns
     return db.execute(select(table).where(table.c.id == name)).first()
 
 
 def document_of(db: Connection, row: Any) -> dict[str, Any]:
+    """Return what is public of the campaign with this ``row`` in ``db``, for JSON."""
     campaign = Campaign.from_json(row.spec)
     questions = schema.questions
     query = select(questions).where(questions.c.campaign == row.id)
@@ -69,7 +73,9 @@ def _round(row: Any, index: int) -> dict[str, Any]:
 
 
 def question_of(db: Connection, row: Any, caller: Caller) -> dict[str, Any] | None:
-    """The open question; to a device also whether it is asked."""
+    """Return the open question of the campaign with this ``row`` in ``db``; to a device as
+    ``caller`` also whether it is asked.
+    """
     questions = schema.questions
     query = select(questions).where(questions.c.campaign == row.id, questions.c.closed_at.is_(None))
     question_row = db.execute(query).first()
@@ -119,13 +125,14 @@ def _bitmap(numbers: Integers) -> str:
 
 
 def steps_of(db: Connection, name: str) -> list[dict[str, Any]]:
+    """Return the records of the steps of campaign ``name`` in ``db``."""
     steps = schema.steps
     query = select(steps.c.told).where(steps.c.campaign == name).order_by(steps.c.step)
     return [json.loads(record) for record in db.execute(query).scalars()]
 
 
 def uploads_of(db: Connection, name: str) -> list[tuple[int, bytes]]:
-    """The series of a campaign by device, as they were sent."""
+    """Return the reports that ``db`` keeps of campaign ``name``, with device numbers."""
     uploads, questions = schema.uploads, schema.questions
     scopes = select(questions.c.scope).where(questions.c.campaign == name)
     query = select(uploads.c.device, uploads.c.readings).where(uploads.c.scope.in_(scopes))
@@ -135,6 +142,7 @@ def uploads_of(db: Connection, name: str) -> list[tuple[int, bytes]]:
 
 
 def fleet_of(db: Connection) -> dict[str, int]:
+    """Return how many devices ``db`` has, and how many one-time tokens are not used."""
     devices = schema.devices
     is_enrolled = devices.c.secret.is_not(None) & devices.c.withdrawn_at.is_(None)
     count = select(func.count()).select_from(devices)

@@ -73,16 +73,17 @@ class Faults:
         return [int(word) / (1 << 64) for word in words]
 
     def fate(self, question: str, batch: int, attempt: int) -> Fate:
+        """Return what happens to a ``batch`` of answers to ``question`` at this ``attempt``."""
         there, back, twice, _ = self._numbers("fate", question, batch, attempt)
         return Fate(there < self.loss, back < self.loss, 2 if twice < self.duplicate else 1)
 
     def gone_of(self, numbers: Integers) -> Flags:
-        """Which devices are gone for good."""
+        """Return which devices with these ``numbers`` are gone for good."""
         name = Key.from_seed(self.seed).again("faults", "gone").cipher_key("name")[:16].hex()
         return np.asarray(assignment_hash(name, numbers) < np.uint64(int(self.gone * 2.0**64)))
 
     def in_order(self, question: str, items: Iterable[Item]) -> Iterator[Item]:
-        """As they leave: some after others, and some after many others; few wait at a time."""
+        """Return ``items`` for ``question`` as they leave: some late; few wait at a time."""
         waiting: list[tuple[float, int, Item]] = []
         for index, item in enumerate(items):
             heapq.heappush(waiting, (index + self._late(question, index), index, item))

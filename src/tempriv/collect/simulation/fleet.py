@@ -56,10 +56,11 @@ class Fleet:
 
     @classmethod
     def from_seed(cls, seed: int, devices: int = 0, first: int = 1) -> Fleet:
+        """Return a fleet of ``devices`` from a ``seed``, numbered from ``first``."""
         return cls(Key.from_seed(seed), [(first, devices)] if devices else [])
 
     def add(self, first: int, count: int) -> None:
-        """Devices that come after all that are there."""
+        """Add ``count`` devices, numbered from ``first``, after all that are there."""
         require(
             first >= 0 and count >= 1 and (not self.ranges or first >= sum(self.ranges[-1])),
             f"devices from {first} on: must come after those that are there",
@@ -73,7 +74,7 @@ class Fleet:
         return sum(count for _, count in self.ranges)
 
     def first(self, devices: int) -> Fleet:
-        """So many of them."""
+        """Return a fleet of the first so many ``devices``."""
         fleet = Fleet(self.key)
         for first, count in self.ranges:
             if devices - len(fleet) > 0:
@@ -90,17 +91,23 @@ class Fleet:
                 low = high
 
     def secrets(self, numbers: Integers) -> Bytes:
-        """Of each device, a row."""
+        """Return the secrets of devices with these ``numbers``, a row each."""
         keystream = DeviceKeystreams(self.key.again(SECRETS, ""), numbers)("secret")
         columns = [keystream.read(index) for index in range(SECRET_BYTES // 8)]
         return np.stack(columns, axis=1).view(np.uint8).reshape(-1, SECRET_BYTES)
 
     def digests(self, numbers: Integers) -> list[str]:
-        """What a server is told of their secrets."""
+        """Return what a server is told of the secrets of devices with these ``numbers``."""
         return [digest_of(row.tobytes()).hex() for row in self.secrets(numbers)]
 
     def choices(self, what: str, weights: Floats, numbers: Integers) -> Integers:
-        """Which of some things each device has, one as often as its weight says."""
+        """Return which of some things each device has, one as often as its weight says.
+
+        Parameters:
+            what: name of the things.
+            weights: how often each thing comes.
+            numbers: numbers of the devices.
+        """
         keystream = DeviceKeystreams(self.key.again(DATA, what), numbers)("choice").read()
         shares = np.cumsum(weights)[:-1] / weights.sum()
         cuts = np.array([min(int(share * 2.0**64), (1 << 64) - 1) for share in shares.tolist()])
@@ -147,7 +154,12 @@ class FleetAnswers:
 
 
 def open_fleet(path: Path, server: str, seed: int | None) -> Fleet:
-    """The fleet that a file tells of; without one, a new fleet without devices.
+    """Return the fleet that a file tells of; without one, a new fleet without devices.
+
+    Parameters:
+        path: the file.
+        server: address of the server that the devices belong to.
+        seed: seed of the devices; drawn if not given.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -184,7 +196,7 @@ def open_fleet(path: Path, server: str, seed: int | None) -> Fleet:
 
 
 def keep_fleet(path: Path, server: str, fleet: Fleet) -> None:
-    """Whoever reads it can answer as these devices, so only its owner may."""
+    """Write ``fleet`` of a ``server`` to ``path``; whoever reads it can answer as these devices."""
     document = {
         "tempriv": FILE_KIND,
         "server": server,
@@ -200,11 +212,12 @@ Answering = Callable[[str, Integers], Flags]
 
 
 def everyone(question: str, numbers: Integers) -> Flags:
+    """Let all devices with these ``numbers`` answer ``question``."""
     return np.ones(len(numbers), dtype=np.bool_)
 
 
 def participants_of(fleet: Fleet, campaign: Campaign) -> Integers:
-    """The devices of a stream, by lot, as a server with no other devices draws them."""
+    """Return the devices of ``fleet`` that a server draws for a stream ``campaign``."""
     numbers = np.concatenate([*fleet.blocks()])
     order = np.argsort(assignment_hash(campaign.id, numbers), kind="stable")
     return np.sort(numbers[order[: campaign.people]])
@@ -218,11 +231,14 @@ def replayed(
     first: int = 0,
     seen: Callable[[ProtocolState], None] = lambda state: None,
 ) -> ProtocolState:
-    """The campaign as it goes when these devices answer, without a server or a network.
+    """Return where a campaign ends when these devices answer, without a server or a network.
 
-    ``answering`` says which devices are there at a question; a stream begins at its ``first`` step.
-    With the devices whose answers a server has taken, it ends where the server ends. ``seen`` is
-    called with how it stands after each question.
+    Parameters:
+        fleet: the devices.
+        campaign: the campaign.
+        answering: which devices answer a question.
+        first: the step that a stream begins at.
+        seen: called with the state after each question.
 
     >>> from datetime import UTC, datetime
     >>> from tempriv.collect.protocol.kinds.frequency import FrequencyCampaignPlan
@@ -273,7 +289,7 @@ def _support_of(
 
 
 def cut(rows: Iterator[Integers], size: int) -> Iterator[Integers]:
-    """The same numbers in batches of ``size``; the last may be smaller.
+    """Return the numbers in ``rows`` in batches of ``size``; the last may be smaller.
 
     >>> [one.tolist() for one in cut(iter([np.arange(3), np.arange(3, 5)]), 2)]
     [[0, 1], [2, 3], [4]]

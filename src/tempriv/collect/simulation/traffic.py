@@ -90,6 +90,7 @@ class Summary:
     seconds: float = 0.0
 
     def total(self, name: str) -> int:
+        """Return the sum of the counts called ``name`` over all questions."""
         return sum(getattr(entry, name) for entry in self.tallies)
 
 
@@ -108,7 +109,9 @@ class Outages:
         self._turn = threading.Lock()
 
     def note(self, asked: float, there: bool, now: float | None = None) -> None:
-        """A request that began before the latest change says nothing new."""
+        """Note whether the server was ``there`` for a request that was ``asked`` then, as of
+        ``now``.
+        """
         with self._turn:
             if there == self._there or asked < self._since:
                 return
@@ -190,7 +193,9 @@ class Traffic:
     # being there
 
     def enroll(self, count: int, keep: Callable[[Fleet], None] = lambda fleet: None) -> None:
-        """So many more devices; the fleet is handed to ``keep`` before, and when some are there."""
+        """Enroll ``count`` more devices; ``keep`` is called with the fleet before, and after each
+        part.
+        """
         done = 0
         keep(self.fleet)  # a seed that was drawn is not drawn again
         while done < count:
@@ -236,10 +241,13 @@ class Traffic:
         follow: bool = False,
         close_questions: bool = False,
     ) -> Summary:
-        """Answer whatever is asked, until no campaign runs; for ever to ``follow``.
+        """Answer whatever is asked, until no campaign runs.
 
-        ``once`` looks at each campaign one time. With ``close_questions`` a question is closed when
-        all that will answer have, for a server that would wait for those that are gone.
+        Parameters:
+            only: id of the one campaign to answer.
+            once: whether each campaign is looked at one time.
+            follow: whether to wait for further campaigns, for ever.
+            close_questions: whether a question is closed when all that will answer have.
         """
         answered: dict[str, str] = {}  # the last question of each campaign
         look = Backoff(*POLL_SECONDS, draw=lambda: 1.0)
@@ -300,7 +308,9 @@ class Traffic:
     # answering
 
     def asked_of(self, campaign: Campaign, question: dict[str, Any]) -> Iterator[Integers]:
-        """The numbers of devices that answer a question, rising, some at a time."""
+        """Return the rising numbers of devices that answer a ``question`` of ``campaign``, some at
+        a time.
+        """
         chosen = None if question.get("bitmap") is None else _bits(question["bitmap"])
         lots = question.get("lots")
         for numbers in self.fleet.blocks():
@@ -313,7 +323,9 @@ class Traffic:
             yield numbers[~self.faults.gone_of(numbers)]
 
     def answer(self, campaign: Campaign, question: dict[str, Any]) -> Tally:
-        """The answers of all devices that are asked, until each is acknowledged."""
+        """Send the answers of all devices that a ``question`` of ``campaign`` is for; return what
+        became of them.
+        """
         name, closed = question["id"], threading.Event()
         counts: Counter[str] = Counter()
         batches = self.faults.in_order(name, self._encoded(campaign, question))

@@ -26,7 +26,12 @@ from tempriv.collect.protocol.forms import (
     FormGroup,
     KindDescription,
     ResultView,
+    choice,
+    duration,
     fields_in_use,
+    form_group,
+    integer,
+    number,
 )
 from tempriv.collect.protocol.simulated import Reports, SimulatedDevices
 from tempriv.errors import require
@@ -46,6 +51,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 MAX_FORM_DEVICES = 2**32
 YEAR_SECONDS = 366 * 86_400
+MORE_SETTINGS = "More settings, with good defaults"
 MAX_CATEGORIES = 4096
 MAX_NAME_CHARACTERS = 200
 
@@ -324,19 +330,20 @@ class CampaignKind(ABC, Generic[Plan]):
 
     @abstractmethod
     def consent(self, plan: Plan) -> list[str]:
-        """Return what a device will reveal, one thing a sentence."""
+        """Return what a device reveals under this ``plan``, one thing a sentence."""
 
     def odds_sentence(self, plan: Plan) -> str:
         """Return the guarantee as odds, about what this kind protects."""
         return odds_sentence("what the device holds", plan.epsilon)
 
     def warnings(self, plan: Plan) -> list[str]:
-        """Return what an analyst may want to change before devices are asked."""
+        """Return what an analyst may want to change in ``plan`` before devices are asked."""
         return []
 
     def smallest_group(self, plan: Plan) -> int | None:
-        """Return how many devices the smallest question is for, at least; None if shuffling adds
-        nothing to the guarantee."""
+        """Return how many devices the smallest question of ``plan`` is for; None if shuffling adds
+        nothing.
+        """
         return None
 
     # a device
@@ -347,7 +354,7 @@ class CampaignKind(ABC, Generic[Plan]):
 
     @abstractmethod
     def relevant_data(self, plan: Plan, data: OwnedData) -> tuple[Floats | None, str | None]:
-        """Return all that an answer depends on: readings, and a text."""
+        """Return what of ``data`` an answer under ``plan`` depends on: readings, and a text."""
 
     @abstractmethod
     def answer(self, request: AnswerRequest) -> bytes:
@@ -371,7 +378,7 @@ class CampaignKind(ABC, Generic[Plan]):
         return plan.epsilon
 
     def visit_seconds(self, plan: Plan) -> float:
-        """Return how often a device should look in at the server, in seconds."""
+        """Return how often a device should look in at the server under ``plan``, in seconds."""
         return math.inf
 
     def verify_question(
@@ -396,7 +403,7 @@ class CampaignKind(ABC, Generic[Plan]):
         return VerifiedQuestion(expected.id, self.read_message(body))
 
     def read_message(self, body: dict[str, Any]) -> QuestionMessage | None:
-        """Return the question as a device reads it; None if the plan has all of it."""
+        """Return the question in ``body`` as a device reads it; None if the plan has all of it."""
         return None
 
     # the result
@@ -467,11 +474,11 @@ class CampaignKind(ABC, Generic[Plan]):
         """
 
     def form_problems(self, values: Mapping[str, Any]) -> dict[str, str]:
-        """Return what is wrong between fields, by the name of the field to change."""
+        """Return what is wrong between ``values`` of fields, by the name of the field to change."""
         return {}
 
     def form_epsilon(self, values: Mapping[str, Any]) -> float:
-        """Return the epsilon that was filled in."""
+        """Return the epsilon in the ``values`` of a form."""
         return float(values["epsilon"])
 
     def describe(self, enrolled: int = 0) -> KindDescription:
@@ -492,9 +499,9 @@ class CampaignKind(ABC, Generic[Plan]):
         )
 
     def _form(self, enrolled: int) -> tuple[FormGroup, ...]:
-        about = FormGroup(
-            title="About it",
-            fields=(
+        about = form_group(
+            "About it",
+            [
                 FormField(
                     name="title",
                     label="Title",
@@ -503,7 +510,6 @@ class CampaignKind(ABC, Generic[Plan]):
                     required=True,
                     most=200,
                     missing="Give it a title.",
-                    hint="Short and plain; people who own the devices see it.",
                 ),
                 FormField(
                     name="asks",
@@ -512,52 +518,37 @@ class CampaignKind(ABC, Generic[Plan]):
                     value=self.asks,
                     required=True,
                     most=2000,
-                    hint="One sentence in plain words, for the owners of the devices.",
                 ),
-                FormField(
-                    name="people",
-                    label="Devices",
-                    type="integer",
+                replace(
+                    integer(
+                        "people", "Devices", enrolled or 10_000, "devices", 1, MAX_FORM_DEVICES
+                    ),
                     wide=True,
-                    unit="devices",
-                    value=enrolled or 10_000,
-                    min=1,
-                    max=MAX_FORM_DEVICES,
-                    hint="How many devices are asked, announced before it starts. "
-                    + (f"{enrolled:,} are enrolled now." if enrolled else "None is enrolled yet."),
                 ),
-            ),
+            ],
+            {
+                "title": "Short and plain; people who own the devices see it.",
+                "asks": "One sentence in plain words, for the owners of the devices.",
+                "people": "How many devices are asked, announced before it starts. "
+                + (f"{enrolled:,} are enrolled now." if enrolled else "None is enrolled yet."),
+            },
         )
-        time = FormGroup(
-            title="Time",
-            fields=(
-                FormField(
-                    name="opens",
-                    label="Opens",
-                    type="moment",
-                    hint="In your local time. Empty: as soon as you start it.",
+        time = form_group(
+            "Time",
+            [
+                FormField(name="opens", label="Opens", type="moment"),
+                duration("lasts", "Ends after", self.duration_seconds, 10, YEAR_SECONDS),
+                duration(
+                    "patience", "Patience with one question", self.patience_seconds, 1, YEAR_SECONDS
                 ),
-                FormField(
-                    name="lasts",
-                    label="Ends after",
-                    type="duration",
-                    value=self.duration_seconds,
-                    min=10,
-                    max=YEAR_SECONDS,
-                    hint="Counted from its opening; no answer is taken later. It ends earlier when "
-                    "all is known.",
-                ),
-                FormField(
-                    name="patience",
-                    label="Patience with one question",
-                    type="duration",
-                    value=self.patience_seconds,
-                    min=1,
-                    max=YEAR_SECONDS,
-                    hint="A question closes after this, with the answers that have come in; "
-                    + self.patience_hint,
-                ),
-            ),
+            ],
+            {
+                "opens": "In your local time. Empty: as soon as you start it.",
+                "lasts": "Counted from its opening; no answer is taken later. It ends earlier when "
+                "all is known.",
+                "patience": "A question closes after this, with the answers that have come in; "
+                + self.patience_hint,
+            },
         )
         shown = [group for group in self.form_groups() if not group.folded]
         folded = [group for group in self.form_groups() if group.folded]
@@ -766,12 +757,11 @@ def epsilon_field(value: float, what: str, **changes: Any) -> FormField:
         what: what the epsilon is for, for its hint.
         changes: other attributes of the field, such as its label.
     """
-    field = FormField(
-        name="epsilon",
-        label="Epsilon",
-        type="number",
-        unit="privacy loss (no unit)",
-        value=value,
+    field = number(
+        "epsilon",
+        "Epsilon",
+        value,
+        "privacy loss (no unit)",
         above=0,
         max=100,
         wide=True,
@@ -795,24 +785,24 @@ def categories_field(value: list[str]) -> FormField:
     )
 
 
-ORACLE_GROUP = FormGroup(
-    title="More settings, with good defaults",
+ORACLE_GROUP = form_group(
+    MORE_SETTINGS,
+    [
+        choice(
+            "oracle",
+            "How answers are made noisy",
+            {
+                "automatic": "Automatic: the least noise for this epsilon",
+                "grr": "GRR: randomized response",
+                "oue": "OUE: optimized unary encoding",
+                "olh": "OLH: optimized local hashing",
+                "hadamard": "Hadamard response",
+            },
+        )
+    ],
+    {
+        "oracle": "All keep the same guarantee; they differ in precision and in the size of an "
+        "answer."
+    },
     folded=True,
-    fields=(
-        FormField(
-            name="oracle",
-            label="How answers are made noisy",
-            type="choice",
-            value="automatic",
-            options=(
-                ("automatic", "Automatic: the least noise for this epsilon"),
-                ("grr", "GRR: randomized response"),
-                ("oue", "OUE: optimized unary encoding"),
-                ("olh", "OLH: optimized local hashing"),
-                ("hadamard", "Hadamard response"),
-            ),
-            hint="All keep the same guarantee; they differ in precision and in the size of an "
-            "answer.",
-        ),
-    ),
 )

@@ -20,9 +20,13 @@ from tempriv.collect.protocol.forms import (
     ResultColumn,
     ResultNote,
     ResultView,
+    choice,
+    form_group,
+    integer,
 )
 from tempriv.collect.protocol.kinds.base import (
     MAX_FORM_DEVICES,
+    MORE_SETTINGS,
     AnswerRequest,
     CampaignKind,
     Floats,
@@ -291,7 +295,7 @@ class ShapesKind(CampaignKind[ShapesPlan]):
         return roles.head_of(message), reports
 
     def form_groups(self) -> tuple[FormGroup, ...]:
-        return _FORM
+        return _QUESTION_FIELDS, _MORE_FIELDS
 
     def form_problems(self, values: Mapping[str, Any]) -> dict[str, str]:
         problems = {}
@@ -363,174 +367,93 @@ def _planned_questions(
     return questions
 
 
-_FORM = (
-    FormGroup(
-        title="Question and privacy",
-        fields=(
-            epsilon_field(2, "the one answer of a device, about its whole series,"),
-            FormField(
-                name="shapes",
-                label="Number of shapes",
-                type="integer",
-                unit="shapes",
-                value=3,
-                min=1,
-                max=256,
-                hint="How many of the most common shapes to find. Fewer are found more surely.",
-            ),
-            FormField(
-                name="symbols",
-                label="Letters",
-                type="integer",
-                unit="letters",
-                value=4,
-                min=2,
-                max=26,
-                hint="Levels from low (a) to high. More letters see finer differences and need "
-                "more devices.",
-            ),
-            FormField(
-                name="segment",
-                label="Readings per letter",
-                type="integer",
-                unit="readings",
-                value=10,
-                min=1,
-                max=2**31,
-                hint="The mean of so many readings becomes one letter. For readings every 10 "
-                "minutes, 6 make an hour.",
-            ),
-            FormField(
-                name="longest",
-                label="Longest sequence",
-                type="integer",
-                unit="letters",
-                value=15,
-                min=1,
-                max=63,
-                hint="Only the first so many letters of a series count.",
-            ),
-            FormField(
-                name="readings",
-                label="Longest series",
-                type="integer",
-                unit="readings",
-                value=1000,
-                min=1,
-                max=MAX_FORM_DEVICES,
-                hint="The guarantee is for whole series of up to so many readings; of a longer one "
-                "only the beginning counts.",
-            ),
-            FormField(
-                name="method",
-                label="Method",
-                type="choice",
-                value="automatic",
-                options=(
-                    ("automatic", "Automatic"),
-                    ("one-shot", "One-shot: ask for whole sequences at once"),
-                    ("nearest", "Nearest: candidates grow letter by letter"),
-                    ("published", "Published: PrivShape (Mao et al. 2024, Algorithm 2)"),
-                    ("baseline", "Baseline (Mao et al. 2024, Algorithm 1)"),
-                ),
-                hint="How shapes are found. Automatic takes one-shot where that is possible, else "
-                "nearest.",
-            ),
-            FormField(
-                name="distance",
-                label="Distance",
-                type="choice",
-                value="levenshtein",
-                options=(
-                    ("levenshtein", "Levenshtein: letters put in, left out, exchanged"),
-                    ("dtw", "Dynamic time warping"),
-                    ("euclidean", "Euclidean: position by position"),
-                ),
-                hint="How a device judges which candidate is nearest to its own sequence.",
-            ),
-            FormField(
-                name="labels",
-                label="Labels (optional)",
-                type="lines",
-                value=[],
-                rows=3,
-                most=1024,
-                hint="One on each line, if devices also know a label and you want the shapes of "
-                "each. None: leave it empty.",
-            ),
+_QUESTION_FIELDS = form_group(
+    "Question and privacy",
+    [
+        epsilon_field(2, "the one answer of a device, about its whole series,"),
+        integer("shapes", "Number of shapes", 3, "shapes", 1, 256),
+        integer("symbols", "Letters", 4, "letters", 2, 26),
+        integer("segment", "Readings per letter", 10, "readings", 1, 2**31),
+        integer("longest", "Longest sequence", 15, "letters", 1, 63),
+        integer("readings", "Longest series", 1000, "readings", 1, MAX_FORM_DEVICES),
+        choice(
+            "method",
+            "Method",
+            {
+                "automatic": "Automatic",
+                "one-shot": "One-shot: ask for whole sequences at once",
+                "nearest": "Nearest: candidates grow letter by letter",
+                "published": "Published: PrivShape (Mao et al. 2024, Algorithm 2)",
+                "baseline": "Baseline (Mao et al. 2024, Algorithm 1)",
+            },
         ),
-    ),
-    FormGroup(
-        title="More settings, with good defaults",
-        folded=True,
-        fields=(
-            FormField(
-                name="compressed",
-                label="Merge repeated letters",
-                type="check",
-                value=True,
-                hint="Then only the order of rises and falls counts, not how fast they came.",
-            ),
-            FormField(
-                name="partial",
-                label="A last segment that is cut short",
-                type="choice",
-                value="keep",
-                options=(
-                    ("keep", "Counts, by the mean of what is there"),
-                    ("drop", "Does not count"),
-                ),
-                hint="Where the number of readings is no multiple of the readings per letter.",
-            ),
-            FormField(
-                name="values",
-                label="Edges between letters (optional)",
-                type="numbers",
-                value=[],
-                unit="standard deviations",
-                hint="In ascending order, one fewer than there are letters. Empty: equally likely "
-                "cells of the normal law.",
-            ),
-            FormField(
-                name="low",
-                label="Shortest sequence",
-                type="integer",
-                unit="letters",
-                value=1,
-                min=1,
-                max=64,
-                hint="Lengths below this are not asked about.",
-            ),
-            FormField(
-                name="breadth",
-                label="Candidates followed per shape",
-                type="integer",
-                unit="candidates",
-                value=3,
-                min=1,
-                max=64,
-                hint="More candidates lose fewer shapes on the way and divide the answers further.",
-            ),
-            FormField(
-                name="least",
-                label="Fewest reports of a candidate",
-                type="integer",
-                unit="reports",
-                value=100,
-                min=0,
-                max=MAX_FORM_DEVICES,
-                hint="Of the baseline method only: candidates with fewer are dropped.",
-            ),
-            FormField(
-                name="shares",
-                label="Devices for lengths, pairs, tree, last round",
-                type="numbers",
-                many=4,
-                value=[2, 8, 70, 20],
-                unit="% each",
-                hint="Four percentages, together 100. Methods that need less of one take it for "
-                "the rest.",
-            ),
+        choice(
+            "distance",
+            "Distance",
+            {
+                "levenshtein": "Levenshtein: letters put in, left out, exchanged",
+                "dtw": "Dynamic time warping",
+                "euclidean": "Euclidean: position by position",
+            },
         ),
-    ),
+        FormField(
+            name="labels", label="Labels (optional)", type="lines", value=[], rows=3, most=1024
+        ),
+    ],
+    {
+        "shapes": "How many of the most common shapes to find. Fewer are found more surely.",
+        "symbols": "Levels from low (a) to high. More letters see finer differences and need more "
+        "devices.",
+        "segment": "The mean of so many readings becomes one letter. For readings every 10 "
+        "minutes, 6 make an hour.",
+        "longest": "Only the first so many letters of a series count.",
+        "readings": "The guarantee is for whole series of up to so many readings; of a longer one "
+        "only the beginning counts.",
+        "method": "How shapes are found. Automatic takes one-shot where that is possible, else "
+        "nearest.",
+        "distance": "How a device judges which candidate is nearest to its own sequence.",
+        "labels": "One on each line, if devices also know a label and you want the shapes of each. "
+        "None: leave it empty.",
+    },
+)
+_MORE_FIELDS = form_group(
+    MORE_SETTINGS,
+    [
+        FormField(name="compressed", label="Merge repeated letters", type="check", value=True),
+        choice(
+            "partial",
+            "A last segment that is cut short",
+            {"keep": "Counts, by the mean of what is there", "drop": "Does not count"},
+        ),
+        FormField(
+            name="values",
+            label="Edges between letters (optional)",
+            type="numbers",
+            value=[],
+            unit="standard deviations",
+        ),
+        integer("low", "Shortest sequence", 1, "letters", 1, 64),
+        integer("breadth", "Candidates followed per shape", 3, "candidates", 1, 64),
+        integer("least", "Fewest reports of a candidate", 100, "reports", 0, MAX_FORM_DEVICES),
+        FormField(
+            name="shares",
+            label="Devices for lengths, pairs, tree, last round",
+            type="numbers",
+            many=4,
+            value=[2, 8, 70, 20],
+            unit="% each",
+        ),
+    ],
+    {
+        "compressed": "Then only the order of rises and falls counts, not how fast they came.",
+        "partial": "Where the number of readings is no multiple of the readings per letter.",
+        "values": "In ascending order, one fewer than there are letters. Empty: equally likely "
+        "cells of the normal law.",
+        "low": "Lengths below this are not asked about.",
+        "breadth": "More candidates lose fewer shapes on the way and divide the answers further.",
+        "least": "Of the baseline method only: candidates with fewer are dropped.",
+        "shares": "Four percentages, together 100. Methods that need less of one take it for the "
+        "rest.",
+    },
+    folded=True,
 )

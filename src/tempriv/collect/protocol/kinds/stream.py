@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from tempriv.collect.protocol.forms import FormField, FormGroup, ResultView
+from tempriv.collect.protocol.forms import (
+    FormGroup,
+    ResultView,
+    choice,
+    duration,
+    form_group,
+    integer,
+)
 from tempriv.collect.protocol.kinds.base import (
     ORACLE_GROUP,
     YEAR_SECONDS,
@@ -67,6 +74,15 @@ COMPARE_SHARE = 0.5
 """Of what is left of a step, for a question that compares; the rest is for publishing."""
 SIMULATED_CYCLE_STEPS = 48
 VISITS_PER_STEP = 4
+FORM_METHODS = {
+    "LPU": "LPU: another group answers at each step",
+    "LPA": "LPA: groups answer; those saved are used when it moves",
+    "LPD": "LPD: groups answer; half of those left when it moves",
+    "LSP": "LSP: all answer, once in a window",
+    "LBU": "LBU: all answer at each step, with epsilon / window",
+    "LBA": "LBA: all answer; saved epsilon is used when it moves",
+    "LBD": "LBD: all answer; half of the epsilon left when it moves",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -421,55 +437,20 @@ class StreamKind(CampaignKind[StreamCampaignPlan]):
         fields = (
             epsilon_field(1, "all that a device sends within a window"),
             categories_field(["at home", "on the way", "at work", "elsewhere"]),
-            FormField(
-                name="window",
-                label="Window",
-                type="integer",
-                unit="steps",
-                value=20,
-                min=1,
-                max=MAX_STEPS,
-                hint="Epsilon holds for everything within any so many steps in a row. Longer "
-                "protects more and is less precise.",
-            ),
-            FormField(
-                name="every",
-                label="A step every",
-                type="duration",
-                value=60,
-                min=1,
-                max=31 * 86_400,
-                hint="How often there is a new histogram.",
-            ),
-            FormField(
-                name="steps",
-                label="Steps",
-                type="integer",
-                unit="steps",
-                value=100,
-                min=1,
-                max=MAX_STEPS,
-                hint="After so many it is over.",
-            ),
-            FormField(
-                name="method",
-                label="Method",
-                type="choice",
-                value="LPU",
-                options=(
-                    ("LPU", "LPU: another group answers at each step"),
-                    ("LPA", "LPA: groups answer; those saved are used when it moves"),
-                    ("LPD", "LPD: groups answer; half of those left when it moves"),
-                    ("LSP", "LSP: all answer, once in a window"),
-                    ("LBU", "LBU: all answer at each step, with epsilon / window"),
-                    ("LBA", "LBA: all answer; saved epsilon is used when it moves"),
-                    ("LBD", "LBD: all answer; half of the epsilon left when it moves"),
-                ),
-                hint="How epsilon or people are divided over a window (Ren et al. 2022). If you do "
-                "not know your stream, take LPU.",
-            ),
+            integer("window", "Window", 20, "steps", 1, MAX_STEPS),
+            duration("every", "A step every", 60, 1, 31 * 86_400),
+            integer("steps", "Steps", 100, "steps", 1, MAX_STEPS),
+            choice("method", "Method", FORM_METHODS),
         )
-        return (FormGroup(title="Question and privacy", fields=fields), ORACLE_GROUP)
+        hints = {
+            "window": "Epsilon holds for everything within any so many steps in a row. Longer "
+            "protects more and is less precise.",
+            "every": "How often there is a new histogram.",
+            "steps": "After so many it is over.",
+            "method": "How epsilon or people are divided over a window (Ren et al. 2022). If you "
+            "do not know your stream, take LPU.",
+        }
+        return (form_group("Question and privacy", fields, hints), ORACLE_GROUP)
 
     def form_problems(self, values: Mapping[str, Any]) -> dict[str, str]:
         problems = {}

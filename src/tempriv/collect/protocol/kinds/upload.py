@@ -12,7 +12,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tempriv.collect.protocol.forms import Condition, FormField, FormGroup, ResultView
+from tempriv.collect.protocol.forms import (
+    Condition,
+    FormField,
+    FormGroup,
+    ResultView,
+    choice,
+    form_group,
+    integer,
+    number,
+)
 from tempriv.collect.protocol.kinds.base import (
     AnswerRequest,
     CampaignKind,
@@ -318,88 +327,64 @@ class UploadKind(CampaignKind[UploadCampaignPlan]):
         return _head_of(campaign), reports
 
     def form_groups(self) -> tuple[FormGroup, ...]:
-        return (
-            FormGroup(
-                title="Question and privacy",
-                fields=(
-                    FormField(
-                        name="readings",
-                        label="Readings of a series",
-                        type="integer",
-                        unit="readings",
-                        value=24,
-                        min=1,
-                        max=MAX_READINGS,
-                        hint="Every device sends exactly so many; missing ones stay missing.",
-                    ),
-                    FormField(
-                        name="mechanism",
-                        label="Mechanism",
-                        type="choice",
-                        value="laplace",
-                        options=(
-                            ("laplace", "Laplace noise on bounded readings"),
-                            ("other", "Another one, as JSON"),
-                        ),
-                        hint="What a device does to its series before it sends it.",
-                    ),
+        question = form_group(
+            "Question and privacy",
+            [
+                integer("readings", "Readings of a series", 24, "readings", 1, MAX_READINGS),
+                choice(
+                    "mechanism",
+                    "Mechanism",
+                    {
+                        "laplace": "Laplace noise on bounded readings",
+                        "other": "Another one, as JSON",
+                    },
                 ),
-            ),
-            FormGroup(
-                title="Laplace noise",
-                when=Condition(field="mechanism", equals="laplace"),
-                fields=(
-                    epsilon_field(1, "what a device sends"),
-                    FormField(
-                        name="low",
-                        label="Lowest reading",
-                        type="number",
-                        unit="unit of the readings",
-                        value=0,
-                        hint="Lower readings are sent as this one. Choose it by what you know, "
-                        "never from data.",
-                    ),
-                    FormField(
-                        name="high",
-                        label="Highest reading",
-                        type="number",
-                        unit="unit of the readings",
-                        value=5,
-                        hint="Higher readings are sent as this one. A narrower range means less "
-                        "noise.",
-                    ),
-                    FormField(
-                        name="unit",
-                        label="What epsilon is for",
-                        type="choice",
-                        value="series",
-                        options=(("series", "The whole series"), ("event", "Any single reading")),
-                        hint="The whole series is the stronger guarantee and needs more noise: as "
-                        "many times as there are readings.",
-                    ),
-                ),
-            ),
-            FormGroup(
-                title="Another mechanism",
-                when=Condition(field="mechanism", equals="other"),
-                fields=(
-                    FormField(
-                        name="pasted",
-                        label="Mechanism as JSON",
-                        type="json",
-                        value=json.dumps(serialization.encode(EXAMPLE_MECHANISM), indent=1),
-                        hint="As tempriv.privacy.serialization.encode(mechanism) gives it in "
-                        "Python, for one column of numbers.",
-                    ),
-                    epsilon_field(
-                        1,
-                        "what a device sends",
-                        name="announced",
-                        label="Epsilon, if the mechanism has none of its own",
-                    ),
-                ),
-            ),
+            ],
+            {
+                "readings": "Every device sends exactly so many; missing ones stay missing.",
+                "mechanism": "What a device does to its series before it sends it.",
+            },
         )
+        laplace = form_group(
+            "Laplace noise",
+            [
+                epsilon_field(1, "what a device sends"),
+                number("low", "Lowest reading", 0, "unit of the readings"),
+                number("high", "Highest reading", 5, "unit of the readings"),
+                choice(
+                    "unit",
+                    "What epsilon is for",
+                    {"series": "The whole series", "event": "Any single reading"},
+                ),
+            ],
+            {
+                "low": "Lower readings are sent as this one. Choose it by what you know, never "
+                "from data.",
+                "high": "Higher readings are sent as this one. A narrower range means less noise.",
+                "unit": "The whole series is the stronger guarantee and needs more noise: as many "
+                "times as there are readings.",
+            },
+            when=Condition(field="mechanism", equals="laplace"),
+        )
+        example = json.dumps(serialization.encode(EXAMPLE_MECHANISM), indent=1)
+        other = form_group(
+            "Another mechanism",
+            [
+                FormField(name="pasted", label="Mechanism as JSON", type="json", value=example),
+                epsilon_field(
+                    1,
+                    "what a device sends",
+                    name="announced",
+                    label="Epsilon, if the mechanism has none of its own",
+                ),
+            ],
+            {
+                "pasted": "As tempriv.privacy.serialization.encode(mechanism) gives it in Python, "
+                "for one column of numbers."
+            },
+            when=Condition(field="mechanism", equals="other"),
+        )
+        return question, laplace, other
 
     def form_problems(self, values: Mapping[str, Any]) -> dict[str, str]:
         if values["mechanism"] == "laplace" and values["low"] >= values["high"]:
