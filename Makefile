@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/ready
 SERVICES := $(VENV)/services
 
-.PHONY: setup demo redis chromium test test-plain test-services test-long bench generate lint types docs check clean
+.PHONY: setup demo redis chromium quick test test-plain test-services test-long bench generate lint types docs check clean
 
 setup: $(READY)
 
@@ -17,11 +17,22 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## a private release of the bundled sample, with a report to look at
 	$(BIN)/tempriv demo
 
-test: $(READY)  ## all tests, compiled kernels
-	$(BIN)/python -m pytest -n 2 -m "not long and not services"
+FAST := not long and not services
+# the files with quick tests (see tests/conftest.py), so that no others are collected
+QUICK := tests/test_*.py tests/privacy tests/cli/test_cli.py tests/releases/test_python_api.py \
+	tests/sampling/test_keys.py tests/mechanisms/test_sparse.py tests/conformance
+# what runs kernels, which are compiled elsewhere
+KERNELS := tests/sampling tests/mechanisms tests/conformance tests/correlation tests/landmarks \
+	tests/local tests/streaming/test_streaming.py tests/streaming/test_stream_cells.py
 
-test-plain: $(READY)  ## the kernels and everything on them again, as plain Python
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 -m "not long and not services"
+quick: $(READY)  ## the inner loop: the design, the public names, one check of each mechanism
+	$(BIN)/python -m pytest -n 2 -m "quick and $(FAST)" $(QUICK)
+
+test: $(READY)  ## all tests, compiled kernels; ends with the slowest 20
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 20 -m "$(FAST)"
+
+test-plain: $(READY)  ## what runs kernels again, as plain Python
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "$(FAST)" $(KERNELS)
 
 test-long: $(SERVICES) redis chromium  ## hundreds of kills, thousands of charges, full enumerations
 	$(BIN)/python -m pytest -m long

@@ -20,6 +20,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[NOT_RUN] = Counter()
 
 
+# with one conformance check of each mechanism: what is run after every change
+QUICK = {
+    *("test_architecture.py", "test_public_names.py", "test_errors.py", "test_guarantees.py"),
+    *("test_spec.py", "test_cli.py", "test_python_api.py", "test_keys.py", "test_sparse.py"),
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.name in QUICK:
+            item.add_marker(pytest.mark.quick)
+
+
 def pytest_deselected(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("services"):

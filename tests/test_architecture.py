@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,22 @@ def package_of(module: str) -> str:
     return parts[1] if len(parts) > 1 else "tempriv"
 
 
+def every_module(test: Callable[[Path], None]) -> Callable[[], None]:
+    """One test for all modules, which names each that fails: thousands of them take time."""
+
+    def all_of_them() -> None:
+        problems = []
+        for path in FILES:
+            try:
+                test(path)
+            except AssertionError as problem:
+                problems.append(f"{name_of(path)}: {problem}")
+        assert not problems, "\n".join(problems)
+
+    all_of_them.__name__, all_of_them.__doc__ = test.__name__, test.__doc__
+    return all_of_them
+
+
 # layers
 
 
@@ -110,7 +126,7 @@ def test_the_imports_are_found():
     assert any(each.for_types for each in all_imports())
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
+@every_module
 def test_a_package_imports_only_from_layers_below(path):
     by = package_of(name_of(path))
     for each in imports(path):
@@ -207,7 +223,7 @@ RANDOM_NAMES = re.compile(
 )
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
+@every_module
 def test_randomness_is_made_in_one_place(path):
     if name_of(path) == "tempriv.sampling.keys":
         return
@@ -232,7 +248,7 @@ def test_the_one_place_is_seen():
     assert any(RANDOM_NAMES.match(name) for name in used)
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
+@every_module
 def test_only_the_command_line_prints(path):
     if package_of(name_of(path)) in ("cli", "__main__"):
         return
@@ -256,7 +272,7 @@ OPTION = re.compile(r"(?<![\w(-])--[a-z]")
 SPEAK_OF_OPTIONS = {"tempriv.errors", "tempriv.integrations.spark.session"}
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
+@every_module
 def test_only_the_command_line_speaks_of_options(path):
     if package_of(name_of(path)) == "cli" or name_of(path) in SPEAK_OF_OPTIONS:
         return
@@ -277,7 +293,7 @@ def test_only_the_command_line_speaks_of_options(path):
 # files and words
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
+@every_module
 def test_every_module_says_what_it_is(path):
     assert ast.get_docstring(tree(path))
 

@@ -60,6 +60,8 @@ def _all() -> list:
             late = seen[type(case.mechanism)] > FULLY and check not in ALWAYS
             late |= check is the_promise_holds and case.name in LONGER
             marks = [pytest.mark.long] if late else []
+            if seen[type(case.mechanism)] == 1 and check is compiled_and_plain_and_reference_agree:
+                marks.append(pytest.mark.quick)
             name = f"{case.name}-{check.__name__}"
             found.append(pytest.param(case, check, marks=marks, id=name))
     return found
