@@ -49,20 +49,20 @@ def candidates(rows: Array, possible: Array, slack: float) -> tuple[Array, Array
     highs, lows = np.empty(size), np.empty(size)
     ratios, chosen = np.empty(states), np.empty(states, np.int64)
     count = 0
-    for one in range(n):
+    for row in range(n):
         for other in range(n):
-            if one == other or not possible[one] or not possible[other]:
+            if row == other or not possible[row] or not possible[other]:
                 continue
-            found = 0
+            above = 0
             for j in range(states):
-                if rows[one, j] > rows[other, j]:
+                if rows[row, j] > rows[other, j]:
                     d = rows[other, j]
-                    ratios[found] = -rows[one, j] / d if d > 0.0 else -math.inf
-                    chosen[found] = j
-                    found += 1
-            if count + found > size:
+                    ratios[above] = -rows[row, j] / d if d > 0.0 else -math.inf
+                    chosen[above] = j
+                    above += 1
+            if count + above > size:
                 count = frontier(highs, lows, count)
-                if count + found > size:  # a frontier as long as the room: more room
+                if count + above > size:  # a frontier as long as the room: more room
                     wider = np.empty(2 * size)
                     wider[:size] = highs
                     highs = wider
@@ -71,10 +71,10 @@ def candidates(rows: Array, possible: Array, slack: float) -> tuple[Array, Array
                     lows = wider
                     size *= 2
             q = d = 0.0
-            order = np.argsort(ratios[:found], kind="mergesort")
-            for k in range(found):
+            order = np.argsort(ratios[:above], kind="mergesort")
+            for k in range(above):
                 j = chosen[order[k]]
-                q += rows[one, j]
+                q += rows[row, j]
                 d += rows[other, j]
                 highs[count] = min(1.0, q * (1.0 + slack))
                 lows[count] = d * (1.0 - slack)

@@ -31,10 +31,10 @@ LEAST = 1e-250
 NO_STATE = -1
 
 
-def _rows(name: str, given: Any, states: int | None, private: bool) -> Rows:
+def _rows(name: str, rows: Any, states: int | None, private: bool) -> Rows:
     """A checked row-stochastic matrix; of a private one no entry is told."""
     try:
-        matrix = np.array(given, dtype=np.float64)
+        matrix = np.array(rows, dtype=np.float64)
     except (TypeError, ValueError):
         matrix = np.empty(0)
     square = matrix.ndim == 2 and 0 < len(matrix) == matrix.shape[1]
@@ -209,8 +209,8 @@ class Chain:
         fine = math.isfinite(pseudocount) and pseudocount >= 0
         require(fine, f"pseudocount={pseudocount}: must be a number >= 0")
         counts = np.full((states, states), float(pseudocount))
-        for one in series:
-            seen = np.asarray(one)
+        for states_of_series in series:
+            seen = np.asarray(states_of_series)
             whole = seen.ndim == 1 and np.issubdtype(seen.dtype, np.integer)
             require(
                 whole or seen.size == 0,
@@ -267,15 +267,15 @@ class Chain:
         """The stationary distribution that the start tends to; None if it has transient states."""
         reach = _reachable(self.matrix > 0)
         both = reach & reach.T
-        found = np.zeros(self.states)
+        shares = np.zeros(self.states)
         for state in range(self.states):
             part = np.flatnonzero(both[state])
             if part[0] == state and self.shares[part].sum() > 0:
                 if not np.array_equal(reach[state], both[state]):
                     return None
                 alone = _long_run(self.matrix[np.ix_(part, part)])
-                found[part] = alone * self.shares[part].sum()
-        return found
+                shares[part] = alone * self.shares[part].sum()
+        return shares
 
     def distance(self, shares: Floats) -> float:
         """How far from the settled distribution, relatively, at most; it never grows with time.
@@ -284,8 +284,8 @@ class Chain:
         """
         if self.settled is None:
             return math.inf
-        there = self.settled > 0
-        return float(np.max(np.abs(shares[there] / self.settled[there] - 1)))
+        possible = self.settled > 0
+        return float(np.max(np.abs(shares[possible] / self.settled[possible] - 1)))
 
     @functools.cached_property
     def is_homogeneous(self) -> bool:
@@ -313,14 +313,14 @@ class Chain:
 
     def to_json(self) -> str:
         """All of it, a private one too: keep what this returns where the data are."""
-        found: dict[str, Any] = {"forward": self.forward}
+        fields: dict[str, Any] = {"forward": self.forward}
         if self.start is not None:
-            found["start"] = self.start
+            fields["start"] = self.start
         if self.backward is not None:
-            found["backward"] = self.backward
+            fields["backward"] = self.backward
         if self.private:
-            found["private"] = True
-        return json.dumps(found)
+            fields["private"] = True
+        return json.dumps(fields)
 
     @classmethod
     def from_json(cls, text: str) -> Chain:
@@ -330,21 +330,21 @@ class Chain:
         2
         """
         try:
-            found = json.loads(text)
+            fields = json.loads(text)
         except ValueError:
-            found = None
-        if isinstance(found, list):
-            found = {"forward": found}
-        wanted = isinstance(found, dict) and "forward" in found
+            fields = None
+        if isinstance(fields, list):
+            fields = {"forward": fields}
+        wanted = isinstance(fields, dict) and "forward" in fields
         require(wanted, 'a chain: must be JSON with "forward", a row for each state', DataError)
-        unknown = sorted(found.keys() - {"forward", "start", "backward", "private"})
+        unknown = sorted(fields.keys() - {"forward", "start", "backward", "private"})
         require(
             not unknown,
             f"a chain: {', '.join(map(repr, unknown))} is not known; it has forward, start, "
             "backward and private",
             DataError,
         )
-        return cls(**found)
+        return cls(**fields)
 
 
 def _as_rows(matrix: Floats) -> Rows:
@@ -433,5 +433,5 @@ def states_of(values: Any, edges: Sequence[float]) -> Integers:
     fine = between.ndim == 1 and len(between) >= 2 and bool(np.all(np.diff(between) > 0))
     require(fine, "edges: must be two or more rising numbers; equal_width makes them")
     numbers = np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
-    found = np.searchsorted(between[1:-1], numbers, side="right")
-    return np.where(np.isnan(numbers), NO_STATE, found).astype(np.int64)
+    states = np.searchsorted(between[1:-1], numbers, side="right")
+    return np.where(np.isnan(numbers), NO_STATE, states).astype(np.int64)

@@ -52,11 +52,11 @@ def _largest(logarithms: Floats) -> Floats:
     Rows are outputs, columns what the outputs are conditioned on.
     """
     columns = logarithms.shape[1]
-    found = np.full((columns, columns), -np.inf)
+    largest = np.full((columns, columns), -np.inf)
     possible = np.flatnonzero(np.isfinite(logarithms[0]))
-    for one in possible:
-        found[one, possible] = np.max(logarithms[:, [one]] - logarithms[:, possible], axis=0)
-    return found
+    for row in possible:
+        largest[row, possible] = np.max(logarithms[:, [row]] - logarithms[:, possible], axis=0)
+    return largest
 
 
 def _gap(matrix: Floats, spent: Floats) -> Floats:
@@ -111,10 +111,10 @@ class _Cases:
     def head(self, step: int) -> Floats:
         """(x, x') at the first protected step, with what comes before it."""
         possible = np.outer(self.possible[step], self.possible[step]).ravel()
-        found = np.zeros(self.n**2)
+        largest = np.zeros(self.n**2)
         if step:
-            found = _end([matrix for matrix, _ in self.reversals[:step]], self.spent[:step])
-        return np.where(possible, found, -np.inf)
+            largest = _end([matrix for matrix, _ in self.reversals[:step]], self.spent[:step])
+        return np.where(possible, largest, -np.inf)
 
     def tail(self, step: int) -> Floats:
         later = self.spent[:step:-1]
@@ -138,6 +138,6 @@ def exact_losses(chain: Chain, spent: Floats, marks: Integers) -> Floats:
     """The largest loss of the ``marks`` and any one step, for a ``chain`` and what is ``spent``."""
     cases = _Cases(chain, spent)
     chosen = marks.tolist()
-    found = [cases.loss(sorted({*chosen, step})) for step in range(len(spent))]
+    losses = [cases.loss(sorted({*chosen, step})) for step in range(len(spent))]
     # no mechanisms tell more than their budgets together
-    return np.asarray(UPWARDS * np.minimum(found, spent.sum()))
+    return np.asarray(UPWARDS * np.minimum(losses, spent.sum()))

@@ -41,10 +41,10 @@ class Growth:
 
     def losses(self, budgets: Floats) -> Floats:
         """The loss at each step, for the ``budgets`` that they spend."""
-        found = np.empty(len(budgets))
+        losses = np.empty(len(budgets))
         which = self.at(len(budgets))
-        one_sided(self.highs, self.lows, self.bounds, which, budgets, found)
-        return found
+        one_sided(self.highs, self.lows, self.bounds, which, budgets, losses)
+        return losses
 
     def worst(self) -> Growth:
         """One table for every step: the candidates of all together."""
@@ -79,17 +79,17 @@ class Growth:
         second = np.where(d > 0, (root - b) / np.where(d > 0, 2 * d, 1.0), math.inf)
         scaled = float(np.max(np.where(falling, first, second)))
         small = scaled * math.exp(epsilon) if epsilon < 600 else math.inf
-        found = math.log1p(small) if small < 1 else epsilon + math.log(fall + scaled)
-        return max(epsilon, found * (1 + 2.0**-40))
+        loss = math.log1p(small) if small < 1 else epsilon + math.log(fall + scaled)
+        return max(epsilon, loss * (1 + 2.0**-40))
 
 
 def _growth(matrices: list[tuple[Floats, Flags, float]], first: int) -> Growth:
     """Tables of some matrices, that of step ``first`` first; each with how far it may be off."""
-    found = [candidates(np.ascontiguousarray(m), possible, off) for m, possible, off in matrices]
-    sizes = np.cumsum([0] + [len(highs) for highs, _ in found])
-    tables = np.concatenate([np.zeros(first), np.arange(len(found))]).astype(np.int64)
-    highs = np.concatenate([highs for highs, _ in found])
-    lows = np.concatenate([lows for _, lows in found])
+    pairs = [candidates(np.ascontiguousarray(m), possible, off) for m, possible, off in matrices]
+    sizes = np.cumsum([0] + [len(highs) for highs, _ in pairs])
+    tables = np.concatenate([np.zeros(first), np.arange(len(pairs))]).astype(np.int64)
+    highs = np.concatenate([highs for highs, _ in pairs])
+    lows = np.concatenate([lows for _, lows in pairs])
     return Growth(highs, lows, sizes.astype(np.int64), tables)
 
 
@@ -163,13 +163,14 @@ def growths(chain: Chain, length: int) -> tuple[Growth, Growth]:
 
 def as_budgets(budgets: Any) -> Floats:
     """The ``budgets`` checked: finite numbers, none negative; zero where nothing is released."""
-    found = np.array(budgets, dtype=np.float64)
+    numbers = np.array(budgets, dtype=np.float64)
     require(
-        found.ndim == 1 and len(found) > 0, "budgets: must be a list of numbers, one for each step"
+        numbers.ndim == 1 and len(numbers) > 0,
+        "budgets: must be a list of numbers, one for each step",
     )
-    fine = bool(np.all(np.isfinite(found) & (found >= 0)))
+    fine = bool(np.all(np.isfinite(numbers) & (numbers >= 0)))
     require(fine, "budgets: must be numbers >= 0; 0 where nothing is released")
-    return found
+    return numbers
 
 
 def as_epsilon(name: str, value: float) -> float:

@@ -182,7 +182,7 @@ def _definition5(before: Growth, after: Growth, spent: Floats, closed: bool) -> 
 
     def parts(first: int, last: int) -> tuple[Floats, Floats]:
         steps = slice(first, last + 1)
-        found = []
+        both = []
         for growth, budgets, which in (
             (before, spent[steps].copy(), tables[steps]),
             (after, spent[steps][::-1].copy(), after.at(last + 1 - first)),
@@ -198,8 +198,8 @@ def _definition5(before: Growth, after: Growth, spent: Floats, closed: bool) -> 
                 from_first,
                 to_last,
             )
-            found.append((from_first, to_last))
-        (back_first, back_last), (ahead_last, ahead_first) = found
+            both.append((from_first, to_last))
+        (back_first, back_last), (ahead_last, ahead_first) = both
         return back_first + ahead_first[::-1], back_last + ahead_last[::-1]
 
     return parts

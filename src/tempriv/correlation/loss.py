@@ -113,12 +113,12 @@ def supremum(chain: Chain, epsilon: float, side: Side = "total") -> float:
         side in ("total", "backward", "forward"),
         f"side={side}: must be total, backward or forward",
     )
-    found = 0.0
+    largest = 0.0
     if side != "forward":
-        found += backward_growth(chain).worst().supremum(epsilon)
+        largest += backward_growth(chain).worst().supremum(epsilon)
     if side != "backward":
-        found += forward_growth(chain).supremum(epsilon)
-    return found - epsilon if side == "total" else found
+        largest += forward_growth(chain).supremum(epsilon)
+    return largest - epsilon if side == "total" else largest
 
 
 def allocate(
@@ -191,17 +191,17 @@ def _ends(before: Growth, after: Growth, target: float) -> tuple[float, float]:
     """
 
     def excess(b: float) -> float:
-        there = before.of(b)
-        f = target - there
-        return (b - there) - (f - after.of(f))
+        lost = before.of(b)
+        f = target - lost
+        return (b - lost) - (f - after.of(f))
 
     ends = []
     for strictly in (False, True):
         low, high = 0.0, target
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            found = excess(middle)
-            above = found > 0 if strictly else found >= 0
+            difference = excess(middle)
+            above = difference > 0 if strictly else difference >= 0
             low, high = (low, middle) if above else (middle, high)
         ends.append((low + high) / 2)
     b = math.fsum(ends) / 2

@@ -128,11 +128,11 @@ class EventLimits:
     each: Event | Window | None
 
     def __post_init__(self) -> None:
-        for name, given in (("person", self.per_person), ("step", self.per_step)):
+        for name, limit in (("person", self.per_person), ("step", self.per_step)):
             require(
-                given is None
-                or (isinstance(given, int) and not isinstance(given, bool) and given >= 1),
-                f"max_per_{name}={given}: must be a whole number of events >= 1",
+                limit is None
+                or (isinstance(limit, int) and not isinstance(limit, bool) and limit >= 1),
+                f"max_per_{name}={limit}: must be a whole number of events >= 1",
             )
         if self.each is None:
             require(
@@ -206,47 +206,47 @@ class Grid:
     @property
     def expression(self) -> str:
         """The ticks of an event, in SQL."""
-        own = self.clock.expression
+        expression = self.clock.expression
         if self.clock.kind == "integer" or self.clock.domain == "datetime UTC":
-            return own
+            return expression
         if self.clock.kind == "date":
-            return f"({own} - DATE '1970-01-01')"
-        return f"epoch_us({own})"
+            return f"({expression} - DATE '1970-01-01')"
+        return f"epoch_us({expression})"
 
     def column(self) -> tuple[str, Any]:
         """The time column of the counts: the start of each step."""
         ticks = self.start + self.every * np.arange(self.count, dtype=np.int64)
         if len(self.clock.names) == 1:
-            (found,) = self.clock.columns(ticks)
-            return found
+            (column,) = self.clock.columns(ticks)
+            return column
         return TIME, from_numpy(ticks, pa.timestamp("us"))
 
 
-def moment(clock: Clock, name: str, given: Moment) -> int:
+def moment(clock: Clock, name: str, value: Moment) -> int:
     """The tick of a ``clock`` at the moment ``given`` for the argument ``name``."""
-    said = f"{name}={given}: must be "
+    problem = f"{name}={value}: must be "
     if clock.kind == "integer":
-        whole = isinstance(given, int) or (
-            isinstance(given, str) and given.strip().lstrip("+-").isdigit()
+        whole = isinstance(value, int) or (
+            isinstance(value, str) and value.strip().lstrip("+-").isdigit()
         )
-        require(whole and not isinstance(given, bool), said + "a whole number, as the times are")
-        return int(given)  # type: ignore[arg-type]
+        require(whole and not isinstance(value, bool), problem + "a whole number, as the times are")
+        return int(value)  # type: ignore[arg-type]
     example = "2026-01-31" + ("" if clock.kind == "date" else " or 2026-01-31 13:00")
     try:
-        parsed = datetime.datetime.fromisoformat(str(given))
+        parsed = datetime.datetime.fromisoformat(str(value))
     except ValueError:
         parsed = None
-    require(parsed is not None, said + f"a time such as {example}")
+    require(parsed is not None, problem + f"a time such as {example}")
     assert parsed is not None
     if parsed.tzinfo is not None:
         require(
             clock.domain == "datetime UTC",
-            said + "without a time zone: the times of the table have none",
+            problem + "without a time zone: the times of the table have none",
         )
         parsed = parsed.astimezone(datetime.UTC).replace(tzinfo=None)
     since = parsed - EPOCH
     if clock.kind == "date":
-        require(since % datetime.timedelta(days=1) == datetime.timedelta(0), said + "a date")
+        require(since % datetime.timedelta(days=1) == datetime.timedelta(0), problem + "a date")
         return since.days
     return since // datetime.timedelta(microseconds=1)
 
@@ -300,7 +300,6 @@ def aggregate(
     Returns:
         The counts, and what a mechanism needs to know of them.
 
-
     Raises:
         UsageError: settings that do not fit together. DataError: events that are incomplete.
 
@@ -322,14 +321,14 @@ def aggregate(
     assert start is not None and end is not None
     require(missing in ("refuse", "drop"), f"missing={missing!r}: must be one of refuse, drop")
     require(sum is None or by is None, "sum and by: must be one of them, or none for plain counts")
-    for name, given, goes_with, there in (
+    for name, value, goes_with, companion in (
         ("bounds", bounds, "sum", sum),
         ("resolution", resolution, "sum", sum),
         ("categories", categories, "by", by),
     ):
         require(
-            given is None or there is not None,
-            f"{name}={given}: must be left out without {goes_with}",
+            value is None or companion is not None,
+            f"{name}={value}: must be left out without {goes_with}",
         )
     limits = EventLimits(max_per_person, max_per_step, each)
     texts = [by] if by is not None and by not in time.split("+") else []
@@ -477,10 +476,10 @@ def _refuse_missing(table: Table, person: str, grid: Grid, cells: CountCells) ->
     if cells.wanting:
         wanting[f"({cells.expression}) IS NULL"] = cells.wanting
     counts = ", ".join(f"count(*) FILTER (WHERE {condition})" for condition in wanting)
-    (found,) = table.rows(f"SELECT {counts} FROM {table.scan}")
+    (numbers,) = table.rows(f"SELECT {counts} FROM {table.scan}")
     problems = [
         f"{n} row{'s'[: n != 1]} {what}; leave such rows out by [[missing=drop]]"
-        for n, what in zip(found, wanting.values(), strict=True)
+        for n, what in zip(numbers, wanting.values(), strict=True)
         if n
     ]
     require(not problems, "\n".join(problems), DataError)
@@ -530,12 +529,12 @@ def _how(
     in_step = None if limits.per_step is None else f"{limits.per_step} in a time step"
     in_all = None if limits.per_person is None else f"{limits.per_person} in all"
     width = describe_step(grid.clock.kind, grid.every)
-    said = [
+    sentences = [
         f"{cells.sentence}, in time steps of {width} from {span[0]} up to {span[1]}; events at "
         "other times were left out",
         f"of each person ({person!r}) the first events in time were counted, at most "
         + ", ".join(limit for limit in (in_step, in_all) if limit),
     ]
     if drops:
-        said.append("rows without a person, a time or what is counted, if any, were left out")
-    return tuple(said)
+        sentences.append("rows without a person, a time or what is counted, if any, were left out")
+    return tuple(sentences)

@@ -137,7 +137,7 @@ def compacted(column: Any) -> Any:
     if not pa.types.is_dictionary(column.type):
         return column
     whole = column.unify_dictionaries()
-    codes = pa.chunked_array([one.indices for one in whole.chunks])
+    codes = pa.chunked_array([chunk.indices for chunk in whole.chunks])
     used = codes.unique().drop_null().sort()
     if not len(used):
         return column
@@ -147,10 +147,10 @@ def compacted(column: Any) -> Any:
     return pa.chunked_array(
         [
             pa.DictionaryArray.from_arrays(
-                pa.compute.index_in(one, value_set=used).cast(kind.index_type),
+                pa.compute.index_in(chunk, value_set=used).cast(kind.index_type),
                 fewer,
                 ordered=kind.ordered,
             )
-            for one in codes.chunks
+            for chunk in codes.chunks
         ]
     )

@@ -67,8 +67,8 @@ class InputErrors:
     def refuse(self, one_each: str = "keep the first of each with [[duplicates=first]]") -> None:
         """``one_each`` is the remedy for duplicates: rows without an order have no first."""
         if self.counts:
-            told = [self._sentence(kind, n, one_each) for kind, n in self.counts.items()]
-            raise DataError("\n".join(told))
+            sentences = [self._sentence(kind, n, one_each) for kind, n in self.counts.items()]
+            raise DataError("\n".join(sentences))
 
     def _sentence(self, kind: str, n: int, one_each: str) -> str:
         s, are = ("", "is") if n == 1 else ("s", "are")

@@ -95,16 +95,16 @@ class Clock:
 
     def parse_step(self, text: str) -> int:
         """The ticks of a step given as ``text``: 15min, 1h, 1d, or a plain number."""
-        found = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
-        unit = found[2] if found else ""
+        match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
+        unit = match[2] if match else ""
         known = {"integer": [""], "date": ["d"], "datetime": list(LENGTHS)}[self.kind]
         require(
-            found is not None and int(found[1]) > 0 and unit in known,
+            match is not None and int(match[1]) > 0 and unit in known,
             f"step={text!r}: must be a whole number"
             + (f" with one of {', '.join(known)}, such as 1{known[-1]}" if known != [""] else ""),
         )
-        assert found is not None
-        return int(found[1]) * (LENGTHS[unit] if self.kind == "datetime" else 1)
+        assert match is not None
+        return int(match[1]) * (LENGTHS[unit] if self.kind == "datetime" else 1)
 
 
 def describe_step(kind: str, step: int) -> str:

@@ -138,8 +138,8 @@ def _scan(path: Path, texts: Sequence[str] = (), empty_texts: bool = False) -> s
         types = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in texts)
         as_text = f", types = {{{types}}}" if types else ""
         as_text += ", allow_quoted_nulls = false" if empty_texts else ""
-        given = f"header = true, skip = 0, sample_size = 100000{as_text}"
-        return f"read_csv({literal(str(path))}, {given})"
+        options = f"header = true, skip = 0, sample_size = 100000{as_text}"
+        return f"read_csv({literal(str(path))}, {options})"
     raise DataError(f"{path}: tables are read from .csv or .parquet files")
 
 
@@ -156,8 +156,8 @@ def header(path: Path) -> list[str]:
             dialect = csv.excel
         return [name.strip() for name in next(csv.reader([line], dialect), [])]
     with connection() as con, _reading(str(path)):
-        found = con.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
-    return [row[0] for row in found if row[0] != ROW_NUMBER]
+        rows = con.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
+    return [row[0] for row in rows if row[0] != ROW_NUMBER]
 
 
 @dataclass
@@ -222,23 +222,23 @@ def open_table(
             name, scan = "the table", "private_table"
             con.register("private_table", source)
         with _reading(name):
-            found = con.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
-        guessed = _types(found)
+            described = con.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
+        guessed = _types(described)
         if scan.startswith("read_csv") and isinstance(source, Path):
             others = [name for name, kind in guessed.items() if name in texts and kind != "VARCHAR"]
             if others or empty_texts:
                 scan = _scan(source, others, empty_texts)
                 with _reading(name):
-                    found = con.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
+                    described = con.execute(f"DESCRIBE SELECT * FROM {scan}").fetchall()
             # a guess that takes some other line for the header would show data as column names
             first = header(source)
             require(
-                [row[0] for row in found] == first or len(set(first) - {""}) < len(first),
+                [row[0] for row in described] == first or len(set(first) - {""}) < len(first),
                 f"{name}: the first line is not a header that fits the rows below it, or a name in "
                 "it stands twice",
                 DataError,
             )
-        yield Table(con, name, scan, _types(found), guessed)
+        yield Table(con, name, scan, _types(described), guessed)
 
 
 def _types(described: Sequence[tuple[Any, ...]]) -> dict[str, str]:

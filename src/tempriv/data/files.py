@@ -112,7 +112,6 @@ def file_identity(path: Path) -> list[int]:
     Parameters:
         path: the file.
 
-
     Returns:
         The number of the file, and how often that number has been used before where the file
         system says so (else 0): a number is used again once a file is gone.

@@ -182,14 +182,14 @@ def read_calendar(path: Path, clock: Clock | None) -> Integers:
         raise DataError("a calendar grid needs a time column")
     with open_table(path) as table:
         name = next(iter(table.types))
-        own = Clock.of([name], table)
+        calendar = Clock.of([name], table)
         require(
-            own.kind == clock.kind,
-            f"{path}: the calendar holds {own.kind} times, the table {clock.kind} times",
+            calendar.kind == clock.kind,
+            f"{path}: the calendar holds {calendar.kind} times, the table {clock.kind} times",
             DataError,
         )
-        query = f"SELECT DISTINCT {own.expression} AS t FROM {table.scan} ORDER BY t"
-        parts = [own.ticks(batch.column(0)) for batch in table.batches(query)]
+        query = f"SELECT DISTINCT {calendar.expression} AS t FROM {table.scan} ORDER BY t"
+        parts = [calendar.ticks(batch.column(0)) for batch in table.batches(query)]
     return np.concatenate(parts)
 
 

@@ -32,7 +32,6 @@ class FileLock:
         wait_seconds: how long to wait for another holder; ``math.inf`` for as long as it takes.
         create: whether a missing file is made, or refused with ``FileNotFoundError``.
 
-
     Raises:
         BlockingIOError: somebody else holds the lock, in this process or in another.
     """

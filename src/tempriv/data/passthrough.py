@@ -97,17 +97,17 @@ class PassthroughColumns:
     def load(self, columns: Sequence[Any]) -> Floats:
         """Further rows of ``columns``, as they are read from a file; returns their numbers."""
         kinds = [pa.string()] * len(self.names) if self.verbatim else self.kinds
-        come = [
+        added = [
             pa.chunked_array([_exactly(column, kind, name)])
             for column, kind, name in zip(columns, kinds, self.names, strict=True)
         ]
-        here = self._columns or [pa.chunked_array([], one.type) for one in come]
+        earlier = self._columns or [pa.chunked_array([], one.type) for one in added]
         self._columns = [
             pa.chunked_array([*old.chunks, *new.chunks], new.type)
-            for old, new in zip(here, come, strict=True)
+            for old, new in zip(earlier, added, strict=True)
         ]
-        first, self.next = self.next, self.next + len(come[0])
-        self._look_at(come, first)
+        first, self.next = self.next, self.next + len(added[0])
+        self._look_at(added, first)
         return np.arange(first, self.next, dtype=np.float64)
 
     def _look_at(self, columns: Sequence[Any], first: int) -> None:
@@ -147,15 +147,19 @@ class PassthroughColumns:
         columns = self.unload(numbers, missing)
         gone = np.stack([np.asarray(column.is_null()) for column in columns], axis=1)
         floats = [self._floats(i, column) for i, column in enumerate(columns)]
-        known = [one for one in floats if one is not None]
+        known = [value for value in floats if value is not None]
         if len(known) == len(columns):
             return np.stack(known, axis=1), gone
-        found = np.empty((len(numbers), len(columns)), dtype=object)
-        for i, (column, own) in enumerate(zip(columns, floats, strict=True)):
-            texts = [str(one) for one in column.to_pylist()] if own is None else own.tolist()
-            found[:, i] = texts
-        found[gone] = None
-        return found, gone
+        cells = np.empty((len(numbers), len(columns)), dtype=object)
+        for i, (column, numeric) in enumerate(zip(columns, floats, strict=True)):
+            texts = (
+                [str(value) for value in column.to_pylist()]
+                if numeric is None
+                else numeric.tolist()
+            )
+            cells[:, i] = texts
+        cells[gone] = None
+        return cells, gone
 
     def _floats(self, number: int, column: Any) -> Floats | None:
         if self.verbatim and self.kinds[number] in (pa.int64(), pa.float64()):
@@ -200,9 +204,9 @@ class PassthroughColumns:
             if not kinds:
                 return chosen
             counts = ", ".join(_lost(name, kind) for name, kind in kinds.items())
-            found = table.rows(f"SELECT {counts} FROM {table.scan}")[0]
+            totals = table.rows(f"SELECT {counts} FROM {table.scan}")[0]
             for i, (name, kind) in enumerate(kinds.items()):
-                lost, nan, infinite = found[3 * i : 3 * i + 3]
+                lost, nan, infinite = totals[3 * i : 3 * i + 3]
                 if lost == 0:
                     if self.verbatim:  # numbers are looked at when they come
                         problems.add("nan", nan)
@@ -265,8 +269,8 @@ def _selected(name: str, kind: str, verbatim: bool) -> str:
     if kind == "VARCHAR":
         return quoted(name)
     # an empty cell in quotes is no number
-    there = f"nullif({quoted(name)}, '')"
-    return there if verbatim else f"CAST(trim({there}) AS {_cast(kind)})"
+    cell = f"nullif({quoted(name)}, '')"
+    return cell if verbatim else f"CAST(trim({cell}) AS {_cast(kind)})"
 
 
 def _one(column: Any) -> Any:
@@ -283,7 +287,7 @@ def _exactly(column: Any, kind: pa.DataType, name: str) -> Any:
     if column.type == kind:
         return column
     rounded = pa.types.is_floating(column.type) and not pa.types.is_floating(kind)
-    units = [getattr(one, "unit", None) for one in (column.type, kind)]
+    units = [getattr(each, "unit", None) for each in (column.type, kind)]
     if units[0] in UNITS and units[1] in UNITS:
         rounded = rounded or UNITS.index(units[0]) < UNITS.index(units[1])
     try:

@@ -208,11 +208,11 @@ class TableReader:
             "numbers",
             DataError,
         )
-        found = table.rows(
+        rows = table.rows(
             f"SELECT DISTINCT CAST({column} AS VARCHAR) FROM {table.scan} "
             f"WHERE {column} IS NOT NULL"
         )
-        ids = self.summary.ids = [row[0] for row in found]
+        ids = self.summary.ids = [row[0] for row in rows]
         if not ids or (self.rename is None and kind in INTEGERS):
             self.whole_number_ids = True
             return column, table.scan
@@ -232,9 +232,9 @@ class TableReader:
         """Every series belongs to one person, and no person has more series than declared."""
         if self.series.person is None or self.series.series is None:
             return
-        person, one = quoted(self.series.person), quoted(self.series.series)
+        person, series = quoted(self.series.person), quoted(self.series.series)
         most = self.series.max_series_per_person
-        pairs = f"(SELECT DISTINCT {one} AS s, CAST({person} AS VARCHAR) AS p FROM {table.scan})"
+        pairs = f"(SELECT DISTINCT {series} AS s, CAST({person} AS VARCHAR) AS p FROM {table.scan})"
         shared = table.rows(
             f"SELECT count(*) FROM (SELECT s FROM {pairs} GROUP BY s "
             "HAVING count(*) > 1 OR count(p) = 0)"

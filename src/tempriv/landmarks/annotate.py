@@ -65,19 +65,19 @@ class Rule:
 
     def __post_init__(self) -> None:
         ways = ("column", "times", "below", "above", "among", "stays")
-        given = [way for way in ways if getattr(self, way) is not None]
+        rules = [way for way in ways if getattr(self, way) is not None]
         require(
-            len(given) == 1,
+            len(rules) == 1,
             "say in one way which moments are landmarks: [[column]], [[times]], [[below]], "
             "[[above]], [[among]] or [[stays]]",
         )
-        of_values = given[0] in ("below", "above", "among")
+        of_values = rules[0] in ("below", "above", "among")
         require(
             of_values == (self.of is not None),
-            f"[[{given[0]}]] {'needs' if of_values else 'goes without'} [[of]], a column of values",
+            f"[[{rules[0]}]] {'needs' if of_values else 'goes without'} [[of]], a column of values",
         )
         require(
-            (given[0] == "stays") == (self.places is not None),
+            (rules[0] == "stays") == (self.places is not None),
             "[[stays]] goes with [[latitude]] and [[longitude]], two columns",
         )
 
@@ -144,7 +144,7 @@ def mark_table(
     inherited = before[rule.column].looked_at if rule.column in before else ()
     looked = (*rule.looks_at, *inherited)
     remove_stale(output)
-    texts = [one for one in (series, rule.of if rule.among is not None else None) if one]
+    texts = [column for column in (series, rule.of if rule.among is not None else None) if column]
     with open_table(source, texts) as table:
         rows, ids, ticks, columns, clock = _read(table, rule, time, series)
     chosen_times = None
@@ -154,7 +154,7 @@ def mark_table(
         )
     marks = np.zeros(len(rows), dtype=np.bool_)
     starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])) if len(ids) else np.zeros(0, int)
-    found, most, how = 0, 0, ""
+    total, most, how = 0, 0, ""
     known = {str(ids[start]) for start in starts}
     strangers = 0 if chosen_times is None else len({*chosen_times} - known - {None})
     require(
@@ -164,19 +164,26 @@ def mark_table(
         DataError,
     )
     for start, end in zip(starts, [*starts[1:], len(ids)], strict=True):
-        own = slice(start, end)
+        part = slice(start, end)
         whose = str(ids[start])
-        chosen = _chosen(rule, [c[own] for c in columns], ticks[own], clock, chosen_times, whose)
+        chosen = _chosen(
+            rule,
+            [c[part] for c in columns],
+            ticks[part],
+            clock,
+            chosen_times,
+            whose,
+        )
         how = chosen.how
-        found += chosen.count
+        total += chosen.count
         hidden = chosen.marks if hiding is None else hiding.marks(chosen.marks, whose)
         most = max(most, int(np.count_nonzero(hidden)))
-        marks[rows[own]] = hidden
+        marks[rows[part]] = hidden
     note = LandmarkProvenance(how, looked, None if hiding is None else hiding.recall, _said(hiding))
     done = AnnotatedTable(
         rows=len(rows),
         series=len(starts),
-        landmarks=found,
+        landmarks=total,
         marks=int(np.count_nonzero(marks)),
         most=most,
         how=how,
@@ -216,32 +223,32 @@ def _read(
     whose = "NULL" if series is None else f"CAST({quoted(series)} AS VARCHAR)"
     when = "0" if clock is None else clock.expression
     picked = []
-    for one in rule.reads:
+    for column in rule.reads:
         numbers = rule.column is None and rule.among is None
         require(
-            not numbers or table.types[one] in NUMBERS,
-            f"{table.name}: column {one!r} must hold numbers",
+            not numbers or table.types[column] in NUMBERS,
+            f"{table.name}: column {column!r} must hold numbers",
             DataError,
         )
-        picked.append(f"CAST({quoted(one)} AS {'DOUBLE' if numbers else 'VARCHAR'})")
-    columns = ", ".join(f"{one} AS v{i}" for i, one in enumerate(picked))
+        picked.append(f"CAST({quoted(column)} AS {'DOUBLE' if numbers else 'VARCHAR'})")
+    columns = ", ".join(f"{column} AS v{i}" for i, column in enumerate(picked))
     query = (
         f"SELECT {row} AS r, {whose} AS s, {when} AS t{', ' if picked else ''}{columns} "
         f"FROM {table.scan} ORDER BY s, t, r"
     )
-    found = pa.Table.from_batches(list(table.batches(query)))
-    require(found.num_rows > 0, f"{table.name}: the table has no rows", DataError)
+    result = pa.Table.from_batches(list(table.batches(query)))
+    require(result.num_rows > 0, f"{table.name}: the table has no rows", DataError)
     for i, what in ((1, "series id"), (2, "time")):
-        lacking = found.column(i).null_count if (i, series) != (1, None) else 0
+        lacking = result.column(i).null_count if (i, series) != (1, None) else 0
         require(lacking == 0, f"{lacking} rows without a {what}: every row needs one", DataError)
-    ids = np.array(found.column(1).to_pylist(), dtype=object)
+    ids = np.array(result.column(1).to_pylist(), dtype=object)
     if series is None:
         ids[:] = ONLY_SERIES
     ticks = np.zeros(len(ids), dtype=np.int64)
     if clock is not None:
-        ticks = clock.ticks(found.column(2).combine_chunks())
-    values = [_values(found.column(3 + i).combine_chunks()) for i in range(len(picked))]
-    return to_numpy(found.column(0).combine_chunks(), np.int64), ids, ticks, values, clock
+        ticks = clock.ticks(result.column(2).combine_chunks())
+    values = [_values(result.column(3 + i).combine_chunks()) for i in range(len(picked))]
+    return to_numpy(result.column(0).combine_chunks(), np.int64), ids, ticks, values, clock
 
 
 def _values(column: Any) -> Any:
@@ -310,8 +317,8 @@ def _write_csv(source: Path, partial: Path, name: str, marks: Flags) -> None:
     ):
         file.write(csv_line([*header(source), name]))
         for batch in table.batches(f"SELECT * FROM {table.scan}"):
-            own = from_numpy(marks[at : at + batch.num_rows].astype(np.int64), pa.int64())
-            file.write(csv_rows(batch.append_column(name, own)))
+            column = from_numpy(marks[at : at + batch.num_rows].astype(np.int64), pa.int64())
+            file.write(csv_rows(batch.append_column(name, column)))
             at += batch.num_rows
         file.flush()
         os.fsync(file.fileno())

@@ -84,9 +84,9 @@ def from_column(values: Any, *, from_values: bool = False) -> Chosen:
     else:
         listed = [_spelled(value) for value in column.tolist()]
         known = {text: WORDS.get(text) for text in set(listed)}
-        found = [known[text] for text in listed]
-        wrong = np.array([mark is None for mark in found], dtype=np.bool_)
-        marks = np.array([mark is True for mark in found], dtype=np.bool_)
+        flags = [known[text] for text in listed]
+        wrong = np.array([mark is None for mark in flags], dtype=np.bool_)
+        marks = np.array([mark is True for mark in flags], dtype=np.bool_)
     _refuse(wrong, "marks", "is none of 0, 1, true, false, yes, no", "give every row one of these")
     return Chosen(marks, from_values, "a column of marks")
 
@@ -343,12 +343,12 @@ def read_landmarks(
             DataError,
         )
         query = f"SELECT {key} AS s, {clock.expression} AS t FROM {table.scan} ORDER BY s, t"
-        found: dict[str | None, list[npt.NDArray[Any]]] = {}
+        times: dict[str | None, list[npt.NDArray[Any]]] = {}
         for batch in table.batches(query):
             ticks = clock.ticks(batch.column(1))
             owners = np.array(batch.column(0).to_pylist(), dtype=object)
             ends = [*np.flatnonzero(owners[1:] != owners[:-1]) + 1, len(owners)]
             for first, end in itertools.pairwise([0, *ends]):
-                found.setdefault(owners[first], []).append(ticks[first:end])
+                times.setdefault(owners[first], []).append(ticks[first:end])
     unit = {"date": "datetime64[D]", "datetime": "datetime64[us]"}.get(clock.kind, "int64")
-    return {owner: np.concatenate(parts).view(unit) for owner, parts in found.items()}
+    return {owner: np.concatenate(parts).view(unit) for owner, parts in times.items()}

@@ -258,11 +258,11 @@ class RandomizedMarks:
 
     def select(self, marks: Any, key: Key, series: str) -> Hidden:
         """Marks in place of the landmarks. A key serves one set of landmarks of a series."""
-        found = marks_of(marks)
+        flags = marks_of(marks)
         words = Keystream(
-            [StepRange(key.series(serialization.digest(self), series), 0, len(found))], "marks"
+            [StepRange(key.series(serialization.digest(self), series), 0, len(flags))], "marks"
         )
-        return Hidden(self.answer(found, words), self.promise(key))
+        return Hidden(self.answer(flags, words), self.promise(key))
 
     def answer(self, marks: Flags, keystream: Keystream) -> Flags:
         """One answer for each of the ``marks``, from words of a ``keystream``."""

@@ -66,10 +66,10 @@ def steps_to_nearest(marks: Flags) -> Integers:
     places = np.flatnonzero(marks)
     if len(places) == 0:
         return np.full(len(marks), -1, dtype=np.int64)
-    here = np.arange(len(marks))
-    after = np.searchsorted(places, here)
-    back = here - places[np.maximum(after - 1, 0)]
-    ahead = places[np.minimum(after, len(places) - 1)] - here
+    moments = np.arange(len(marks))
+    after = np.searchsorted(places, moments)
+    back = moments - places[np.maximum(after - 1, 0)]
+    ahead = places[np.minimum(after, len(places) - 1)] - moments
     nearest: Integers = np.minimum(np.abs(back), np.abs(ahead))
     return nearest
 
@@ -134,12 +134,12 @@ class Options:
 
 def marks_of(marks: Any) -> Flags:
     """One row of marks."""
-    found = np.asarray(marks)
+    flags = np.asarray(marks)
     require(
-        found.ndim == 1 and len(found) > 0 and found.dtype.kind in "bi",
+        flags.ndim == 1 and len(flags) > 0 and flags.dtype.kind in "bi",
         "landmarks: must be one mark (true or false) for each moment of a series",
     )
-    return found.astype(np.bool_)
+    return flags.astype(np.bool_)
 
 
 def partitioned(marks: Any, distance: Distance = "euclidean") -> Options:
@@ -149,8 +149,8 @@ def partitioned(marks: Any, distance: Distance = "euclidean") -> Options:
     >>> options.bins.width, options.bins.counts.tolist(), options.counts(2).tolist()
     (5, [1, 2, 0], [2, 3, 1])
     """
-    found = marks_of(marks)
-    bins = histogram(found)
+    flags = marks_of(marks)
+    bins = histogram(flags)
     spare = bins.spare
     if distance == "euclidean":
         # the sum of squares grows least where least was added: rounds over the bins with room left
@@ -168,13 +168,13 @@ def partitioned(marks: Any, distance: Distance = "euclidean") -> Options:
         )
         added, distances = _transported(bins)
         largest = float(bins.width * (len(bins.counts) - 1))
-    steps = steps_to_nearest(found)
-    starts = np.arange(0, len(found), bins.width)
+    steps = steps_to_nearest(flags)
+    starts = np.arange(0, len(flags), bins.width)
     # a landmark is 0 steps from itself, so the sum over a bin is one over its regular moments
     mean = np.add.reduceat(steps, starts) / np.maximum(spare, 1)
     nearness = np.cumsum(mean[added]) / np.arange(1, len(added) + 1)
     return Options(
-        marks=found,
+        marks=flags,
         distances=distances,
         largest=largest,
         nearness=nearness,
@@ -218,26 +218,26 @@ def heuristic(marks: Any, distance: Distance = "temporal") -> Options:
     >>> heuristic([0, 0, 1, 0]).sets.astype(int).tolist()
     [[0, 1, 1, 0], [0, 1, 1, 1], [1, 1, 1, 1]]
     """
-    found = marks_of(marks)
+    flags = marks_of(marks)
     _timestamps_tell(distance)
     require(
-        len(found) <= MOST_STEPS,
-        f"{len(found)} moments: heuristic holds a set for each number of dummies, for at most "
+        len(flags) <= MOST_STEPS,
+        f"{len(flags)} moments: heuristic holds a set for each number of dummies, for at most "
         f"{MOST_STEPS} moments; take options='partitioned'",
     )
-    regular = np.flatnonzero(~found)
+    regular = np.flatnonzero(~flags)
     distances: Floats | None = None
     if distance == "wasserstein":
         # a bin for each moment
-        each = Histogram(1, found.astype(np.int64), np.ones(len(found), dtype=np.int64))
+        each = Histogram(1, flags.astype(np.int64), np.ones(len(flags), dtype=np.int64))
         added, distances = _transported(each)
     else:
-        _need_a_landmark(found)
-        added = regular[np.argsort(steps_to_nearest(found)[regular], kind="stable")]
-    places = np.full(len(found), -1)
+        _need_a_landmark(flags)
+        added = regular[np.argsort(steps_to_nearest(flags)[regular], kind="stable")]
+    places = np.full(len(flags), -1)
     places[added] = np.arange(len(added))
     sets = places[np.newaxis, :] <= np.arange(len(added))[:, np.newaxis]
-    return _of_sets(found, sets, distances)
+    return _of_sets(flags, sets, distances)
 
 
 def _need_a_landmark(marks: Flags) -> None:
@@ -269,26 +269,26 @@ def optimal(marks: Any, distance: Distance = "temporal") -> Options:
     >>> optimal([0, 1, 0, 0]).sets.astype(int).tolist()
     [[1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]
     """
-    found = marks_of(marks)
+    flags = marks_of(marks)
     _timestamps_tell(distance)
-    regular = np.flatnonzero(~found)
+    regular = np.flatnonzero(~flags)
     require(
         len(regular) <= MOST_REGULAR,
         f"{len(regular)} regular moments: optimal compares 2^{len(regular)} sets, and stops at "
         f"2^{MOST_REGULAR}; take options='heuristic' or 'partitioned'",
     )
     if distance == "temporal":
-        _need_a_landmark(found)
+        _need_a_landmark(flags)
     else:
-        require(bool(found.any()), "distance='wasserstein' needs a landmark; take partitioned")
-    steps = np.maximum(steps_to_nearest(found), 0)
-    below = np.cumsum(found)
-    sets, distances = np.empty((len(regular), len(found)), dtype=np.bool_), np.empty(len(regular))
+        require(bool(flags.any()), "distance='wasserstein' needs a landmark; take partitioned")
+    steps = np.maximum(steps_to_nearest(flags), 0)
+    below = np.cumsum(flags)
+    sets, distances = np.empty((len(regular), len(flags)), dtype=np.bool_), np.empty(len(regular))
     for dummies in range(1, len(regular) + 1):
         least = None
         chosen = itertools.combinations(regular.tolist(), dummies)
         while part := list(itertools.islice(chosen, 4096)):
-            some = np.broadcast_to(found, (len(part), len(found))).copy()
+            some = np.broadcast_to(flags, (len(part), len(flags))).copy()
             np.put_along_axis(some, np.array(part), True, axis=1)
             # in whole numbers, so that equally near is equal
             if distance == "temporal":
@@ -303,4 +303,4 @@ def optimal(marks: Any, distance: Distance = "temporal") -> Options:
         assert least is not None
         parts = dummies if distance == "temporal" else below[-1] * (below[-1] + dummies)
         distances[dummies - 1] = least / parts
-    return _of_sets(found, sets, distances if distance == "wasserstein" else None)
+    return _of_sets(flags, sets, distances if distance == "wasserstein" else None)

@@ -40,12 +40,12 @@ def provenance_of(path: Path) -> dict[str, LandmarkProvenance]:
     """The provenance of landmarks in the table at ``path``, by column; empty if there is none."""
     place = beside(path)
     try:
-        found = json.loads(place.read_bytes())
+        content = json.loads(place.read_bytes())
         notes = {
             str(name): LandmarkProvenance(**{**note, "looked_at": tuple(note["looked_at"])})
-            for name, note in found["marks"].items()
+            for name, note in content["marks"].items()
         }
-        bound = found["checksum"] == checksum(path)
+        bound = content["checksum"] == checksum(path)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -60,6 +60,6 @@ def provenance_of(path: Path) -> dict[str, LandmarkProvenance]:
 
 def write_provenance(path: Path, notes: dict[str, LandmarkProvenance], content: Path) -> None:
     """Write ``notes`` for a table that is aside in ``content`` and will be at ``path``."""
-    told: dict[str, Any] = {name: asdict(note) for name, note in notes.items()}
-    body = {"marks": told, "checksum": checksum(content)}
+    columns: dict[str, Any] = {name: asdict(note) for name, note in notes.items()}
+    body = {"marks": columns, "checksum": checksum(content)}
     write_durably(beside(path), (json.dumps(body, indent=2) + "\n").encode())

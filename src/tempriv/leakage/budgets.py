@@ -67,12 +67,14 @@ class ReadingBudgets:
     @property
     def longest(self) -> int:
         """The most readings of a series."""
-        return max(len(one.budgets) for one in self.spending)
+        return max(len(series.budgets) for series in self.spending)
 
     @property
     def have_landmarks(self) -> bool:
         """Whether landmarks are known for all series."""
-        return any(one.landmarks is not None and one.landmarks.any() for one in self.spending)
+        return any(
+            series.landmarks is not None and series.landmarks.any() for series in self.spending
+        )
 
 
 def rounded_down(budget: float, digits: int = DIGITS) -> str:
@@ -226,8 +228,8 @@ def _promise(mechanism: Any, budgets: Floats, constant: float | None, across: fl
         return readings
     if isinstance(guarantee.unit, Event):
         return readings
-    said = f"{guarantee.loss} for {guarantee.unit.sentence}, that is {readings}"
-    return said if across is None else f"{said}, between places {across:g} meters apart"
+    sentence = f"{guarantee.loss} for {guarantee.unit.sentence}, that is {readings}"
+    return sentence if across is None else f"{sentence}, between places {across:g} meters apart"
 
 
 def _readings(budgets: Floats, constant: float | None) -> str:
@@ -313,8 +315,8 @@ def _numbers(table: pa.Table, name: str, path: Path | None = None) -> Floats:
 def _joined(table: pa.Table, names: list[str]) -> pa.Array:
     """Times as text, of two columns together."""
     texts = [pc.cast(table.column(name), pa.string()) for name in names]
-    found: Any = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, " ")
-    return found.combine_chunks()
+    joined: Any = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, " ")
+    return joined.combine_chunks()
 
 
 def _split(

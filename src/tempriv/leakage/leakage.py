@@ -130,13 +130,13 @@ class ReadingRef:
     @property
     def words(self) -> str:
         """Which reading it is."""
-        one = self.leak.spending
-        which = f"reading {self.step + 1:,} of {len(one.budgets):,}"
+        spending = self.leak.spending
+        which = f"reading {self.step + 1:,} of {len(spending.budgets):,}"
         if self.everywhere:
             return f"{which}, of every series"
-        if one.times is not None:
-            which += f", {one.times[self.step].as_py()}"
-        return which if one.series == ONLY_SERIES else f"{which}, of {one.series}"
+        if spending.times is not None:
+            which += f", {spending.times[self.step].as_py()}"
+        return which if spending.series == ONLY_SERIES else f"{which}, of {spending.series}"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -164,16 +164,16 @@ class Leakage:
 
     def together(self, method: str) -> ReadingRef | None:
         """The largest loss of landmarks and any one other by a ``method``; None if refused."""
-        found = [
+        losses = [
             (leak, leak.together[method].total) for leak in self.leaks if method in leak.together
         ]
-        return _largest(found) if len(found) == len(self.leaks) else None
+        return _largest(losses) if len(losses) == len(self.leaks) else None
 
     @property
     def pictured(self) -> ReadingRef:
         """Of the series to draw: where its landmarks, or else a reading, lose most."""
         joint = [self.together(method) for method in self.methods]
-        return next((one for one in joint if one is not None), self.worst())
+        return next((loss for loss in joint if loss is not None), self.worst())
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -193,10 +193,10 @@ class Leakage:
     @property
     def sentence(self) -> str:
         """What is lost in one sentence."""
-        told = shown(self.worst().loss, DIGITS)
+        loss = shown(self.worst().loss, DIGITS)
         return (
             f"{self.budgets.promise}; because readings follow each other like this chain, "
-            f"everything together tells up to {told} about one of them (as if epsilon were {told})"
+            f"everything together tells up to {loss} about one of them (as if epsilon were {loss})"
         )
 
     @property
@@ -211,7 +211,7 @@ class Leakage:
     @property
     def chances(self) -> str:
         """The same as chances of someone who wavers between two values."""
-        most = max(one.spending.budgets.max() for one in self.leaks)
+        most = max(leak.spending.budgets.max() for leak in self.leaks)
         by_one, by_all = chance(most), chance(self.worst().loss)
         return (
             f"someone who finds two values of a reading equally likely is right at most {by_one} "
@@ -238,11 +238,11 @@ def alone(spending: Spending) -> float:
     return float(spending.budgets[marks].sum() + other.max(initial=0.0))
 
 
-def _largest(found: list[tuple[Leak, Floats]]) -> ReadingRef:
-    leak, losses = max(found, key=lambda one: one[1].max())
+def _largest(candidates: list[tuple[Leak, Floats]]) -> ReadingRef:
+    leak, losses = max(candidates, key=lambda pair: pair[1].max())
     # flat stretches differ in their last digits: the first reading of one is meant
     step = int(np.argmax(losses >= losses.max() * (1 - 1e-9)))
-    everywhere = len(found) > 1 and all(other is losses for _, other in found)
+    everywhere = len(candidates) > 1 and all(other is losses for _, other in candidates)
     return ReadingRef(loss=float(losses.max()), leak=leak, step=step, everywhere=everywhere)
 
 
@@ -266,21 +266,25 @@ def leak(
     """
     done: dict[tuple[bytes, bytes], tuple[Any, ...]] = {}
     leaks = []
-    for number, one in enumerate(budgets.spending):
-        marks = np.zeros(0, np.int64) if one.landmarks is None else np.flatnonzero(one.landmarks)
-        alike = one.budgets.tobytes(), marks.tobytes()
+    for number, spending in enumerate(budgets.spending):
+        marks = (
+            np.zeros(0, np.int64)
+            if spending.landmarks is None
+            else np.flatnonzero(spending.landmarks)
+        )
+        alike = spending.budgets.tobytes(), marks.tobytes()
         if alike not in done:
             together, refused = {}, {}
             for method in methods if budgets.have_landmarks else ():
                 try:
-                    together[method] = landmark_loss(chain, one.budgets, marks, method)  # type: ignore[arg-type]
+                    together[method] = landmark_loss(chain, spending.budgets, marks, method)  # type: ignore[arg-type]
                 except TemprivError as problem:
                     if insist:
                         raise
                     refused[method] = str(problem)
-            done[alike] = loss(chain, one.budgets), together, refused
-        found, together, refused = done[alike]
-        leaks.append(Leak(spending=one, loss=found, together=together, refused=refused))
+            done[alike] = loss(chain, spending.budgets), together, refused
+        losses, together, refused = done[alike]
+        leaks.append(Leak(spending=spending, loss=losses, together=together, refused=refused))
         progress(number + 1)
     return Leakage(chain=chain, budgets=budgets, leaks=tuple(leaks), limit=_limit(chain, budgets))
 
@@ -342,8 +346,8 @@ def allocation(chain: Chain, target: float, length: int) -> Allocation:
 def table_of(leakage: Leakage, allocations: Mapping[int, Allocation] | None = None) -> pa.Table:
     """A row for each reading of a ``leakage``; ``allocations`` by the length of a series."""
     parts = []
-    for one in leakage.leaks:
-        spending, length = one.spending, len(one.spending.budgets)
+    for leak in leakage.leaks:
+        spending, length = leak.spending, len(leak.spending.budgets)
         columns: dict[str, Any] = {}
         if len(leakage.leaks) > 1 or spending.series != ONLY_SERIES:
             columns[SERIES] = pa.array([spending.series] * length, pa.string())
@@ -352,11 +356,11 @@ def table_of(leakage: Leakage, allocations: Mapping[int, Allocation] | None = No
         columns |= {"reading": np.arange(1, length + 1), SPENT: spending.budgets}
         if spending.landmarks is not None:
             columns[LANDMARK] = spending.landmarks.astype(np.int64)
-        columns |= {side: getattr(one.loss, side) for side in ("backward", "forward", "total")}
+        columns |= {side: getattr(leak.loss, side) for side in ("backward", "forward", "total")}
         for method in leakage.methods:
-            found = one.together.get(method)
+            joint = leak.together.get(method)
             empty = pa.nulls(length, pa.float64())
-            columns[f"landmarks_{method}"] = empty if found is None else found.total
+            columns[f"landmarks_{method}"] = empty if joint is None else joint.total
         if allocations is not None:
             kept = allocations[length]
             same = [kept.constant] * length

@@ -56,14 +56,14 @@ def with_ends(blocks: Iterable[Block]) -> Iterator[tuple[Block, bool]]:
     some = (block for block in blocks if block.ids)
     here = next(some, None)
     while here is not None:
-        then = next(some, None)
+        following = next(some, None)
         last = len(here.ids) - 1
-        goes_on = then is not None and then.starts[0] > 0
+        goes_on = following is not None and following.starts[0] > 0
         if goes_on and last > 0:
             yield here.part(0, last), True
             here = here.part(last, last + 1)
         yield here, not goes_on
-        here = then
+        here = following
 
 
 FIRST = (0, 1)

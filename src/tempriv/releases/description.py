@@ -94,14 +94,14 @@ def read_about(path: Path) -> dict[str, Any]:
         about = json.loads(beside.read_bytes())
     except (ValueError, RecursionError):
         about = None
-    found = isinstance(about, dict) and about.get("format")
+    version = isinstance(about, dict) and about.get("format")
     require(
-        found in (FORMAT, False, None),
-        f"{beside}: written in format {found} by another version of tempriv; this is {VERSION}",
+        version in (FORMAT, False, None),
+        f"{beside}: written in format {version} by another version of tempriv; this is {VERSION}",
         TemprivError,
     )
     sound = (
-        found == FORMAT
+        version == FORMAT
         and all(isinstance(about.get(key), kind) for key, kind in SHAPE.items())
         and {"series", "ids", "time", "values"} <= about["columns"].keys()
         and isinstance(about["columns"]["values"], list)

@@ -123,7 +123,6 @@ class Release:
         Returns:
             The path of the file.
 
-
         Raises:
             TemprivError: the file exists, or its name has another ending.
         """

@@ -333,21 +333,21 @@ def _treatment(
     series: SeriesTable, summary: TableSummary, bounded: bool, note: LandmarkProvenance | None
 ) -> list[str]:
     """What was done to the table first, by the owner's choice; nothing of it depends on values."""
-    said = []
+    sentences = []
     if series.time is not None and series.grid == "index":
-        said.append("readings were taken in order, whatever the time between them")
+        sentences.append("readings were taken in order, whatever the time between them")
     if summary.filled:
-        said.append(f"{summary.filled:,} time steps without a reading were added as missing")
+        sentences.append(f"{summary.filled:,} time steps without a reading were added as missing")
     if series.duplicates == "first":
-        said.append("of several readings at one time the first was kept")
+        sentences.append("of several readings at one time the first was kept")
     if series.clip and bounded:
-        said.append("readings outside the bounds, if any, were moved to the nearest bound")
+        sentences.append("readings outside the bounds, if any, were moved to the nearest bound")
     if note is not None and note.recall is not None:
-        said.append(
+        sentences.append(
             "the landmarks that are protected are marked moments, drawn at random: about "
             f"{100 * (1 - note.recall):.3g} % of those that the owner named are not among them"
         )
-    return said
+    return sentences
 
 
 def check_early(ledger: Ledger | None, dataset: str | None, guarantee: Any) -> None:
@@ -454,9 +454,9 @@ def _source(data: Any, any_kind: bool) -> tuple[Any, str, list[str]]:
     return array, "arrow", ["value"] if width == 1 else [f"value_{i}" for i in range(width)]
 
 
-def _value_names(given: Any, names: list[str], layout: dict[str, Any]) -> tuple[str, ...]:
+def _value_names(values: Any, names: list[str], layout: dict[str, Any]) -> tuple[str, ...]:
     """The value columns: as named, or all that are nothing else."""
-    if given is not None:
-        return (given,) if isinstance(given, str) else tuple(given)
+    if values is not None:
+        return (values,) if isinstance(values, str) else tuple(values)
     taken = {layout.get("series"), layout.get("person"), *str(layout.get("time")).split("+")}
     return tuple(name for name in names if name not in taken)

@@ -26,11 +26,11 @@ from tempriv.releases.writer import (
 
 def request_of(source: Path, mechanism: Mechanism, settings: dict[str, Any]) -> str:
     """A name for releasing a ``source`` by a ``mechanism`` with ``settings``."""
-    there = source.stat()
+    status = source.stat()
     parts = [
         str(source.resolve()),
-        there.st_size,
-        there.st_mtime_ns,
+        status.st_size,
+        status.st_mtime_ns,
         serialization.digest(mechanism),
     ]
     text = json.dumps([*parts, settings], sort_keys=True, default=str)
@@ -126,14 +126,14 @@ def finish_interrupted(
 
     ``ledger``, ``request`` and ``force`` are as in ``release_file``.
     """
-    found = None if ledger is None else ledger.prepared(output.resolve(), request)
-    if ledger is None or found is None:
+    prepared = None if ledger is None else ledger.prepared(output.resolve(), request)
+    if ledger is None or prepared is None:
         return None
-    receipt, place = found.receipt, found.output
-    partial = Path(place.partial)
+    receipt, record = prepared.receipt, prepared.output
+    partial = Path(record.partial)
     for candidate in (output, partial):
         beside = sidecar_path(candidate)
-        if candidate.exists() and beside.exists() and checksum(candidate) == place.checksum:
+        if candidate.exists() and beside.exists() and checksum(candidate) == record.checksum:
             if candidate == partial:
                 require_new_output(output, force)
                 put_in_place(output, partial)

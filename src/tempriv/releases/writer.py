@@ -165,10 +165,10 @@ def partial_path(path: Path, release_id: str) -> Path:
 
 def remove_stale_partials(path: Path, keep: Sequence[Path] = ()) -> None:
     """Remove what killed runs left of outputs at ``path``, but for those to ``keep``."""
-    for left in path.parent.iterdir():
-        beginning, _, rest = left.name.partition(f".{path.name}.")
+    for file in path.parent.iterdir():
+        beginning, _, rest = file.name.partition(f".{path.name}.")
         if beginning not in ("", ".") or ".partial" not in rest:
             continue
         owner = next((part for part in rest.split(".") if part.isdigit() and len(part) < 12), "")
-        if is_dead(owner) and not any(left.name.startswith(one.name) for one in keep):
-            left.unlink(missing_ok=True)
+        if is_dead(owner) and not any(file.name.startswith(partial.name) for partial in keep):
+            file.unlink(missing_ok=True)

@@ -226,10 +226,12 @@ def repeated(path: Path, about: dict[str, Any]) -> bool | None:
     first = path.with_name(Path(str(before.get("file"))).name)
     if not first.exists() or checksum(first) != before.get("blake2b"):
         return None
-    again, found = apply(read(first), steps_of(about)), read(path)
-    return again.table.column_names == found.table.column_names and all(
+    repeat, released = apply(read(first), steps_of(about)), read(path)
+    return repeat.table.column_names == released.table.column_names and all(
         np.array_equal(
-            floats_of(again.table.column(name)), floats_of(found.table.column(name)), equal_nan=True
+            floats_of(repeat.table.column(name)),
+            floats_of(released.table.column(name)),
+            equal_nan=True,
         )
         for name in about["columns"]["values"]
     )

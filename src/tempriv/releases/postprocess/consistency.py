@@ -48,9 +48,9 @@ class ColumnTotals:
         parts = np.stack([values.columns[name] for name in self.parts], axis=1)
         total = values.columns[self.total]
         off = total - parts.sum(axis=1)
-        there = ~np.isnan(off)
-        parts[there] += np.outer(off[there], weights[:-1])
-        total[there] = parts[there].sum(axis=1)
+        known = ~np.isnan(off)
+        parts[known] += np.outer(off[known], weights[:-1])
+        total[known] = parts[known].sum(axis=1)
         for i, name in enumerate(self.parts):
             values.columns[name] = parts[:, i]
 
@@ -99,9 +99,9 @@ class SeriesTotals:
             last = ids.index(self.total)
             parts = np.delete(square, last, axis=1)
             off = square[:, last] - parts.sum(axis=1)
-            there = ~np.isnan(off)
-            parts[there] += off[there, None] / len(ids)
-            square[there, last] = parts[there].sum(axis=1)
+            known = ~np.isnan(off)
+            parts[known] += off[known, None] / len(ids)
+            square[known, last] = parts[known].sum(axis=1)
             square[:, [i for i in range(len(ids)) if i != last]] = parts
             for i, (_, rows) in enumerate(values.series):
                 column[rows] = square[places[rows], i]
@@ -148,8 +148,8 @@ class WindowTotals:
             from scipy.linalg import solveh_banded
 
         window, n = self.window, len(part)
-        there = ~np.isnan(part)
-        counts = np.append(0, np.cumsum(there))
+        known = ~np.isnan(part)
+        counts = np.append(0, np.cumsum(known))
         ends = np.arange(n)
         starts = np.maximum(ends - window + 1, 0)
         active = (
@@ -167,10 +167,10 @@ class WindowTotals:
             meet = ended[stop[: n - d]] - ended[ends[: n - d] + d]
             bands[d, : n - d] = ratio * meet
         bands[0] += 1.0
-        right = np.where(there, part, 0.0) + ratio * (summed[stop] - summed[ends])
-        found = solveh_banded(bands, right, lower=True)
-        fitted = np.where(there, found, np.nan)
-        sums = np.append(0.0, np.cumsum(np.where(there, found, 0.0)))
+        right = np.where(known, part, 0.0) + ratio * (summed[stop] - summed[ends])
+        solution = solveh_banded(bands, right, lower=True)
+        fitted = np.where(known, solution, np.nan)
+        sums = np.append(0.0, np.cumsum(np.where(known, solution, 0.0)))
         return fitted, np.where(active, sums[ends + 1] - sums[starts], total)
 
 

@@ -45,7 +45,7 @@ class Values:
         )
         names = about["columns"]["values"]
         arrays = {name: floats_of(table.column(name)) for name in names}
-        errors = {one["column"]: float(one["error"]) for one in about["expected_error"]}
+        errors = {entry["column"]: float(entry["error"]) for entry in about["expected_error"]}
         ids = about["columns"]["series"]
         if ids is None:
             series = [("", np.arange(table.num_rows))]
@@ -115,8 +115,8 @@ def said(step: Any, sentence: str) -> str:
 def names_to_tuple(step: Any) -> None:
     """Make the columns of a ``step`` a tuple, as lists come from JSON and from users."""
     if step.columns is not None:
-        given = (step.columns,) if isinstance(step.columns, str) else tuple(step.columns)
-        object.__setattr__(step, "columns", given)
+        names = (step.columns,) if isinstance(step.columns, str) else tuple(step.columns)
+        object.__setattr__(step, "columns", names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,24 +160,24 @@ class Smooth:
                 column[rows] = self._smoothed(column[rows])
 
     def _smoothed(self, series: Floats) -> Floats:
-        there = ~np.isnan(series)
+        known = ~np.isnan(series)
         out = np.full(len(series), np.nan)
         if self.weight is not None:
             weight = float(self.weight)
             steps = itertools.accumulate(
-                series[there].tolist(), lambda before, new: before + weight * (new - before)
+                series[known].tolist(), lambda before, new: before + weight * (new - before)
             )
-            out[there] = list(steps)
+            out[known] = list(steps)
             return out
         assert self.window is not None
         # sums of numbers on a power-of-two grid are exact, so a constant stays a constant
-        sums = np.append(0.0, np.cumsum(np.where(there, series, 0.0)))
-        counts = np.append(0, np.cumsum(there))
+        sums = np.append(0.0, np.cumsum(np.where(known, series, 0.0)))
+        counts = np.append(0, np.cumsum(known))
         at = np.arange(len(series))
         first = np.maximum(at - self.window // 2, 0)
         last = np.minimum(at + (self.window - 1) // 2 + 1, len(series))
         total, count = sums[last] - sums[first], counts[last] - counts[first]
-        out[there] = total[there] / count[there]
+        out[known] = total[known] / count[known]
         return out
 
 
@@ -263,7 +263,7 @@ class Monotone:
         for name in chosen(self, values):
             column = values.columns[name]
             for _, rows in values.series:
-                there = rows[~np.isnan(column[rows])]
-                if len(there):
-                    fit = isotonic_regression(column[there], increasing=not self.decreasing)
-                    column[there] = fit.x
+                known = rows[~np.isnan(column[rows])]
+                if len(known):
+                    fit = isotonic_regression(column[known], increasing=not self.decreasing)
+                    column[known] = fit.x
