@@ -63,7 +63,7 @@ def test_a_frontier_longer_than_the_room_is_kept_whole(monkeypatch):
         if hasattr(candidates, "py_func")
         else (candidates(rows, possible, 0.0))
     )
-    monkeypatch.setattr("tempriv.correlation._kernels.CHUNK", 2)
+    monkeypatch.setattr("tempriv.correlation._kernels.CHUNK_PAIRS", 2)
     plainly = getattr(candidates, "py_func", candidates)
     again = plainly(rows, possible, 0.0)
     assert np.array_equal(highs, again[0]) and np.array_equal(lows, again[1])

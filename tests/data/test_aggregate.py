@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tempriv.data import duckdb
-from tempriv.data.aggregate import MOST, CountTable, aggregate
+from tempriv.data.aggregate import MAX_COUNT, CountTable, aggregate
 from tempriv.errors import DataError, UsageError
 from tempriv.privacy.units import Contribution, Event, WholeSeries, Window
 
@@ -222,9 +222,11 @@ def test_units_of_each_kind():
     assert counted(events, max_per_step=2, each=Window(3)).unit == Contribution(Window(3), 2)
     found = counted(events, **KINDS["signed sum"], max_per_step=2, max_per_person=3)
     assert found.unit == Contribution(WholeSeries(4), 4.0, 6.0, signed=True)
-    assert found.bounds == ((-1.0 * MOST, 2.0 * MOST),) and found.grid == 0.5
+    assert found.bounds == ((-1.0 * MAX_COUNT, 2.0 * MAX_COUNT),) and found.grid == 0.5
     assert not counted(events, **KINDS["negative sum"], max_per_step=2).unit.signed
-    assert counted(events, **KINDS["negative sum"], max_per_step=2).bounds == ((-2.0 * MOST, 0.0),)
+    assert counted(events, **KINDS["negative sum"], max_per_step=2).bounds == (
+        (-2.0 * MAX_COUNT, 0.0),
+    )
 
 
 def test_sums_lie_on_the_grid_to_the_last_bit():

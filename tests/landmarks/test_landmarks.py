@@ -178,7 +178,7 @@ def test_distance_is_along_the_great_circle():
 
 
 def test_the_earth_is_one():
-    assert _kernels.EARTH_RADIUS == domains.EARTH_RADIUS
+    assert _kernels.EARTH_RADIUS_METERS == domains.EARTH_RADIUS
 
 
 @pytest.mark.parametrize(

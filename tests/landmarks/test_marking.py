@@ -13,7 +13,7 @@ import pytest
 
 from tempriv.errors import DataError, TemprivError, UsageError
 from tempriv.landmarks.annotate import Rule, mark_table
-from tempriv.landmarks.provenance import beside, provenance_of
+from tempriv.landmarks.provenance import provenance_of, provenance_path
 from tempriv.mechanisms.landmarks.skip import SkipLandmarks
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.releases.run import release
@@ -62,7 +62,7 @@ def test_rows_stay_as_they_are_and_marks_are_right(table, tmp_path, name):
     assert marks_of(out) == wanted
     assert (done.rows, done.series, done.landmarks) == (4, 2, sum(wanted))
     assert done.looked_at == looked == provenance_of(out)["landmark"].looked_at
-    for path in (out, beside(out)):
+    for path in (out, provenance_path(out)):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -160,7 +160,7 @@ def test_a_release_knows_that_its_values_decided(run, table, tmp_path):
     assert about["guarantee"]["unit"] == {"is": "Readings", "count": 4, "metres": None}
     assert about["mechanism"]["chosen_from_values"] and "looked_at" not in about
     # what cannot be read is not taken for an all-clear
-    beside(tmp_path / "m.csv").write_text("{")
+    provenance_path(tmp_path / "m.csv").write_text("{")
     status, _, err = run(*release, "uniform-landmarks", "--force")
     assert status and "tempriv landmarks" in err
 

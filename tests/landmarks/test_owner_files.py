@@ -14,7 +14,7 @@ import pytest
 
 from tempriv.data.series import SeriesTable
 from tempriv.errors import StateError, TemprivError
-from tempriv.leakage.budgets import of_release
+from tempriv.leakage.budgets import budgets_of_release
 from tempriv.ledger.ledger import Ledger
 from tempriv.mechanisms.landmarks.adaptive import AdaptiveLandmarks
 from tempriv.mechanisms.landmarks.count_bound import CountBoundLandmarks
@@ -133,7 +133,7 @@ def test_a_failure_while_writing_leaves_no_landmarks_behind(table, tmp_path, mon
     def fails(self, *given):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr("tempriv.releases.to_file.Writing.close", fails)
+    monkeypatch.setattr("tempriv.releases.to_file.ReleaseWriter.close", fails)
     with pytest.raises(OSError, match="disk"):
         release_file(passage(table, SCHEMES["skip"]), tmp_path / "out.csv")
     assert set(tmp_path.iterdir()) == before
@@ -186,7 +186,7 @@ def test_an_owner_file_belongs_to_one_release(table, tmp_path):
         release_file(passage(table, SCHEMES["split"], Key.generate()), path)
     owner_path(one).write_bytes(owner_path(other).read_bytes())
     with pytest.raises(TemprivError, match="does not belong"):
-        of_release(one)
+        budgets_of_release(one)
 
 
 def test_owner_files_are_replaced_only_with_their_release(table, tmp_path):

@@ -21,8 +21,13 @@ from tempriv.correlation.landmarks import landmark_loss
 from tempriv.correlation.loss import loss, supremum
 from tempriv.datasets import METERS
 from tempriv.errors import TemprivError
-from tempriv.leakage.budgets import farther, of_each_reading, of_file, of_release
-from tempriv.leakage.leakage import leak
+from tempriv.leakage.budgets import (
+    budgets_of_release,
+    distance_factor,
+    read_budgets,
+    reading_epsilon,
+)
+from tempriv.leakage.leakage import compute_leakage
 from tempriv.mechanisms.landmarks.count_bound import CountBoundLandmarks
 from tempriv.mechanisms.landmarks.skip import SkipLandmarks
 from tempriv.mechanisms.landmarks.uniform import UniformLandmarks
@@ -243,19 +248,19 @@ def test_what_each_reading_spends():
         (Gaussian(rho=0.5, bounds=(0, 5)), None),
         (UniformBudget(epsilon=1.0, bounds=(0, 5), unit=Window(4)), None),
     ):
-        found = of_each_reading(mechanism)
+        found = reading_epsilon(mechanism)
         assert found == (None if each is None else pytest.approx(each, rel=1e-9)), mechanism
 
 
 def test_places_need_to_know_how_far_apart_they_can_be():
     places = PlanarLaplace(epsilon=1.0, unit=WithinDistance(200), origin=(39.9, 116.4))
     with pytest.raises(TemprivError, match="across: needed for places"):
-        of_each_reading(places)
-    assert of_each_reading(places, 1000.0) == 5.0
-    assert of_each_reading(places, 50.0) == 1.0
-    assert farther(UniformLandmarks(over=places), 400.0) == 2.0
+        reading_epsilon(places)
+    assert reading_epsilon(places, 1000.0) == 5.0
+    assert reading_epsilon(places, 50.0) == 1.0
+    assert distance_factor(UniformLandmarks(over=places), 400.0) == 2.0
     with pytest.raises(TemprivError, match="across: is for places"):
-        farther(Laplace(epsilon=1.0, bounds=(0, 5)), 10.0)
+        distance_factor(Laplace(epsilon=1.0, bounds=(0, 5)), 10.0)
 
 
 def test_a_release_of_places_is_seen_at_its_widest(run, told, chain):
@@ -523,7 +528,9 @@ def test_a_chain_from_data_never_reaches_a_public_page(run, private_chain):
     words = [*LAPLACE, "--report", "r.html", "--private-report", "p.html", "--force"]
     assert run("release", METERS, "out.csv", *words, "--chain", private_chain)[0] == 0
     public, private = Path("r.html").read_text(), Path("p.html").read_text()
-    told = leak(read_chain(private_chain), of_release(Path("out.csv"))).worst().loss
+    told = (
+        compute_leakage(read_chain(private_chain), budgets_of_release(Path("out.csv"))).worst().loss
+    )
     number = f"{math.ceil(told * 1000) / 1000:g}"
     assert SECTION in private and f"tells up to {number} about" in private
     assert SECTION not in public and number not in public and "tells up to" not in public
@@ -535,17 +542,17 @@ def test_a_chain_from_data_never_reaches_a_public_page(run, private_chain):
 
 def test_the_page_itself_refuses_what_is_private(run, private_chain, chain, marked):
     assert run("release", METERS, "out.csv", *LAPLACE)[0] == 0
-    mine = leak(read_chain(private_chain), of_release(Path("out.csv")))
+    mine = compute_leakage(read_chain(private_chain), budgets_of_release(Path("out.csv")))
     with pytest.raises(TemprivError, match="this page may be handed out"):
         section(mine, private_page=False)
     assert SECTION in section(mine, private_page=True)
     words = ["--mechanism", "skip-landmarks", "--landmarks", "evening", *VALUES]
     assert run("release", marked, "skip.csv", *words)[0] == 0
-    owned = leak(read_chain(chain(0.1)), of_release(Path("skip.csv")))
+    owned = compute_leakage(read_chain(chain(0.1)), budgets_of_release(Path("skip.csv")))
     with pytest.raises(TemprivError, match="this page may be handed out"):
         section(owned, private_page=False)
     with pytest.raises(TemprivError, match="stay with its owner"):
-        of_release(Path("skip.csv"), public=True)
+        budgets_of_release(Path("skip.csv"), public=True)
 
 
 @pytest.mark.parametrize("scheme", ["uniform", "skip", "adaptive", "split"])
@@ -782,7 +789,7 @@ def test_pictures_are_drawn(run, chain, ending):
 def test_a_picture_shows_what_was_found(chain, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("b.csv").write_text("epsilon,landmark\n" + "1,0\n0.5,1\n1,0\n" * 10)
-    found = leak(Chain.smoothed_identity(2, 0.1), of_file(Path("b.csv")))
+    found = compute_leakage(Chain.smoothed_identity(2, 0.1), read_budgets(Path("b.csv")))
     above, below = plot_leakage(found).axes
     lines = {line.get_label(): line for line in above.lines}
     total = next(line for label, line in lines.items() if label.startswith("by all of them"))

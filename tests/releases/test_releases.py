@@ -16,7 +16,7 @@ from tempriv.data.files import write_durably
 from tempriv.mechanisms.sparse_vector import SparseVector
 from tempriv.mechanisms.w_event.sample import SampleOnce
 from tempriv.privacy.units import WholeSeries, Window
-from tempriv.releases.description import SHAPE, read_about, sidecar_path
+from tempriv.releases.description import REQUIRED_FIELDS, read_about, sidecar_path
 from tempriv.releases.verify import verify
 from tempriv.releases.writer import remove_stale_partials
 
@@ -30,7 +30,7 @@ def written(tmp_path):
 
 def test_a_description_has_everything_that_is_needed_to_judge_it(written):
     about = read_about(written)
-    assert SHAPE.keys() <= about.keys()
+    assert REQUIRED_FIELDS.keys() <= about.keys()
     assert about["treatment"] == []
     assert all(check.good for check in verify(written))
 
@@ -57,7 +57,7 @@ def test_the_treatment_of_a_table_is_told(tmp_path):
     ]
 
 
-@pytest.mark.parametrize("key", [*SHAPE, "ledger", "format"])
+@pytest.mark.parametrize("key", [*REQUIRED_FIELDS, "ledger", "format"])
 def test_a_description_that_lacks_something_is_refused(written, key):
     beside = sidecar_path(written)
     about = json.loads(beside.read_text())
@@ -84,7 +84,9 @@ def test_a_description_of_another_version_says_so(written):
             st.none() | st.booleans() | st.integers() | st.text(max_size=5),
             lambda inner: (
                 st.lists(inner, max_size=3)
-                | st.dictionaries(st.sampled_from([*SHAPE, "format", "ledger", "is"]), inner)
+                | st.dictionaries(
+                    st.sampled_from([*REQUIRED_FIELDS, "format", "ledger", "is"]), inner
+                )
             ),
             max_leaves=12,
         ).map(lambda value: json.dumps(value).encode()),
@@ -99,7 +101,10 @@ def test_arbitrary_descriptions_are_refused(written, text):
 @settings(
     max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(key=st.sampled_from(list(SHAPE)), value=st.text(max_size=8) | st.integers() | st.none())
+@given(
+    key=st.sampled_from(list(REQUIRED_FIELDS)),
+    value=st.text(max_size=8) | st.integers() | st.none(),
+)
 def test_a_changed_description_fails_a_check_or_is_refused(written, key, value):
     beside = sidecar_path(written)
     right = beside.read_bytes()

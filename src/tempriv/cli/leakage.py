@@ -165,16 +165,16 @@ def leakage(
     refuse_plot(plot, force)
     _refuse_file(output, (".csv",), force)
     _refuse_file(save_chain, (".json",), force)
-    from tempriv.leakage.budgets import of_file, of_release
-    from tempriv.leakage.leakage import METHODS, allocation, leak
+    from tempriv.leakage.budgets import budgets_of_release, read_budgets
+    from tempriv.leakage.leakage import METHODS, allocate_budgets, compute_leakage
 
     with _working() as say:
         say("reading budgets")
         if release is not None:
-            spent = of_release(release, across)
+            spent = budgets_of_release(release, across)
         else:
             assert budgets is not None
-            spent = of_file(budgets)
+            spent = read_budgets(budgets)
         _require_method(method, spent)
         say("reading the chain")
         if chain is not None:
@@ -186,7 +186,7 @@ def leakage(
             known = _estimated(source, release, how, layout)
         many = len(spent.spending)
         say("computing losses; those of landmarks take longest")
-        found = leak(
+        found = compute_leakage(
             known,
             spent,
             METHODS if method is None else (method,),
@@ -199,7 +199,7 @@ def leakage(
             lengths = {spent.longest}
             if output is not None:
                 lengths |= {len(one.budgets) for one in spent.spending}
-            kept = {length: allocation(known, target, length) for length in sorted(lengths)}
+            kept = {length: allocate_budgets(known, target, length) for length in sorted(lengths)}
     written = _write(found, kept, plot, output, save_chain)
     best = None if kept is None else kept[spent.longest]
     if as_json:
@@ -254,7 +254,7 @@ def _estimated(
 ) -> Chain:
     """A chain from a private table; of what is not said, what the release says."""
     from tempriv.data.series import SeriesTable
-    from tempriv.leakage.leakage import estimated, require_same_step
+    from tempriv.leakage.leakage import estimate_chain, require_same_step
     from tempriv.releases.description import read_about, value_spec
 
     value, edges, states, listed, pseudocount = how
@@ -280,7 +280,7 @@ def _estimated(
     require(value is not None, "--from needs --value, the column that the chain is of")
     assert value is not None
     table = SeriesTable(source, values=(value,), gaps="null", **cast(Any, layout))
-    chain, (clock, step) = estimated(table, bounds, states, categories, pseudocount)
+    chain, (clock, step) = estimate_chain(table, bounds, states, categories, pseudocount)
     if about is not None and grid == "regular":
         require_same_step(about, clock, step)
     return chain
@@ -299,9 +299,9 @@ def _write(
     written = []
     if output is not None:
         from tempriv.data.csv import csv_line, csv_rows
-        from tempriv.leakage.leakage import table_of
+        from tempriv.leakage.leakage import leakage_table
 
-        table = table_of(found, kept)
+        table = leakage_table(found, kept)
         parts = [csv_line(table.column_names), *map(csv_rows, table.to_batches())]
         write_durably(output, b"".join(map(bytes, parts)))
         written.append(("table", output))
@@ -326,24 +326,23 @@ def _print(
     found: Leakage, kept: Allocation | None, chain: Path | None, written: list[tuple[str, Path]]
 ) -> None:
     from tempriv.correlation.growth import shown
-    from tempriv.leakage.budgets import DIGITS
 
     spent, total = found.budgets, found.worst()
     rows = sum(len(one.budgets) for one in spent.spending)
     many = f" in {len(spent.spending):,} series" if len(spent.spending) > 1 else ""
     print(f"{rows:,} readings{many}, and a chain of {found.chain.states} states, {chain}")
     print(f"  in short  {found.sentence}")
-    print(f"  total     {shown(total.loss, DIGITS)}, first at {total.words}")
+    print(f"  total     {shown(total.loss)}, first at {total.words}")
     for side, words in (("backward", "up to a reading"), ("forward", "from a reading on")):
         place = found.worst(side)
-        much = shown(place.loss, DIGITS)
+        much = shown(place.loss)
         print(f"  {side:<9} {much} by releases {words}, first at {place.words}")
     if found.forever:
         print(f"  for ever  {found.forever}")
     print(f"  chances   {found.chances}")
     if found.methods:
         print(
-            f"  landmarks together with any one other reading: {shown(found.apart, DIGITS)} if "
+            f"  landmarks together with any one other reading: {shown(found.apart)} if "
             "readings were independent; under this chain"
         )
     for method in found.methods:
@@ -351,10 +350,7 @@ def _print(
         if joint is None:
             print(f"    {method:<12} not found: {found.why_not(method)}")
         else:
-            print(
-                f"    {method:<12} {shown(joint.loss, DIGITS)}, with {joint.words} "
-                f"({OF_METHOD[method]})"
-            )
+            print(f"    {method:<12} {shown(joint.loss)}, with {joint.words} ({OF_METHOD[method]})")
     if kept is not None:
         _print_kept(kept)
     for remark in spent.remarks:

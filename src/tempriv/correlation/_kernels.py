@@ -15,9 +15,9 @@ from numba import njit
 
 Array = Any  # numba takes its types from the calls
 
-UPWARDS = 1.0 + 2.0**-49
+ROUND_UP = 1.0 + 2.0**-49
 """More than what the few operations of one step of a loss can lose."""
-CHUNK = 1 << 15
+CHUNK_PAIRS = 1 << 15
 
 
 @njit(cache=True, nogil=True)
@@ -45,7 +45,7 @@ def candidates(rows: Array, possible: Array, slack: float) -> tuple[Array, Array
     ``slack`` is how far, relatively, the rows may be off; a row that is not possible is left out.
     """
     n, states = rows.shape
-    size = max(CHUNK, 2 * states)
+    size = max(CHUNK_PAIRS, 2 * states)
     highs, lows = np.empty(size), np.empty(size)
     ratios, chosen = np.empty(states), np.empty(states, np.int64)
     count = 0
@@ -102,7 +102,7 @@ def grown(highs: Array, lows: Array, first: int, last: int, a: float) -> float:
     for i in range(begin, last):
         ratio = (highs[i] - lows[i]) * rest / (lows[i] * rest + fall)
         best = max(best, ratio)
-    return min(a, max(math.log1p(best), apart) * UPWARDS)
+    return min(a, max(math.log1p(best), apart) * ROUND_UP)
 
 
 @njit(cache=True, nogil=True)

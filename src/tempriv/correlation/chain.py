@@ -22,11 +22,11 @@ Flags = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 Rows = tuple[tuple[float, ...], ...]
 
-MOST_STATES = 300
-SUMS_TO_ONE = 1e-9
-STATIONARY = 1e-10
+MAX_STATES = 300
+SUM_TOLERANCE = 1e-9
+STATIONARY_TOLERANCE = 1e-10
 """A distribution this near to a stationary one, relatively, counts as that."""
-LEAST = 1e-250
+MIN_PROBABILITY = 1e-250
 """Smaller chances are not computed with: they may have lost digits, or all of them."""
 NO_STATE = -1
 
@@ -40,24 +40,24 @@ def _rows(name: str, rows: Any, states: int | None, private: bool) -> Rows:
     square = matrix.ndim == 2 and 0 < len(matrix) == matrix.shape[1]
     require(square, f"{name}: must be a square matrix of numbers; give a row for each state")
     require(
-        len(matrix) <= MOST_STATES,
-        f"{name}: {len(matrix)} states; must be at most {MOST_STATES}; join some of them",
+        len(matrix) <= MAX_STATES,
+        f"{name}: {len(matrix)} states; must be at most {MAX_STATES}; join some of them",
     )
     require(
         states is None or len(matrix) == states,
         f"{name}: {len(matrix)} rows; must be {states}, one for each state",
     )
     for row, entries in enumerate(matrix):
-        _check_law(f"{name}: row {row}", entries, private)
+        _check_distribution(f"{name}: row {row}", entries, private)
     return tuple(tuple(float(entry) for entry in row) for row in matrix)
 
 
-def _check_law(name: str, entries: Floats, private: bool) -> None:
+def _check_distribution(name: str, entries: Floats, private: bool) -> None:
     fine = bool(np.all(np.isfinite(entries)) and np.all(entries >= 0))
     require(fine, f"{name} has a probability that is negative or no number; give 0 to 1")
     total = math.fsum(entries)
     shown = "does not sum to 1" if private else f"sums to {total:.9g}, not to 1"
-    require(abs(total - 1) <= SUMS_TO_ONE, f"{name} {shown}; divide it by its sum")
+    require(abs(total - 1) <= SUM_TOLERANCE, f"{name} {shown}; divide it by its sum")
 
 
 def _reachable(follows: Flags) -> Flags:
@@ -76,7 +76,7 @@ def followers(reached: Flags, matrix: Floats) -> Flags:
     return np.asarray(counted > 0)
 
 
-def _long_run(matrix: Floats) -> Floats:
+def _stationary(matrix: Floats) -> Floats:
     """The stationary distribution of a chain in one part; no subtraction, so no digits are lost.
 
     Grassmann, Taksar and Heyman 1985: the states are taken out one by one, the last first.
@@ -136,7 +136,7 @@ class Chain:
                 start.shape == (self.states,),
                 f"start: must have {self.states} probabilities, one for each state",
             )
-            _check_law("start", start, self.private)
+            _check_distribution("start", start, self.private)
             put("start", tuple(float(share) for share in start))
         elif self.backward is None:
             reach = _reachable(self.matrix > 0)
@@ -168,7 +168,7 @@ class Chain:
         ((0.75, 0.25), (0.25, 0.75))
         """
         require(
-            1 <= states <= MOST_STATES, f"states={states}: must be from 1 to {MOST_STATES} states"
+            1 <= states <= MAX_STATES, f"states={states}: must be from 1 to {MAX_STATES} states"
         )
         fine = math.isfinite(smoothing) and smoothing >= 0
         require(fine, f"smoothing={smoothing}: must be a number >= 0")
@@ -204,7 +204,7 @@ class Chain:
         ((0.5, 0.5), (0.5, 0.5))
         """
         require(
-            1 <= states <= MOST_STATES, f"states={states}: must be from 1 to {MOST_STATES} states"
+            1 <= states <= MAX_STATES, f"states={states}: must be from 1 to {MAX_STATES} states"
         )
         fine = math.isfinite(pseudocount) and pseudocount >= 0
         require(fine, f"pseudocount={pseudocount}: must be a number >= 0")
@@ -247,7 +247,7 @@ class Chain:
     @functools.cached_property
     def matrix(self) -> Floats:
         """``forward``, its rows divided by their sums."""
-        return _as_laws(self.forward)
+        return _normalized(self.forward)
 
     @functools.cached_property
     def shares(self) -> Floats:
@@ -255,7 +255,7 @@ class Chain:
         if self.start is not None:
             return np.array(self.start) / math.fsum(self.start)
         require(self.start_is_known, "start: a chain with a backward matrix has none; give it")
-        return _long_run(self.matrix)
+        return _stationary(self.matrix)
 
     @property
     def start_is_known(self) -> bool:
@@ -273,7 +273,7 @@ class Chain:
             if part[0] == state and self.shares[part].sum() > 0:
                 if not np.array_equal(reach[state], both[state]):
                     return None
-                alone = _long_run(self.matrix[np.ix_(part, part)])
+                alone = _stationary(self.matrix[np.ix_(part, part)])
                 shares[part] = alone * self.shares[part].sum()
         return shares
 
@@ -292,7 +292,7 @@ class Chain:
         """Whether the reversed matrix is the same at every step."""
         if self.backward is not None or self.start is None:
             return True
-        return self.distance(self.shares) <= STATIONARY
+        return self.distance(self.shares) <= STATIONARY_TOLERANCE
 
     def reversed_at(self, step: int, shares: Floats | None = None) -> tuple[Floats, Flags]:
         """Pr(state before | state at ``step``), and which states are possible at all there.
@@ -300,7 +300,7 @@ class Chain:
         ``shares`` are those at the step before, if they are at hand.
         """
         if self.backward is not None:
-            return _as_laws(self.backward), np.ones(self.states, dtype=np.bool_)
+            return _normalized(self.backward), np.ones(self.states, dtype=np.bool_)
         if shares is None:
             shares = self.shares
             for _ in range(0 if self.is_homogeneous else step - 1):
@@ -351,7 +351,7 @@ def _as_rows(matrix: Floats) -> Rows:
     return tuple(tuple(float(entry) for entry in row) for row in matrix)
 
 
-def _as_laws(rows: Sequence[Sequence[float]]) -> Floats:
+def _normalized(rows: Sequence[Sequence[float]]) -> Floats:
     matrix = np.array(rows)
     return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))
 
@@ -412,7 +412,7 @@ def equal_width(low: float, high: float, states: int) -> tuple[float, ...]:
     """
     fine = math.isfinite(low) and math.isfinite(high) and low < high
     require(fine, f"bounds={low},{high}: must be two numbers, the lower first")
-    require(1 <= states <= MOST_STATES, f"states={states}: must be from 1 to {MOST_STATES} states")
+    require(1 <= states <= MAX_STATES, f"states={states}: must be from 1 to {MAX_STATES} states")
     return tuple(float(edge) for edge in np.linspace(low, high, states + 1))
 
 

@@ -15,11 +15,11 @@ import math
 
 import numpy as np
 
-from tempriv.correlation.chain import LEAST, Chain, Flags, Floats, Integers, followers
+from tempriv.correlation.chain import MIN_PROBABILITY, Chain, Flags, Floats, Integers, followers
 from tempriv.errors import require
 
-MOST_OUTPUTS = 1 << 16
-UPWARDS = 1 + 2.0**-44
+MAX_OUTPUTS = 1 << 16
+ROUND_UP = 1 + 2.0**-44
 
 
 def extremes(epsilon: float, states: int) -> Floats:
@@ -33,15 +33,15 @@ def extremes(epsilon: float, states: int) -> Floats:
 def _check(spent: Floats, states: int) -> None:
     digits = math.log2(2**states - 2) * np.count_nonzero(spent) if states > 1 else 0.0
     require(
-        digits <= math.log2(MOST_OUTPUTS),
-        f"method=exact: {len(spent)} steps in a row, {states} states: more than {MOST_OUTPUTS} "
+        digits <= math.log2(MAX_OUTPUTS),
+        f"method=exact: {len(spent)} steps in a row, {states} states: more than {MAX_OUTPUTS} "
         "outputs to try; use bridge",
     )
 
 
 def _require_likely(chances: Floats) -> None:
     require(
-        bool(np.all(chances >= LEAST)),
+        bool(np.all(chances >= MIN_PROBABILITY)),
         "method=exact: some values of the chain are too unlikely to compute with; use bridge",
     )
 
@@ -140,4 +140,4 @@ def exact_losses(chain: Chain, spent: Floats, marks: Integers) -> Floats:
     chosen = marks.tolist()
     losses = [cases.loss(sorted({*chosen, step})) for step in range(len(spent))]
     # no mechanisms tell more than their budgets together
-    return np.asarray(UPWARDS * np.minimum(losses, spent.sum()))
+    return np.asarray(ROUND_UP * np.minimum(losses, spent.sum()))

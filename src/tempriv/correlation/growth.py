@@ -1,6 +1,6 @@
 """How a loss grows through a chain, one step forward or back: the candidates of its matrices.
 
-The recursion of Cao et al. 2017, a_t = L(a_{t-1}) + epsilon_t; see ``kernels_correlation.grown``.
+The recursion of Cao et al. 2017, a_t = L(a_{t-1}) + epsilon_t; see ``_kernels.grown``.
 """
 
 from __future__ import annotations
@@ -14,12 +14,20 @@ from typing import Any
 import numpy as np
 
 from tempriv.correlation._kernels import candidates, frontier, grown, one_sided
-from tempriv.correlation.chain import LEAST, STATIONARY, Chain, Flags, Floats, Integers, followers
+from tempriv.correlation.chain import (
+    MIN_PROBABILITY,
+    STATIONARY_TOLERANCE,
+    Chain,
+    Flags,
+    Floats,
+    Integers,
+    followers,
+)
 from tempriv.errors import require
 
-MOST_WORK = 3e8
+MAX_ENTRIES = 3e8
 """Entries that are looked at to find the candidates of reversed matrices: some half a minute."""
-MOST_TABLES = 100_000
+MAX_TABLES = 100_000
 ROUNDING = 2.0**-52
 
 
@@ -115,26 +123,26 @@ def backward_growth(chain: Chain, length: int | None = None) -> Growth:
     if chain.is_homogeneous:
         if chain.backward is None:
             reached = everything if chain.start is None else chain.shares > 0
-            if np.any(chain.shares[reached] < LEAST):
+            if np.any(chain.shares[reached] < MIN_PROBABILITY):
                 return _growth([nothing_forgotten], 0)
             slack += 4 * chain.distance(chain.shares)
         return _growth([(*chain.reversed_at(1), slack)], 0)
-    most = min(MOST_TABLES, int(MOST_WORK / chain.states**3))
+    most = min(MAX_TABLES, int(MAX_ENTRIES / chain.states**3))
     if length is None and chain.settled is not None:
         later = chain.shares @ _power_of_two(chain.matrix, most.bit_length())
-        _require_settled(chain.distance(later) <= STATIONARY, most)
+        _require_settled(chain.distance(later) <= STATIONARY_TOLERANCE, most)
     matrices: list[tuple[Floats, Flags, float]] = []
     shares, reached, settled = chain.shares, chain.shares > 0, False
     while not settled and (length is None or len(matrices) + 1 < max(2, length)):
         _require_settled(len(matrices) < most, most)
         away = chain.distance(shares)
         # B_t = B shares_{t-1} / shares_t entry by entry, and neither is farther away later
-        off = slack * (1 + len(matrices)) + (4 * away if away <= STATIONARY else 0.0)
+        off = slack * (1 + len(matrices)) + (4 * away if away <= STATIONARY_TOLERANCE else 0.0)
         matrices.append((*chain.reversed_at(1, shares), off))
         shares = np.asarray(shares @ chain.matrix)
         reached = followers(reached, chain.matrix)
-        settled = away <= STATIONARY
-        if np.any(shares[reached] < LEAST):
+        settled = away <= STATIONARY_TOLERANCE
+        if np.any(shares[reached] < MIN_PROBABILITY):
             matrices[-1], settled = nothing_forgotten, True
     return _growth(matrices, 1)
 

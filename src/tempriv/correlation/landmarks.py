@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.correlation._kernels import between, bridge_gap, bridge_tables
-from tempriv.correlation.chain import LEAST, Chain, Flags, Floats, followers
+from tempriv.correlation.chain import MIN_PROBABILITY, Chain, Flags, Floats, followers
 from tempriv.correlation.exact import exact_losses
 from tempriv.correlation.growth import ROUNDING, Growth, as_budgets, growths, shown
 from tempriv.errors import require
@@ -45,9 +45,9 @@ from tempriv.errors import require
 Method = Literal["definition5", "bridge", "exact"]
 Reading = Literal["inclusive", "exclusive"]
 
-MOST_PASSES = 3e8
-MOST_BRIDGES = 1e9
-UPWARDS = 1 + 2.0**-40
+MAX_PASSES = 3e8
+MAX_BRIDGES = 1e9
+ROUND_UP = 1 + 2.0**-40
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -125,7 +125,7 @@ def landmark_loss(
         passes = float(np.sum(gaps.astype(float) ** 2))
         width = chain.states if method == "bridge" else 1
         require(
-            len(marks) == 0 or passes * width <= MOST_PASSES,
+            len(marks) == 0 or passes * width <= MAX_PASSES,
             f"landmarks: the longest stretch without one has {gaps.max()} steps, which would take "
             "too long; cut the series, or join states of the chain",
         )
@@ -134,7 +134,7 @@ def landmark_loss(
             parts = _definition5(before, after, spent, reading == "inclusive")
         else:
             parts = _bridge(chain, spent, int(gaps.max()) if len(marks) else 0)
-        total = _added(before, after, spent, marks, parts) * UPWARDS
+        total = _added(before, after, spent, marks, parts) * ROUND_UP
     return LandmarkLoss(total=total, method=method, private=chain.private)
 
 
@@ -209,7 +209,7 @@ def _bridge(chain: Chain, spent: Floats, longest: int) -> Parts:
     """Both halves of a gap's change of values (see above), for every cut of it."""
     n = chain.states
     require(
-        longest < 2 or float(n) ** 4 * longest <= MOST_BRIDGES,
+        longest < 2 or float(n) ** 4 * longest <= MAX_BRIDGES,
         f"landmarks: a stretch of {longest} steps without one takes too long with {n} states; join "
         "states of the chain",
     )
@@ -222,7 +222,7 @@ def _bridge(chain: Chain, spent: Floats, longest: int) -> Parts:
         powers[r] = powers[r - 1] @ chain.matrix
         reach = followers(reach, chain.matrix)
         nested[r] = _is_nested(reach)
-        if trusted == longest and np.any(powers[r][reach] < LEAST):
+        if trusted == longest and np.any(powers[r][reach] < MIN_PROBABILITY):
             trusted = r - 1
     slack = 4 * n * (longest + 2) * ROUNDING
     limit = max(1, trusted)
@@ -242,10 +242,10 @@ def _bridge(chain: Chain, spent: Floats, longest: int) -> Parts:
         every = np.arange(size)
         left, right = _strictly_between(budgets), _strictly_between(budgets[::-1])[::-1]
         from_first = np.minimum(
-            left * UPWARDS, np.where(nested[every], start + back_others[::-1], np.inf)
+            left * ROUND_UP, np.where(nested[every], start + back_others[::-1], np.inf)
         )
         to_last = np.minimum(
-            right * UPWARDS, np.where(nested[every[::-1]], others + back_start[::-1], np.inf)
+            right * ROUND_UP, np.where(nested[every[::-1]], others + back_start[::-1], np.inf)
         )
         return from_first, to_last
 

@@ -3,7 +3,7 @@
 A mechanism that spends epsilon at each step tells no more than epsilon about a reading by itself.
 But if readings follow each other as a Markov chain does, earlier and later releases tell of it too.
 Cao, Yoshikawa, Xiao and Xiong 2017 bound how much, given the chain: that is computed here. What
-holds for some protected moments together is in ``correlation_landmarks``.
+holds for some protected moments together is in ``correlation.landmarks``.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ __all__ = [
     "write_chain",
 ]
 
-HALVINGS = 200
-SHRINKINGS = 60
+BISECTION_STEPS = 200
+MAX_SHRINKINGS = 60
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -159,7 +159,7 @@ def allocate(
     budgets = np.full(length, middle)
     budgets[0], budgets[-1] = backward, forward
     shrink = 2.0**-50
-    for _ in range(SHRINKINGS):  # so that rounding never leaves a loss above the target
+    for _ in range(MAX_SHRINKINGS):  # so that rounding never leaves a loss above the target
         if loss(chain, budgets).total.max() <= target:
             break
         budgets *= 1 - shrink
@@ -170,7 +170,7 @@ def allocate(
 def _constant(chain: Chain, target: float) -> float:
     before, after = backward_growth(chain).worst(), forward_growth(chain)
     low, high = 0.0, target
-    for _ in range(HALVINGS):
+    for _ in range(BISECTION_STEPS):
         middle = (low + high) / 2
         reached = before.supremum(middle) + after.supremum(middle) - middle
         low, high = (middle, high) if reached <= target else (low, middle)
@@ -198,7 +198,7 @@ def _ends(before: Growth, after: Growth, target: float) -> tuple[float, float]:
     ends = []
     for strictly in (False, True):
         low, high = 0.0, target
-        for _ in range(HALVINGS):
+        for _ in range(BISECTION_STEPS):
             middle = (low + high) / 2
             difference = excess(middle)
             above = difference > 0 if strictly else difference >= 0

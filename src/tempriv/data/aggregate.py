@@ -29,11 +29,11 @@ from tempriv.privacy.units import Contribution, Event, WholeSeries, Window
 Integers = npt.NDArray[np.int64]
 Moment = str | int | datetime.date
 
-MOST_CELLS = 10**7
-MOST = 2**31
+MAX_CELLS = 10**7
+MAX_COUNT = 2**31
 """No count is larger, and no sum than that many times the largest value."""
 
-FINENESS, FINEST = 1024, 2**20
+DEFAULT_GRID_STEPS, MAX_GRID_STEPS = 1024, 2**20
 """Grid steps to the largest value of a sum: rounding moves an event by at most a 2048th of it."""
 
 COUNT, TIME = "count", "time"
@@ -115,7 +115,7 @@ class CountCells:
     @property
     def bounds(self) -> Bounds:
         """Of any count or sum."""
-        pair = (min(self.low, 0) * float(MOST), max(self.high, 0) * float(MOST))
+        pair = (min(self.low, 0) * float(MAX_COUNT), max(self.high, 0) * float(MAX_COUNT))
         return (pair,) * len(self.names)
 
 
@@ -344,7 +344,7 @@ def aggregate(
         grid = Grid.of(Clock.of(time.split("+"), table), every, start, end)
         cells = _cells(table, sum, bounds, resolution, by, categories)
         require(
-            grid.count * len(cells.names) <= MOST_CELLS,
+            grid.count * len(cells.names) <= MAX_CELLS,
             f"every={every}: must be longer, this makes {grid.count * len(cells.names):,} cells",
         )
         if missing == "refuse" and not dry:
@@ -433,7 +433,7 @@ def _sums(
     )
     assert bounds is not None
     largest = max(abs(edge) for edge in bounds)
-    grid = math.ldexp(1.0, math.frexp(largest / FINENESS)[1] - 1)
+    grid = math.ldexp(1.0, math.frexp(largest / DEFAULT_GRID_STEPS)[1] - 1)
     if resolution is not None:
         grid = resolution
         require(
@@ -442,7 +442,7 @@ def _sums(
         )
     low, high = (round(edge / grid) for edge in bounds)
     require(
-        low < high and largest / grid <= FINEST,
+        low < high and largest / grid <= MAX_GRID_STEPS,
         f"resolution={resolution}: must be {'finer' if low == high else 'coarser'} for the bounds "
         f"{bounds[0]:g} {bounds[1]:g}",
     )
@@ -497,7 +497,7 @@ def _query(table: Table, person: str, grid: Grid, cells: CountCells, limits: Eve
     if limits.per_person is not None:
         kept = _first(kept, "p", limits.per_person)
     cell, added, group = ("0", "sum(v)", "b") if cells.adds else ("v", "count(*)", "b, v")
-    most = MOST * round(cells.largest / cells.grid)
+    most = MAX_COUNT * round(cells.largest / cells.grid)
     columns = ("b", cell, f"least(greatest({added}, -{most}), {most})")
     numbers = ", ".join(f"CAST({column} AS BIGINT)" for column in columns)
     return f"SELECT {numbers} FROM ({kept}) GROUP BY {group}"

@@ -20,7 +20,7 @@ Integers = npt.NDArray[np.int64]
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
 DAY = 24 * HOUR
-LENGTHS = {"us": 1, "ms": 1000, "s": SECOND, "min": 60 * SECOND, "h": HOUR, "d": DAY}
+UNIT_MICROSECONDS = {"us": 1, "ms": 1000, "s": SECOND, "min": 60 * SECOND, "h": HOUR, "d": DAY}
 
 Kind = Literal["integer", "date", "datetime"]
 
@@ -97,14 +97,14 @@ class Clock:
         """The ticks of a step given as ``text``: 15min, 1h, 1d, or a plain number."""
         match = re.fullmatch(r"(\d+)\s*([a-z]*)", text.strip().lower())
         unit = match[2] if match else ""
-        known = {"integer": [""], "date": ["d"], "datetime": list(LENGTHS)}[self.kind]
+        known = {"integer": [""], "date": ["d"], "datetime": list(UNIT_MICROSECONDS)}[self.kind]
         require(
             match is not None and int(match[1]) > 0 and unit in known,
             f"step={text!r}: must be a whole number"
             + (f" with one of {', '.join(known)}, such as 1{known[-1]}" if known != [""] else ""),
         )
         assert match is not None
-        return int(match[1]) * (LENGTHS[unit] if self.kind == "datetime" else 1)
+        return int(match[1]) * (UNIT_MICROSECONDS[unit] if self.kind == "datetime" else 1)
 
 
 def describe_step(kind: str, step: int) -> str:

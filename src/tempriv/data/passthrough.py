@@ -23,13 +23,13 @@ from tempriv.errors import DataError, require
 
 Floats = npt.NDArray[np.float64]
 
-NUMBER = "tempriv row number"
-UNITS = ("s", "ms", "us", "ns")
+ROW_COLUMN = "tempriv row number"
+TIME_UNITS = ("s", "ms", "us", "ns")
 
 # How values of a CSV file must be spelled to be taken for more than text. Where the type would lose
 # anything (a zero in front, the seventh digit of a second, an offset), they stay text.
 _CLOCK = r"\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?"
-SPELLINGS = {
+EXACT_PATTERNS = {
     "BOOLEAN": r"true|True|TRUE|false|False|FALSE",
     "BIGINT": r"0|-?[1-9]\d*",
     "DOUBLE": r"-?((0|[1-9]\d*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?",
@@ -38,7 +38,7 @@ SPELLINGS = {
     "TIMESTAMP": rf"\d{{4}}-\d{{2}}-\d{{2}}[ T]{_CLOCK}",
     "TIMESTAMP WITH TIME ZONE": rf"\d{{4}}-\d{{2}}-\d{{2}}[ T]{_CLOCK}Z",
 }
-ARROW = {
+ARROW_TYPES = {
     "BOOLEAN": pa.bool_(),
     "BIGINT": pa.int64(),
     "DOUBLE": pa.float64(),
@@ -188,7 +188,7 @@ class PassthroughColumns:
             self.kinds = [plain(schema.field(name).type) for name in self.names]
             return [quoted(name) for name in self.names]
         chosen = self._csv_kinds(table, problems)
-        self.kinds = [ARROW[chosen[name]] for name in self.names]
+        self.kinds = [ARROW_TYPES[chosen[name]] for name in self.names]
         return [_selected(name, chosen[name], self.verbatim) for name in self.names]
 
     def _csv_kinds(self, table: Table, problems: Any) -> dict[str, str]:
@@ -200,7 +200,7 @@ class PassthroughColumns:
         }
         while True:
             kinds = {name: left.pop(0) for name, left in tries.items() if left}
-            kinds = {name: kind for name, kind in kinds.items() if kind in SPELLINGS}
+            kinds = {name: kind for name, kind in kinds.items() if kind in EXACT_PATTERNS}
             if not kinds:
                 return chosen
             counts = ", ".join(_lost(name, kind) for name, kind in kinds.items())
@@ -218,7 +218,7 @@ def _lost(name: str, kind: str) -> str:
     """SQL that counts values which a type would change, those that are NaN, and infinite ones."""
     text = f"trim({quoted(name)})"
     value = f"TRY_CAST({text} AS {_cast(kind)})"
-    exact = f"regexp_full_match({text}, '{SPELLINGS[kind]}') AND {value} IS NOT NULL"
+    exact = f"regexp_full_match({text}, '{EXACT_PATTERNS[kind]}') AND {value} IS NOT NULL"
     if kind != "DOUBLE":
         return f"count(*) FILTER ({text} <> '' AND NOT ({exact})), 0, 0"
     nan, infinite = (f"coalesce({of}({value}), FALSE)" for of in ("isnan", "isinf"))
@@ -288,8 +288,8 @@ def _exactly(column: Any, kind: pa.DataType, name: str) -> Any:
         return column
     rounded = pa.types.is_floating(column.type) and not pa.types.is_floating(kind)
     units = [getattr(each, "unit", None) for each in (column.type, kind)]
-    if units[0] in UNITS and units[1] in UNITS:
-        rounded = rounded or UNITS.index(units[0]) < UNITS.index(units[1])
+    if units[0] in TIME_UNITS and units[1] in TIME_UNITS:
+        rounded = rounded or TIME_UNITS.index(units[0]) < TIME_UNITS.index(units[1])
     try:
         if not rounded:
             return column.cast(kind)

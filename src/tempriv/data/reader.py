@@ -11,17 +11,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tempriv.data.arrow import from_numpy, from_text, nulls, to_numpy
-from tempriv.data.checks import (
-    InputErrors,
-    TableSummary,
-)
+from tempriv.data.checks import InputErrors, TableSummary
 from tempriv.data.clock import Clock
 from tempriv.data.duckdb import INTEGERS, NUMBERS, ROW_NUMBER, Table, literal, open_table, quoted
-from tempriv.data.grid import (
-    TimeGrid,
-    read_calendar,
-)
-from tempriv.data.passthrough import NUMBER, PassthroughColumns, as_table
+from tempriv.data.grid import TimeGrid, read_calendar
+from tempriv.data.passthrough import ROW_COLUMN, PassthroughColumns, as_table
 from tempriv.data.series import ONLY_SERIES, Block, Bounds, Categories, Flags, Integers, SeriesTable
 from tempriv.errors import DataError, require
 
@@ -64,7 +58,7 @@ class TableReader:
             if passthrough is not None and isinstance(source, pa.Table):
                 passthrough.hold(source)
                 numbers = from_numpy(np.arange(source.num_rows), pa.int64())
-                source = source.drop_columns(passthrough.names).append_column(NUMBER, numbers)
+                source = source.drop_columns(passthrough.names).append_column(ROW_COLUMN, numbers)
             with open_table(source, texts, empty_texts=passthrough is not None) as table:
                 yield from self._table(table)
         self.problems.refuse()
@@ -173,7 +167,7 @@ class TableReader:
         if self.passthrough is None:
             return [self._value(table, i) for i in range(len(self.series.values))]
         if self.passthrough.in_memory:
-            return [f"CAST({quoted(NUMBER)} AS DOUBLE)"]
+            return [f"CAST({quoted(ROW_COLUMN)} AS DOUBLE)"]
         return self.passthrough.opened(table, self.series.source, self.problems)
 
     def _value(self, table: Table, number: int) -> str:

@@ -11,7 +11,7 @@ from numba import njit
 
 Array = Any  # numba takes its types from the calls
 
-EARTH_RADIUS = 6_371_008.8  # meters, the mean radius
+EARTH_RADIUS_METERS = 6_371_008.8  # meters, the mean radius
 
 
 @njit(cache=True, nogil=True)

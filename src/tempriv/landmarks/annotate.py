@@ -29,7 +29,7 @@ from tempriv.landmarks.choose import Chosen, Flags
 from tempriv.landmarks.provenance import LandmarkProvenance, provenance_of, write_provenance
 
 COLUMN = "landmark"
-ASIDE = ".marking.partial"
+PARTIAL_SUFFIX = ".marking.partial"
 
 Integers = npt.NDArray[np.int64]
 
@@ -287,8 +287,8 @@ def _chosen(
 
 def remove_stale(output: Path) -> None:
     """Remove what killed runs left of copies at ``output``: it is as private as the table."""
-    for left in output.parent.glob(f".{output.name}.*{ASIDE}"):
-        if is_dead(left.name.removesuffix(ASIDE).rpartition(".")[2]):
+    for left in output.parent.glob(f".{output.name}.*{PARTIAL_SUFFIX}"):
+        if is_dead(left.name.removesuffix(PARTIAL_SUFFIX).rpartition(".")[2]):
             left.unlink(missing_ok=True)
 
 
@@ -296,7 +296,7 @@ def _write(
     source: Path, output: Path, name: str, marks: Flags, notes: dict[str, LandmarkProvenance]
 ) -> None:
     """The table as it is, and the marks; aside first, and the note about them before them."""
-    partial = output.with_name(f".{output.name}.{os.getpid()}{ASIDE}")
+    partial = output.with_name(f".{output.name}.{os.getpid()}{PARTIAL_SUFFIX}")
     try:
         if is_csv(source):
             _write_csv(source, partial, name, marks)

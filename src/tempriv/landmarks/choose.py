@@ -21,12 +21,12 @@ import numpy.typing as npt
 from tempriv.data.clock import Clock
 from tempriv.data.duckdb import open_table, quoted
 from tempriv.errors import DataError, require
-from tempriv.landmarks._kernels import EARTH_RADIUS, mark_stays
+from tempriv.landmarks._kernels import EARTH_RADIUS_METERS, mark_stays
 
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
-WORDS = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes": True}
+MARK_WORDS = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes": True}
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ def from_column(values: Any, *, from_values: bool = False) -> Chosen:
         marks = column == 1
     else:
         listed = [_spelled(value) for value in column.tolist()]
-        known = {text: WORDS.get(text) for text in set(listed)}
+        known = {text: MARK_WORDS.get(text) for text in set(listed)}
         flags = [known[text] for text in listed]
         wrong = np.array([mark is None for mark in flags], dtype=np.bool_)
         marks = np.array([mark is True for mark in flags], dtype=np.bool_)
@@ -299,7 +299,7 @@ def stay_points(
         [np.cos(phi) * np.cos(theta), np.cos(phi) * np.sin(theta), np.sin(phi)], axis=1
     )
     # a chord is compared: it rises with the distance along the surface, and costs no arc sine
-    half = min(meters / (2 * EARTH_RADIUS), math.pi / 2)
+    half = min(meters / (2 * EARTH_RADIUS_METERS), math.pi / 2)
     marks = np.zeros(len(clock), dtype=np.bool_)
     mark_stays(points, clock, 4 * math.sin(half) ** 2, 60.0 * minutes, marks)
     return Chosen(marks, from_values, f"stays within {meters:g} m for {minutes:g} minutes or more")

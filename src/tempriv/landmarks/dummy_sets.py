@@ -24,9 +24,9 @@ Floats = npt.NDArray[np.float64]
 Distance = Literal["euclidean", "wasserstein", "temporal"]
 Score = Literal["temporal", "count", "distance"]
 
-MOST_REGULAR = 16  # of Optimal: it looks at 2^16 sets
-MOST_STEPS = 5_000  # of Heuristic: it holds a set for each number of dummies
-MOST_WORK = 2_000_000_000  # of Partitioned by transport, in bins times steps: some 10 s
+MAX_OPTIMAL_MOMENTS = 16  # of Optimal: it looks at 2^16 sets
+MAX_HEURISTIC_STEPS = 5_000  # of Heuristic: it holds a set for each number of dummies
+MAX_TRANSPORT_BINS = 2_000_000_000  # of Partitioned by transport, in bins times steps: some 10 s
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,7 +191,7 @@ def _transported(bins: Histogram) -> tuple[Integers, Floats]:
         "distance='wasserstein' compares distributions, and no landmarks have none; take euclidean",
     )
     require(
-        len(bins.counts) * steps <= MOST_WORK,
+        len(bins.counts) * steps <= MAX_TRANSPORT_BINS,
         f"{len(bins.counts)} bins of {steps} regular moments: too many for "
         "distance='wasserstein'; take euclidean",
     )
@@ -221,9 +221,9 @@ def heuristic(marks: Any, distance: Distance = "temporal") -> Options:
     flags = marks_of(marks)
     _timestamps_tell(distance)
     require(
-        len(flags) <= MOST_STEPS,
+        len(flags) <= MAX_HEURISTIC_STEPS,
         f"{len(flags)} moments: heuristic holds a set for each number of dummies, for at most "
-        f"{MOST_STEPS} moments; take options='partitioned'",
+        f"{MAX_HEURISTIC_STEPS} moments; take options='partitioned'",
     )
     regular = np.flatnonzero(~flags)
     distances: Floats | None = None
@@ -273,9 +273,9 @@ def optimal(marks: Any, distance: Distance = "temporal") -> Options:
     _timestamps_tell(distance)
     regular = np.flatnonzero(~flags)
     require(
-        len(regular) <= MOST_REGULAR,
+        len(regular) <= MAX_OPTIMAL_MOMENTS,
         f"{len(regular)} regular moments: optimal compares 2^{len(regular)} sets, and stops at "
-        f"2^{MOST_REGULAR}; take options='heuristic' or 'partitioned'",
+        f"2^{MAX_OPTIMAL_MOMENTS}; take options='heuristic' or 'partitioned'",
     )
     if distance == "temporal":
         _need_a_landmark(flags)

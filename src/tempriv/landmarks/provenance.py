@@ -14,7 +14,7 @@ from typing import Any
 from tempriv.data.files import checksum, write_durably
 from tempriv.errors import DataError
 
-BESIDE = ".landmarks.json"
+PROVENANCE_SUFFIX = ".landmarks.json"
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ class LandmarkProvenance:
     hidden: str = ""
 
 
-def beside(path: Path) -> Path:
+def provenance_path(path: Path) -> Path:
     """Where the provenance of landmarks in the table at ``path`` is."""
-    return path.with_name(path.name + BESIDE)
+    return path.with_name(path.name + PROVENANCE_SUFFIX)
 
 
 def provenance_of(path: Path) -> dict[str, LandmarkProvenance]:
     """The provenance of landmarks in the table at ``path``, by column; empty if there is none."""
-    place = beside(path)
+    place = provenance_path(path)
     try:
         content = json.loads(place.read_bytes())
         notes = {
@@ -62,4 +62,4 @@ def write_provenance(path: Path, notes: dict[str, LandmarkProvenance], content: 
     """Write ``notes`` for a table that is aside in ``content`` and will be at ``path``."""
     columns: dict[str, Any] = {name: asdict(note) for name, note in notes.items()}
     body = {"marks": columns, "checksum": checksum(content)}
-    write_durably(beside(path), (json.dumps(body, indent=2) + "\n").encode())
+    write_durably(provenance_path(path), (json.dumps(body, indent=2) + "\n").encode())

@@ -40,8 +40,7 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 About = dict[str, Any]
 
-SERIES = "series"
-DIGITS = 4
+SERIES_COLUMN = "series"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
@@ -71,13 +70,13 @@ class ReadingBudgets:
 
     @property
     def have_landmarks(self) -> bool:
-        """Whether landmarks are known for all series."""
+        """Whether any series has a landmark."""
         return any(
             series.landmarks is not None and series.landmarks.any() for series in self.spending
         )
 
 
-def rounded_down(budget: float, digits: int = DIGITS) -> str:
+def rounded_down(budget: float, digits: int = 4) -> str:
     """A ``budget`` as text of so many ``digits``: what is read is never more than may be spent.
 
     >>> rounded_down(0.515379), rounded_down(1.0)
@@ -90,7 +89,7 @@ def rounded_down(budget: float, digits: int = DIGITS) -> str:
 # where budgets come from
 
 
-def farther(mechanism: Any, across: float | None) -> float:
+def distance_factor(mechanism: Any, across: float | None) -> float:
     """How many times its epsilon a mechanism loses between any two states of a chain.
 
     That of places holds within so many meters and grows with the distance, so how far states can be
@@ -115,14 +114,14 @@ def farther(mechanism: Any, across: float | None) -> float:
     return max(1.0, across / over.unit.meters)
 
 
-def of_each_reading(mechanism: Any, across: float | None = None) -> float | None:
+def reading_epsilon(mechanism: Any, across: float | None = None) -> float | None:
     """The epsilon that every reading spends, if that is public and the same for all of them.
 
     Parameters:
         mechanism: what the readings went through.
         across: how many meters two places of the chain can be apart, for mechanisms of places.
     """
-    apart = farther(mechanism, across)
+    apart = distance_factor(mechanism, across)
     if isinstance(mechanism, (Laplace, RandomizedResponse)):
         if mechanism.unit.counts_people:
             return None
@@ -145,7 +144,7 @@ def require_budgets(mechanism: Any, across: float | None = None) -> None:
         mechanism: what the readings went through.
         across: how many meters two places of the chain can be apart, for mechanisms of places.
     """
-    known = of_each_reading(mechanism, across) is not None or isinstance(
+    known = reading_epsilon(mechanism, across) is not None or isinstance(
         mechanism.domain, WithLandmarks
     )
     name = type(mechanism).__name__
@@ -156,7 +155,9 @@ def require_budgets(mechanism: Any, across: float | None = None) -> None:
     )
 
 
-def of_release(path: Path, across: float | None = None, public: bool = False) -> ReadingBudgets:
+def budgets_of_release(
+    path: Path, across: float | None = None, public: bool = False
+) -> ReadingBudgets:
     """What the readings of a released file spent.
 
     Else, with landmarks, by the file of its owner.
@@ -169,7 +170,7 @@ def of_release(path: Path, across: float | None = None, public: bool = False) ->
     about = read_about(path)
     mechanism: Any = registry.decode(about["mechanism"])
     require_budgets(mechanism, across)
-    each = of_each_reading(mechanism, across)
+    each = reading_epsilon(mechanism, across)
     owned = None
     if isinstance(mechanism.domain, WithLandmarks) and not public:
         owned = _owned(path, about) if each is None or owner_path(path).exists() else None
@@ -185,7 +186,7 @@ def of_release(path: Path, across: float | None = None, public: bool = False) ->
         assert each is not None
         budgets, marks = np.full(about["rows"], each), None
     else:
-        budgets = _numbers(owned, SPENT) * farther(mechanism, across)
+        budgets = _numbers(owned, SPENT) * distance_factor(mechanism, across)
         marks = _numbers(owned, LANDMARK) > 0
     remarks = []
     if isinstance(mechanism.domain, WithLandmarks) and owned is None and not public:
@@ -242,14 +243,14 @@ def _same(budgets: Floats) -> float | None:
     return float(budgets[0]) if bool(np.all(budgets == budgets[0])) else None
 
 
-def of_file(path: Path) -> ReadingBudgets:
+def read_budgets(path: Path) -> ReadingBudgets:
     """Budgets from the CSV at ``path``: numbers, or columns epsilon, landmark and series."""
     require(path.exists(), f"{path}: no such file", DataError)
     with path.open("rb") as file:
         first = file.readline().decode("utf-8", "replace").strip().strip('"')
     headless = _is_number(first)
     table = _read_csv(path, [SPENT] if headless else None)
-    known = (SERIES, SPENT, LANDMARK)
+    known = (SERIES_COLUMN, SPENT, LANDMARK)
     unknown = [name for name in table.column_names if name not in known]
     if table.num_columns == 1 and SPENT not in table.column_names:
         table, unknown = table.rename_columns([SPENT]), []
@@ -274,7 +275,7 @@ def of_file(path: Path) -> ReadingBudgets:
         require(fine, f"{path}: {LANDMARK} must be 1 at landmarks and 0 elsewhere", DataError)
         marks = numbers > 0
     constant = _same(budgets)
-    ids = table.column(SERIES) if SERIES in table.column_names else None
+    ids = table.column(SERIES_COLUMN) if SERIES_COLUMN in table.column_names else None
     return ReadingBudgets(
         spending=_split(budgets, marks, ids, None),
         promise=_readings(budgets, constant),

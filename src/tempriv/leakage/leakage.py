@@ -22,14 +22,13 @@ from tempriv.correlation.loss import TemporalLoss, allocate, loss, supremum
 from tempriv.data.series import ONLY_SERIES, SeriesTable
 from tempriv.errors import TemprivError, require
 from tempriv.leakage.budgets import (
-    DIGITS,
-    SERIES,
+    SERIES_COLUMN,
     About,
     Floats,
     ReadingBudgets,
     Spending,
-    of_each_reading,
-    of_release,
+    budgets_of_release,
+    reading_epsilon,
 )
 from tempriv.mechanisms import registry
 from tempriv.releases.blocks import whole_series
@@ -46,7 +45,7 @@ METHODS = ("bridge", "definition5")
 # where a chain comes from
 
 
-def estimated(
+def estimate_chain(
     table: SeriesTable,
     bounds: tuple[float, float] | None,
     states: int | None,
@@ -108,7 +107,7 @@ def require_same_step(about: About, clock: str, step: int | None) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
-class Leak:
+class SeriesLeakage:
     """One series: what it spends, and what is lost. ``refused`` says why a method gave nothing."""
 
     spending: Spending
@@ -122,7 +121,7 @@ class ReadingRef:
     """A loss and the reading that has it, counted from 0."""
 
     loss: float
-    leak: Leak
+    leak: SeriesLeakage
     step: int
     everywhere: bool = False
     """Whether all of several series have it there."""
@@ -145,7 +144,7 @@ class Leakage:
 
     chain: Chain
     budgets: ReadingBudgets
-    leaks: tuple[Leak, ...]
+    leaks: tuple[SeriesLeakage, ...]
     limit: float | None
     """However long it goes on, at a constant budget; None if budgets are not, or it is not known.
     """
@@ -188,12 +187,12 @@ class Leakage:
     @property
     def apart(self) -> float:
         """The most that landmarks and any one other reading would lose without correlation."""
-        return max(alone(leak.spending) for leak in self.leaks)
+        return max(independent_loss(leak.spending) for leak in self.leaks)
 
     @property
     def sentence(self) -> str:
         """What is lost in one sentence."""
-        loss = shown(self.worst().loss, DIGITS)
+        loss = shown(self.worst().loss)
         return (
             f"{self.budgets.promise}; because readings follow each other like this chain, "
             f"everything together tells up to {loss} about one of them (as if epsilon were {loss})"
@@ -206,20 +205,20 @@ class Leakage:
             return ""
         if math.isinf(self.limit):
             return "there is no limit: the longer the series goes on, the more is told"
-        return f"it stays at {shown(self.limit, DIGITS)} or below, however long the series goes on"
+        return f"it stays at {shown(self.limit)} or below, however long the series goes on"
 
     @property
     def chances(self) -> str:
         """The same as chances of someone who wavers between two values."""
         most = max(leak.spending.budgets.max() for leak in self.leaks)
-        by_one, by_all = chance(most), chance(self.worst().loss)
+        by_one, by_all = success_chance(most), success_chance(self.worst().loss)
         return (
             f"someone who finds two values of a reading equally likely is right at most {by_one} "
             f"of the time after its own release, and {by_all} after all of them"
         )
 
 
-def chance(loss: float) -> str:
+def success_chance(loss: float) -> str:
     """The chance to be right from even odds after a ``loss``; never rounded to certainty.
 
     >>> chance(1.0), chance(40.0)
@@ -229,7 +228,7 @@ def chance(loss: float) -> str:
     return "nearly 100 %" if share > 0.999 else f"{100 * share:.3g} %"
 
 
-def alone(spending: Spending) -> float:
+def independent_loss(spending: Spending) -> float:
     """Landmarks and the largest other budget of ``spending``, as if readings were independent."""
     marks = spending.landmarks
     if marks is None or not marks.any():
@@ -238,7 +237,7 @@ def alone(spending: Spending) -> float:
     return float(spending.budgets[marks].sum() + other.max(initial=0.0))
 
 
-def _largest(candidates: list[tuple[Leak, Floats]]) -> ReadingRef:
+def _largest(candidates: list[tuple[SeriesLeakage, Floats]]) -> ReadingRef:
     leak, losses = max(candidates, key=lambda pair: pair[1].max())
     # flat stretches differ in their last digits: the first reading of one is meant
     step = int(np.argmax(losses >= losses.max() * (1 - 1e-9)))
@@ -246,7 +245,7 @@ def _largest(candidates: list[tuple[Leak, Floats]]) -> ReadingRef:
     return ReadingRef(loss=float(losses.max()), leak=leak, step=step, everywhere=everywhere)
 
 
-def leak(
+def compute_leakage(
     chain: Chain,
     budgets: ReadingBudgets,
     methods: Iterable[str] = METHODS,
@@ -284,7 +283,9 @@ def leak(
                     refused[method] = str(problem)
             done[alike] = loss(chain, spending.budgets), together, refused
         losses, together, refused = done[alike]
-        leaks.append(Leak(spending=spending, loss=losses, together=together, refused=refused))
+        leaks.append(
+            SeriesLeakage(spending=spending, loss=losses, together=together, refused=refused)
+        )
         progress(number + 1)
     return Leakage(chain=chain, budgets=budgets, leaks=tuple(leaks), limit=_limit(chain, budgets))
 
@@ -307,14 +308,16 @@ class Correlation:
 
     def suits_public_pages(self, mechanism: Any) -> bool:
         """Whether everyone may know the chain, and what each reading of a ``mechanism`` spends."""
-        return not self.chain.private and of_each_reading(mechanism, self.across) is not None
+        return not self.chain.private and reading_epsilon(mechanism, self.across) is not None
 
     def of(self, output: Path, private: bool) -> Leakage | None:
         """The losses of a release at ``output``; unless ``private``, by what is public, or None."""
         mechanism = registry.decode(read_about(output)["mechanism"])
         if not private and not self.suits_public_pages(mechanism):
             return None
-        return leak(self.chain, of_release(output, self.across, public=not private))
+        return compute_leakage(
+            self.chain, budgets_of_release(output, self.across, public=not private)
+        )
 
 
 # budgets that keep a target
@@ -330,7 +333,7 @@ class Allocation:
     why_not: str = ""
 
 
-def allocation(chain: Chain, target: float, length: int) -> Allocation:
+def allocate_budgets(chain: Chain, target: float, length: int) -> Allocation:
     """Budgets under a ``chain`` that keep so many readings, ``length``, at a ``target`` loss."""
     quantified = allocate(chain, target, length)
     try:
@@ -343,14 +346,16 @@ def allocation(chain: Chain, target: float, length: int) -> Allocation:
 # the table
 
 
-def table_of(leakage: Leakage, allocations: Mapping[int, Allocation] | None = None) -> pa.Table:
+def leakage_table(
+    leakage: Leakage, allocations: Mapping[int, Allocation] | None = None
+) -> pa.Table:
     """A row for each reading of a ``leakage``; ``allocations`` by the length of a series."""
     parts = []
     for leak in leakage.leaks:
         spending, length = leak.spending, len(leak.spending.budgets)
         columns: dict[str, Any] = {}
         if len(leakage.leaks) > 1 or spending.series != ONLY_SERIES:
-            columns[SERIES] = pa.array([spending.series] * length, pa.string())
+            columns[SERIES_COLUMN] = pa.array([spending.series] * length, pa.string())
         if spending.times is not None:
             columns["time"] = spending.times
         columns |= {"reading": np.arange(1, length + 1), SPENT: spending.budgets}

@@ -66,7 +66,7 @@ def with_ends(blocks: Iterable[Block]) -> Iterator[tuple[Block, bool]]:
         here = following
 
 
-FIRST = (0, 1)
+COUNT_STARTS = (0, 1)
 """What a count of readings begins with."""
 
 TELLS = "is published as it is, and would tell what is to be hidden"
@@ -104,7 +104,7 @@ class TimeDisclosure:
         if block.times is not None:
             begun = (block.starts == 0) & (block.counts > 0)
             first = (np.cumsum(block.counts) - block.counts)[begun]
-            self._from_the_start &= bool(np.isin(block.times[first], FIRST).all())
+            self._from_the_start &= bool(np.isin(block.times[first], COUNT_STARTS).all())
 
     def refuse(self, summary: TableSummary) -> None:
         """Refuse a table with this ``summary`` whose times are more than a count."""

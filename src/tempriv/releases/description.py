@@ -18,7 +18,7 @@ from tempriv.privacy import serialization
 
 FORMAT = 1
 METADATA_KEY = b"tempriv"
-SIDECAR = ".release.json"
+SIDECAR_SUFFIX = ".release.json"
 
 
 def ledger_sentence(about: dict[str, Any]) -> str:
@@ -36,7 +36,7 @@ def as_json(about: dict[str, Any]) -> bytes:
 
 def sidecar_path(path: Path) -> Path:
     """Where the description of the release at ``path`` is."""
-    return path.with_name(path.name + SIDECAR)
+    return path.with_name(path.name + SIDECAR_SUFFIX)
 
 
 def value_spec(about: dict[str, Any]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def value_types(about: dict[str, Any]) -> dict[str, pa.DataType]:
 
 
 # what every description has; the rest is for people
-SHAPE: dict[str, type] = {
+REQUIRED_FIELDS: dict[str, type] = {
     "release": str,
     "mechanism": dict,
     "guarantee": dict,
@@ -102,7 +102,7 @@ def read_about(path: Path) -> dict[str, Any]:
     )
     sound = (
         version == FORMAT
-        and all(isinstance(about.get(key), kind) for key, kind in SHAPE.items())
+        and all(isinstance(about.get(key), kind) for key, kind in REQUIRED_FIELDS.items())
         and {"series", "ids", "time", "values"} <= about["columns"].keys()
         and isinstance(about["columns"]["values"], list)
         and len(about["columns"]["values"]) > 0

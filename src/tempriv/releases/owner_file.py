@@ -15,7 +15,7 @@ import pyarrow as pa
 from tempriv.data.csv import csv_line, csv_rows
 from tempriv.data.files import private_file, sync_directory
 
-OWNER = ".owner.csv"
+OWNER_SUFFIX = ".owner.csv"
 LANDMARK, SPENT, RELEASE = "landmark", "epsilon", "release"
 """Its columns after those that name a reading: 1 at landmarks, the part of epsilon that was spent,
 and the release that it was spent for."""
@@ -23,7 +23,7 @@ and the release that it was spent for."""
 
 def owner_path(output: Path) -> Path:
     """Where the owner's file of a release at ``output`` is."""
-    return output.with_name(output.name + OWNER)
+    return output.with_name(output.name + OWNER_SUFFIX)
 
 
 def partial_owner_path(partial: Path) -> Path:

@@ -9,7 +9,6 @@ import numpy as np
 from tempriv.correlation.growth import shown
 from tempriv.data.series import ONLY_SERIES
 from tempriv.errors import require
-from tempriv.leakage.budgets import DIGITS
 from tempriv.leakage.leakage import Leakage, ReadingRef
 from tempriv.report.plots.leakage import thinned
 from tempriv.report.svg import Frame, number_ticks
@@ -58,13 +57,13 @@ def _together(leakage: Leakage) -> list[str]:
     for method in leakage.methods:
         place = leakage.together(method)
         if place is not None:
-            found.append(f"{OF_METHOD[method]} {shown(place.loss, DIGITS)}")
+            found.append(f"{OF_METHOD[method]} {shown(place.loss)}")
     if not found:
         return [
             f"what landmarks lose together was not found: {leakage.why_not(method)}"
             for method in leakage.methods[:1]
         ]
-    apart = shown(leakage.apart, DIGITS)
+    apart = shown(leakage.apart)
     return [
         f"all landmarks of a series and any one other reading together lose {' and '.join(found)}; "
         f"it would be {apart} if readings were independent"

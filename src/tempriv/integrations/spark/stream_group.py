@@ -36,7 +36,7 @@ from tempriv.mechanisms.domains import Floats, Integers
 from tempriv.mechanisms.landmarks.domain import without_landmarks
 from tempriv.mechanisms.perturb import limit_of, on_grid, perturb_block
 from tempriv.privacy import serialization
-from tempriv.releases.blocks import FIRST, hides_times
+from tempriv.releases.blocks import COUNT_STARTS, hides_times
 from tempriv.sampling.keystream import StepRange
 
 LARGEST = 1e300  # what is past all bounds is still finite
@@ -149,7 +149,9 @@ class Group:
             # nothing but the number of a reading may stand beside it
             first = times[_firsts(which)]
             begun, last = standing.last[which] != NEVER, standing.last[which]
-            first = np.where(begun, last + 1, np.where(np.isin(first, FIRST), first, FIRST[0]))
+            first = np.where(
+                begun, last + 1, np.where(np.isin(first, COUNT_STARTS), first, COUNT_STARTS[0])
+            )
             without(times != first + _ranks(which), "unreadable")
         without(self._refused(rows), "unreadable")
         if self._most_landmarks is not None:

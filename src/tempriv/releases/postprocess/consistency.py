@@ -11,10 +11,10 @@ from tempriv.errors import DataError, extra_packages, require
 from tempriv.releases.postprocess.steps import (
     Floats,
     Values,
-    chosen,
+    columns_of,
+    name_columns,
     names_to_tuple,
     require_columns,
-    said,
 )
 
 
@@ -76,7 +76,7 @@ class SeriesTotals:
     @property
     def sentence(self) -> str:
         """What is done, for people."""
-        return said(
+        return name_columns(
             self,
             f"series were changed as little as possible so that series {self.total} is the sum of "
             "all others, except at times where one of them is missing",
@@ -91,7 +91,7 @@ class SeriesTotals:
             DataError,
         )
         moments, places = np.unique(values.times, return_inverse=True)
-        for name in chosen(self, values):
+        for name in columns_of(self, values):
             column = values.columns[name]
             square = np.full((len(moments), len(ids)), np.nan)
             for i, (_, rows) in enumerate(values.series):

@@ -92,7 +92,7 @@ class Step(Protocol):
         """Bring ``values`` up to date; what is missing stays missing."""
 
 
-def chosen(step: Any, values: Values) -> list[str]:
+def columns_of(step: Any, values: Values) -> list[str]:
     """The columns of ``values`` that a ``step`` changes."""
     if step.columns is None:
         return list(values.columns)
@@ -107,7 +107,7 @@ def require_columns(values: Values, wanted: Sequence[str]) -> None:
         require(name in values.columns, f"no value column {name!r}; there are {known}", DataError)
 
 
-def said(step: Any, sentence: str) -> str:
+def name_columns(step: Any, sentence: str) -> str:
     """The ``sentence`` of a ``step``, with the columns that it is about."""
     return sentence if step.columns is None else f"{', '.join(step.columns)}: {sentence}"
 
@@ -146,15 +146,17 @@ class Smooth:
     def sentence(self) -> str:
         """What is done, for people."""
         if self.window is not None:
-            return said(self, f"each value is now the average of {self.window} steps about it")
-        return said(
+            return name_columns(
+                self, f"each value is now the average of {self.window} steps about it"
+            )
+        return name_columns(
             self,
             f"each value now counts {self.weight:g}, and the smoothed one before it the rest",
         )
 
     def change(self, values: Values) -> None:
         """Carry it out on ``values``."""
-        for name in chosen(self, values):
+        for name in columns_of(self, values):
             column = values.columns[name]
             for _, rows in values.series:
                 column[rows] = self._smoothed(column[rows])
@@ -198,7 +200,7 @@ class RoundTo:
     @property
     def sentence(self) -> str:
         """What is done, for people."""
-        return said(
+        return name_columns(
             self, f"rounded to multiples of {self.step:g}, which moves a value by half that at most"
         )
 
@@ -206,7 +208,7 @@ class RoundTo:
         """Carry it out on ``values``."""
         # as a fraction of whole numbers, so that multiples of 0.1 come out as they are written
         exact = Fraction(str(self.step))
-        for name in chosen(self, values):
+        for name in columns_of(self, values):
             steps = np.rint(values.columns[name] * exact.denominator / exact.numerator)
             # no minus zero
             values.columns[name] = steps * exact.numerator / exact.denominator + 0.0
@@ -224,13 +226,13 @@ class NonNegative:
     @property
     def sentence(self) -> str:
         """What is done, for people."""
-        return said(
+        return name_columns(
             self, "values below zero were set to zero, so averages over many values are too high"
         )
 
     def change(self, values: Values) -> None:
         """Carry it out on ``values``."""
-        for name in chosen(self, values):
+        for name in columns_of(self, values):
             column = values.columns[name]
             values.columns[name] = np.where(column < 0, 0.0, column)
 
@@ -253,14 +255,14 @@ class Monotone:
     def sentence(self) -> str:
         """What is done, for people."""
         never = "rises" if self.decreasing else "falls"
-        return said(self, f"each series was replaced by the nearest one that never {never}")
+        return name_columns(self, f"each series was replaced by the nearest one that never {never}")
 
     def change(self, values: Values) -> None:
         """Carry it out on ``values``."""
         with extra_packages("analysis", "series that only rise or fall"):
             from scipy.optimize import isotonic_regression
 
-        for name in chosen(self, values):
+        for name in columns_of(self, values):
             column = values.columns[name]
             for _, rows in values.series:
                 known = rows[~np.isnan(column[rows])]

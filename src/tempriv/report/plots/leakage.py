@@ -9,8 +9,8 @@ import numpy as np
 
 from tempriv.correlation.growth import shown
 from tempriv.data.series import ONLY_SERIES
-from tempriv.leakage.budgets import DIGITS, Floats
-from tempriv.leakage.leakage import Leak, Leakage, alone
+from tempriv.leakage.budgets import Floats
+from tempriv.leakage.leakage import Leakage, SeriesLeakage, independent_loss
 from tempriv.report.plots.series import BLUE, GRAY, INK, RULE, figure_class
 
 # Okabe and Ito's, with the blue of all pictures
@@ -72,13 +72,18 @@ def plot_leakage(leakage: Leakage) -> Any:
     return figure
 
 
-def _each(axes: Any, leakage: Leakage, leak: Leak) -> None:
+def _each(axes: Any, leakage: Leakage, leak: SeriesLeakage) -> None:
     spent, found = leak.spending.budgets, leak.loss
     few = "o" if len(spent) <= FEW else None
     for losses, color, width, label in (
         (found.backward, BLUE, 1.4, "by releases up to it"),
         (found.forward, GREEN, 1.4, "by releases from it on"),
-        (found.total, ORANGE, 2.4, f"by all of them: {shown(found.total.max(), DIGITS)} at most"),
+        (
+            found.total,
+            ORANGE,
+            2.4,
+            f"by all of them: {shown(found.total.max())} at most",
+        ),
     ):
         axes.plot(
             *thinned(losses), color=color, linewidth=width, label=label, marker=few, markersize=4
@@ -94,7 +99,7 @@ def _each(axes: Any, leakage: Leakage, leak: Leak) -> None:
             color=GRAY,
             linewidth=1,
             linestyle=(0, (4, 3)),
-            label=f"limit for endless series: {shown(leakage.limit, DIGITS)}",
+            label=f"limit for endless series: {shown(leakage.limit)}",
         )
         highest = max(highest, leakage.limit)
     axes.set_ylim(0, highest * 1.08 or 1.0)
@@ -102,17 +107,17 @@ def _each(axes: Any, leakage: Leakage, leak: Leak) -> None:
     _tidy(axes)
 
 
-def _together(axes: Any, leakage: Leakage, leak: Leak) -> None:
+def _together(axes: Any, leakage: Leakage, leak: SeriesLeakage) -> None:
     marks = leak.spending.landmarks
     assert marks is not None
     highest = 0.0
     for method, found in leak.together.items():
         name, color, style = WAYS[method]
-        label = f"{name}: {shown(found.maximum, DIGITS)} at most"
+        label = f"{name}: {shown(found.maximum)} at most"
         axes.plot(*thinned(found.total), color=color, linewidth=2, linestyle=style, label=label)
         highest = max(highest, found.maximum)
-    apart = alone(leak.spending)
-    axes.axhline(apart, color=INK, linewidth=1.2, label=f"uncorrelated: {shown(apart, DIGITS)}")
+    apart = independent_loss(leak.spending)
+    axes.axhline(apart, color=INK, linewidth=1.2, label=f"uncorrelated: {shown(apart)}")
     top = max(highest, apart) * 1.08 or 1.0
     places = np.flatnonzero(marks) + 1.0
     axes.vlines(places, 0, 0.05 * top, color=BLUE, linewidth=1.5, label="landmarks")
