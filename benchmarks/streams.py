@@ -45,15 +45,17 @@ def release(mechanism: Threshold | Laplace, path: Path, folder: Path) -> int:
     for old in folder.glob("state*"):
         old.unlink()
     out = os.open(folder / "out.csv", os.O_CREAT | os.O_RDWR | os.O_TRUNC | os.O_APPEND)
-    lines = RecordFormat("csv", ["v"], "t", "who", None, mechanism.has_status)
-    flow = StreamPipeline(mechanism, lines, DescriptorSink(out), StateFile(folder / "state"))
-    with flow.locked():
-        flow.deliver_pending()
-        for batch, position in sources.GrowingFileSource(path, lines).blocks(lambda: False):
-            flow.push(batch, position)
-        flow.finish()
+    record_format = RecordFormat("csv", ["v"], "t", "who", None, mechanism.has_status)
+    pipeline = StreamPipeline(
+        mechanism, record_format, DescriptorSink(out), StateFile(folder / "state")
+    )
+    with pipeline.locked():
+        pipeline.deliver_pending()
+        for batch, position in sources.FileSource(path, record_format).batches(lambda: False):
+            pipeline.push(batch, position)
+        pipeline.finish()
     os.close(out)
-    return flow.counts.released
+    return pipeline.counts.released
 
 
 def copy(path: Path, folder: Path) -> None:
@@ -81,7 +83,7 @@ def rows() -> list[Row]:
         folder = Path(home)
         path = folder / "in.csv"
         write(path)
-        before, sources.CHUNK = sources.CHUNK, path.stat().st_size * BLOCK // LINES
+        before, sources.CHUNK_BYTES = sources.CHUNK_BYTES, path.stat().st_size * BLOCK // LINES
         try:
             found = [
                 _measured(mechanism, path, folder)
@@ -91,7 +93,7 @@ def rows() -> list[Row]:
                 )
             ]
         finally:
-            sources.CHUNK = before
+            sources.CHUNK_BYTES = before
     return found
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tempriv.errors import StateError, TemprivError, UsageError
+from tempriv.integrations.redis import open_sink, open_source
 from tempriv.mechanisms.reorder.threshold import Threshold
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.streaming.pipeline import StreamPipeline
@@ -127,13 +128,13 @@ class Redis(Files):
     """A stream from Redis to Redis, whose entries are added meanwhile."""
 
     def __init__(self, folder, mechanism, rows, server):
-        self.client, self.server, self.name = server.client(), server, folder.name
+        self.client, self.connection, self.name = server.client(), server, folder.name
         super().__init__(folder, mechanism, rows, follow=True)
         self.small = 70
 
     def arguments(self):
-        words = [*super().arguments()[:-5], "--input", self.server.url(f"in-{self.name}")]
-        return [*words, "--output", self.server.url(f"out-{self.name}")]
+        words = [*super().arguments()[:-5], "--input", self.connection.url(f"in-{self.name}")]
+        return [*words, "--output", self.connection.url(f"out-{self.name}")]
 
     def send(self, count):
         rows = self.rows[self._sent : self._sent + count]
@@ -208,32 +209,29 @@ def test_a_stream_killed_at_20_moments_ends_the_same(server, zygote, tmp_path, m
 # one run in this process
 
 
-def run(server, folder, mechanism=LAPLACE, meanwhile=lambda: None, **more):
+def run(server, folder, mechanism=LAPLACE, meanwhile=lambda: None, notify=print):
     """Consume all that is there, as the command does."""
-    from tempriv.integrations.redis.sink import RedisSink
-    from tempriv.integrations.redis.source import RedisSource
-
-    lines = RecordFormat("csv", ["kwh"], "time", "home", has_status=mechanism.has_status)
-    reading = RedisSource.at(server.url("in"), lines, **more)
-    output = RedisSink.at(server.url("out"), lines, **more)
-    flow = StreamPipeline(mechanism, lines, output, StateFile(folder / "state"), 7)
+    record_format = RecordFormat("csv", ["kwh"], "time", "home", has_status=mechanism.has_status)
+    reading = open_source(server.url("in"), record_format, notify)
+    output = open_sink(server.url("out"), record_format, notify)
+    pipeline = StreamPipeline(mechanism, record_format, output, StateFile(folder / "state"), 7)
     client = server.client()
 
     found = client.xrevrange("in", count=1)
     last = found[0][0] if found else None
 
     def stopping():
-        return last == (None if flow.position is None else flow.position["entry"])
+        return last == (None if pipeline.position is None else pipeline.position["entry"])
 
     meanwhile()
-    with flow.locked():
-        reading.go_on(flow.position)
-        flow.deliver_pending()
-        for batch, position in reading.blocks(stopping):
-            flow.push(batch, position)
-            reading.committed(position)
-        flow.finish()
-    return flow
+    with pipeline.locked():
+        reading.resume(pipeline.position)
+        pipeline.deliver_pending()
+        for batch, position in reading.batches(stopping):
+            pipeline.push(batch, position)
+            reading.acknowledge(position)
+        pipeline.finish()
+    return pipeline
 
 
 def send(server, rows, stream="in"):
@@ -298,14 +296,14 @@ def test_an_input_that_was_replaced_is_refused(server, tmp_path):
 def test_consumed_entries_may_be_removed_and_others_are_told_of(server, tmp_path):
     said = []
     send(server, [("a", 1, 2), ("a", 2, 2)])
-    run(server, tmp_path, tell=said.append)
+    run(server, tmp_path, notify=said.append)
     server.client().xtrim("in", maxlen=0, approximate=False)
     send(server, [("a", 3, 2)])
-    run(server, tmp_path, tell=said.append)
+    run(server, tmp_path, notify=said.append)
     assert said == []
     send(server, [("a", 4, 2), ("a", 5, 2)])
     server.client().xtrim("in", maxlen=1, approximate=False)
-    run(server, tmp_path, tell=said.append)
+    run(server, tmp_path, notify=said.append)
     assert released(server) == [("a", "1"), ("a", "2"), ("a", "3"), ("a", "5")]
     assert len(said) == 1 and "at least 1 entries were removed before they were read" in said[0]
 
@@ -313,13 +311,11 @@ def test_consumed_entries_may_be_removed_and_others_are_told_of(server, tmp_path
 def test_a_group_that_another_process_reads_in_is_refused(server, tmp_path):
     send(server, [("a", 1, 2), ("a", 2, 2)])
     run(server, tmp_path)
-    from tempriv.integrations.redis.source import RedisSource
-
-    reading = RedisSource.at(server.url("in"), RecordFormat("csv", ["kwh"], "time", "home"))
-    reading.go_on(None)
+    reading = open_source(server.url("in"), RecordFormat("csv", ["kwh"], "time", "home"), print)
+    reading.resume(None)
     server.client().xreadgroup("tempriv", "thief", {"in": ">"}, count=1)
     with pytest.raises(StateError, match="a group of its own"):
-        next(reading.blocks(lambda: False))
+        next(reading.batches(lambda: False))
 
 
 def test_odd_entries_are_put_aside_and_odd_letters_are_carried(server, tmp_path):
@@ -333,10 +329,10 @@ def test_odd_entries_are_put_aside_and_odd_letters_are_carried(server, tmp_path)
     client.xadd("in", {"home": "plain", "time": "never", "kwh": "1"})
     client.xadd("in", {b"home": "plain", b"time": "4", b"kwh": b"\xff"})
     rows = Threshold(epsilon=50.0, window=3)
-    flow = run(server, tmp_path, mechanism=rows)
+    pipeline = run(server, tmp_path, mechanism=rows)
     assert released(server) == [('a, "b"\nc', "1"), ("plain", "1"), ("plain", "2")]
     values = {fields["kwh"] for _, fields in client.xrange("out")}
-    assert values <= {"2\r", "", "a,b"} and flow.counts.unreadable == 4
+    assert values <= {"2\r", "", "a,b"} and pipeline.counts.unreadable == 4
     aside = (tmp_path / "state.aside.jsonl").read_text().splitlines()
     told = [json.loads(json.loads(line)["reading"]) for line in aside]
     assert told[0] == {"home": "plain", "time": "3"} and told[2]["time"] == "never"
@@ -354,11 +350,11 @@ def test_a_server_that_goes_down_is_waited_for(server, tmp_path):
     from tempriv.integrations.redis import sink, source
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(source, "BLOCK", 100)
-        patch.setattr(source, "PIECE", 100)
-        patch.setattr(sink, "PIECE", 30)
+        patch.setattr(source, "BATCH_ENTRIES", 100)
+        patch.setattr(source, "COMMAND_ENTRIES", 100)
+        patch.setattr(sink, "COMMAND_ENTRIES", 30)
         restarts = threading.Thread(target=restart_often, args=[server])
-        run(server, tmp_path, meanwhile=restarts.start, tell=said.append)
+        run(server, tmp_path, meanwhile=restarts.start, notify=said.append)
         restarts.join()
     assert released(server) == [(home, str(at)) for home, at, _ in rows]
     assert any("cannot be reached" in one for one in said) and any("goes on" in one for one in said)
@@ -385,7 +381,7 @@ def test_a_full_server_is_waited_for(server, tmp_path):
             freed.start()
 
     try:
-        run(server, tmp_path, tell=tell)
+        run(server, tmp_path, notify=tell)
     finally:
         client.config_set("maxmemory", "0")
     assert released(server) == [("a", "1"), ("a", "2")]
@@ -393,15 +389,13 @@ def test_a_full_server_is_waited_for(server, tmp_path):
 
 
 def test_an_output_that_is_away_can_be_given_up(server, tmp_path):
-    from tempriv.integrations.redis.sink import RedisSink
-
     said = []
-    output = RedisSink.at(
+    output = open_sink(
         server.url("out"),
         RecordFormat("csv", ["kwh"], "time", "home"),
-        tell=said.append,
-        stopping=lambda: bool(said),
+        said.append,
     )
+    output.stop_waiting_when(lambda: bool(said))
     output.write(b"home,time,kwh\na,1,2\n")
     server.kill()
     with pytest.raises(TemprivError, match="could not be reached to the end"):
@@ -477,24 +471,21 @@ def test_no_password_is_ever_shown(server, tmp_path):
     ],
 )
 def test_an_address_that_cannot_be_meant_is_refused(url, sentence):
-    from tempriv.integrations.redis.source import RedisSource
-
     with pytest.raises(UsageError, match=sentence) as refused:
-        RedisSource.at(url, RecordFormat("csv", ["kwh"], "time", "home"))
+        open_source(url, RecordFormat("csv", ["kwh"], "time", "home"), print)
     assert "secret" not in str(refused.value)
 
 
 def test_other_kinds_are_refused(server, tmp_path):
-    from tempriv.integrations.redis.sink import RedisSink
-    from tempriv.integrations.redis.source import RedisSource
-
-    lines = RecordFormat("csv", ["kwh"], "time", "home")
+    record_format = RecordFormat("csv", ["kwh"], "time", "home")
     with pytest.raises(UsageError, match="another kind of input"):
-        RedisSource.at(server.url("in"), lines).go_on({"offset": 3, "tail": "", "columns": None})
+        open_source(server.url("in"), record_format, print).resume(
+            {"offset": 3, "tail": "", "columns": None}
+        )
     with pytest.raises(UsageError, match="another kind of output"):
-        RedisSink.at(server.url("out"), lines).go_on({"size": 3, "recent": ""}, b"")
+        open_sink(server.url("out"), record_format, print).resume({"size": 3, "recent": ""}, b"")
     with pytest.raises(UsageError, match="not JSON lines"):
-        RedisSource.at(server.url("in"), RecordFormat("jsonl", ["kwh"], "time", "home"))
+        open_source(server.url("in"), RecordFormat("jsonl", ["kwh"], "time", "home"), print)
     server.client().set("in", "no stream")
     with pytest.raises(TemprivError, match="Redis answers WRONGTYPE"):
-        RedisSource.at(server.url("in"), lines).go_on(None)
+        open_source(server.url("in"), record_format, print).resume(None)

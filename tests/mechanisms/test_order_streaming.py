@@ -27,12 +27,12 @@ from tempriv.mechanisms.reorder.threshold import DualThreshold, Threshold
 from tempriv.releases.run import ReleaseRun
 from tempriv.releases.to_file import release_file
 from tempriv.sampling.keys import EPOCH, Key
-from tempriv.streaming.keys import RECORD
+from tempriv.streaming.keys import RECORD_BYTES
 from tempriv.streaming.pipeline import StreamPipeline
 from tempriv.streaming.records import RecordFormat
 from tempriv.streaming.sinks import DescriptorSink
 from tempriv.streaming.state_file import StateFile
-from tests.support.flowing import standing_of
+from tests.support.pipelines import standing_of
 
 SHUFFLE = BlockShuffle(epsilon=1.0, block=4, offset=1)
 LATE = NoisyOrder(epsilon=4.0, window=3, latency=12, delta=0.5)
@@ -72,19 +72,19 @@ class Running:
         folder.mkdir(exist_ok=True)
         self.path = folder / "out"
         self.out = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND)
-        lines = RecordFormat(form, list(values), "t", "who", None, mechanism.has_status)
+        record_format = RecordFormat(form, list(values), "t", "who", None, mechanism.has_status)
         place = folder / "state" if state else None
-        self.flow = StreamPipeline(
-            mechanism, lines, DescriptorSink(self.out), place and StateFile(place), seed
+        self.pipeline = StreamPipeline(
+            mechanism, record_format, DescriptorSink(self.out), place and StateFile(place), seed
         )
 
     def send(self, *pieces, header=HEADER):
-        with self.flow.locked():
-            self.flow.deliver_pending()
-            self.flow.push_text(header.encode())
+        with self.pipeline.locked():
+            self.pipeline.deliver_pending()
+            self.pipeline.push_text(header.encode())
             for piece in pieces:
-                self.flow.push_text("".join(piece).encode())
-            self.flow.finish()
+                self.pipeline.push_text("".join(piece).encode())
+            self.pipeline.finish()
         os.close(self.out)
         return self.path.read_text()
 
@@ -146,18 +146,18 @@ def test_every_line_comes_out_at_its_own_time_with_a_whole_row_of_its_series(mec
 def test_a_line_in_is_the_line_of_an_earlier_slot_out(mechanism, tmp_path):
     running = Running(tmp_path, mechanism, state=False)
     latency = mechanism.domain.latency
-    with running.flow.locked():
-        running.flow.push_text(HEADER.encode())
+    with running.pipeline.locked():
+        running.pipeline.push_text(HEADER.encode())
         for t in range(30):
-            running.flow.push_text(f"a,{t},x,y,z\nb,{t},x,y,z\n".encode())
+            running.pipeline.push_text(f"a,{t},x,y,z\nb,{t},x,y,z\n".encode())
             out = running.path.read_text().splitlines()[1:]
             slots = range(max(0, t + 1 - latency))
             assert [row.split(",")[:2] for row in out] == [[w, str(s)] for s in slots for w in "ab"]
-        running.flow.finish()
+        running.pipeline.finish()
     rest = running.path.read_text().splitlines()[1 + len(out) :]
     slots = range(30 - latency, 30)
     assert [row.split(",")[:2] for row in rest] == [[w, str(s)] for w in "ab" for s in slots]
-    assert running.flow.counts.released == 60
+    assert running.pipeline.counts.released == 60
 
 
 JSON_VALUES = [
@@ -245,12 +245,12 @@ def test_rows_held_back_wait_in_the_state_and_come_out_later(mechanism, tmp_path
     running = Running(tmp_path / "two", mechanism)
     first = running.send(lines[:25])
     latency = mechanism.domain.latency
-    assert running.flow.counts.waiting == latency
+    assert running.pipeline.counts.waiting == latency
     assert len(first.splitlines()) == 1 + 25 - latency
     rest = Running(tmp_path / "two", mechanism)
     text = rest.send(lines[25:])
     assert together.startswith(text)
-    assert len(together.splitlines()) - len(text.splitlines()) == rest.flow.counts.waiting
+    assert len(together.splitlines()) - len(text.splitlines()) == rest.pipeline.counts.waiting
 
 
 @pytest.mark.parametrize("mechanism", [ONCE, SHUFFLE, LATE], ids=["now", "blocks", "late"])
@@ -260,11 +260,11 @@ def test_what_the_last_commit_was_about_to_write_is_written_once(mechanism, tmp_
     for through in (0, 7, 10**6):
         folder = tmp_path / str(through)
         first = Running(folder, mechanism)
-        with first.flow.locked():
-            first.flow.deliver_pending()
-            first.flow.push_text((HEADER + "".join(lines[:50])).encode())
-            first.flow.output.write = lambda data: None  # it goes down before the write
-            first.flow.push_text("".join(lines[50:61]).encode())
+        with first.pipeline.locked():
+            first.pipeline.deliver_pending()
+            first.pipeline.push_text((HEADER + "".join(lines[:50])).encode())
+            first.pipeline.sink.write = lambda data: None  # it goes down before the write
+            first.pipeline.push_text("".join(lines[50:61]).encode())
         pending = standing_of(folder / "state").pending
         os.write(first.out, pending[:through])  # of which some had got through
         os.close(first.out)
@@ -295,14 +295,14 @@ def test_a_state_of_an_earlier_form_is_refused(tmp_path):
 def test_the_state_stays_as_small_as_the_window(mechanism, tmp_path):
     running = Running(tmp_path, mechanism)
     sizes = []
-    with running.flow.locked():
-        running.flow.push_text(HEADER.encode())
+    with running.pipeline.locked():
+        running.pipeline.push_text(HEADER.encode())
         for start in range(0, 1000, 100):
             rows = "".join(f"a,{t},{t:05d},text,{t:05d}\n" for t in range(start, start + 100))
-            running.flow.push_text(rows.encode())
-            running.flow.finish()
+            running.pipeline.push_text(rows.encode())
+            running.pipeline.finish()
             sizes.append((tmp_path / "state").stat().st_size)
-            assert running.flow.counts.waiting == mechanism.domain.latency
+            assert running.pipeline.counts.waiting == mechanism.domain.latency
     assert max(sizes[1:]) < 1.1 * min(sizes[1:]), sizes
 
 
@@ -311,7 +311,7 @@ def test_a_stream_goes_on_past_the_erasure_of_old_keys(tmp_path):
     lines = [f"a,{t},{t},{t},{t}\n" for t in range(EPOCH + 30)]
     whole = Running(tmp_path / "whole", SHUFFLE, state=False).send(lines)
     Running(tmp_path / "two", SHUFFLE).send(lines[: EPOCH + 2])
-    record = (tmp_path / "two" / "state.key").read_bytes()[RECORD:]
+    record = (tmp_path / "two" / "state.key").read_bytes()[RECORD_BYTES:]
     assert int.from_bytes(record[2:10], "big") == 1, "the epoch of the only series"
     text = Running(tmp_path / "two", SHUFFLE).send(lines[EPOCH + 2 :])
     assert whole.startswith(text)

@@ -190,7 +190,7 @@ def test_a_running_stream_is_looked_at_copied_and_stopped(keeper, run, tmp_path)
         assert run("stream", "backup", "s.state", f"{number}.copy")[0] == 0
     until(lambda: released("s.state") == 200)
     for number in range(5):
-        assert admin._recall(Path(f"{number}.copy")).flow.places.names == ["a", "b"]
+        assert admin._load_snapshot(Path(f"{number}.copy")).pipeline.series.names == ["a", "b"]
 
     status, out, err = run("stream", "stop", "s.state")
     assert (status, keeper.ended()) == (0, 0), err
@@ -264,7 +264,7 @@ def test_a_process_that_only_has_the_number_is_left_alone(tmp_path, monkeypatch)
     Run(tmp_path).send(readings(0, 3))
     here = tmp_path / "state"
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as innocent:
-        monkeypatch.setattr(admin, "running", lambda path: innocent.pid)
+        monkeypatch.setattr(admin, "running_process", lambda path: innocent.pid)
         with pytest.raises(LedgerError, match="where this command cannot reach it"):
             admin.stop(here, 1)
         assert innocent.poll() is None
@@ -348,25 +348,34 @@ def test_a_restored_stream_knows_what_is_sent_again(tmp_path):
     Run(tmp_path).send(readings(0, 10))
     admin.restore(tmp_path / "state", tmp_path / "new")
     to = {"state": "new", "out": "new.csv"}
-    flow = Run(tmp_path, **to).send(readings(0, 15) + "c,3,1\n")
-    assert (flow.counts.released, flow.counts.put_aside) == (11, 20)
-    flow = Run(tmp_path, **to).send(readings(0, 20))
-    assert (flow.counts.released, flow.counts.again, flow.counts.put_aside) == (10, 10, 20)
+    pipeline = Run(tmp_path, **to).send(readings(0, 15) + "c,3,1\n")
+    assert (pipeline.counts.released, pipeline.counts.put_aside) == (11, 20)
+    pipeline = Run(tmp_path, **to).send(readings(0, 20))
+    assert (pipeline.counts.released, pipeline.counts.again, pipeline.counts.put_aside) == (
+        10,
+        10,
+        20,
+    )
     with pytest.raises(StateError, match="not those that this stream consumed"):
         Run(tmp_path, **to).send(readings(0, 20).replace("a,12,2", "a,12,3"))
     lines = (tmp_path / "new.csv").read_text()
-    assert places(lines) == ["who,t", *places(readings(10, 15)), "c,3", *places(readings(15, 20))]
+    assert places(lines) == [
+        "who,t",
+        *places(readings(10, 15)),
+        "c,3",
+        *places(readings(15, 20)),
+    ]
 
 
 def test_each_series_of_a_restored_stream_begins_again(tmp_path):
     """Its guarantee is one of its own: of so many readings, and with nothing remembered."""
     three = WholeSeries(3)
     promised = Laplace(epsilon=1.0, bounds=(0, 5), unit=three)
-    flow = Run(tmp_path, promised).send(readings(0, 5))
-    assert (flow.counts.released, flow.counts.beyond) == (6, 4)
+    pipeline = Run(tmp_path, promised).send(readings(0, 5))
+    assert (pipeline.counts.released, pipeline.counts.beyond) == (6, 4)
     admin.restore(tmp_path / "state", tmp_path / "new")
-    flow = Run(tmp_path, promised, state="new", out="new.csv").send(readings(0, 10))
-    assert (flow.counts.released, flow.counts.beyond, flow.counts.late) == (6, 4, 8)
+    pipeline = Run(tmp_path, promised, state="new", out="new.csv").send(readings(0, 10))
+    assert (pipeline.counts.released, pipeline.counts.beyond, pipeline.counts.late) == (6, 4, 8)
 
 
 def test_a_copy_holds_no_key_no_reading_and_nothing_that_was_held_back(tmp_path):
@@ -388,10 +397,10 @@ def test_a_copy_holds_no_key_no_reading_and_nothing_that_was_held_back(tmp_path)
     assert not (tmp_path / "copy.key").exists()
     assert not list(tmp_path.glob("*.partial*"))
     # the restored one needs nothing of what it does not know
-    flow = Run(tmp_path, moved, state="new", out="new.csv").send(
+    pipeline = Run(tmp_path, moved, state="new", out="new.csv").send(
         "".join(f"a,{t},{word}\n" for t, word in enumerate(words * 2))
     )
-    assert flow.counts.released == 40
+    assert pipeline.counts.released == 40
     lines = (tmp_path / "new.csv").read_text().splitlines()[1:]
     assert [line.split(",")[1] for line in lines] == [str(t) for t in range(40, 80)]
 
@@ -412,15 +421,17 @@ def test_every_mechanism_begins_again_as_it_began(tmp_path, case):
 
     def send(state, first):
         out = os.open(tmp_path / f"{state}.csv", os.O_CREAT | os.O_RDWR | os.O_APPEND)
-        lines = RecordFormat(
+        record_format = RecordFormat(
             "csv", columns, "t", "who", form.categories, mechanism.has_status, case.marked
         )
-        flow = StreamPipeline(mechanism, lines, DescriptorSink(out), StateFile(tmp_path / state))
-        with flow.locked():
-            flow.deliver_pending()
-            flow.push_text(text(first))
+        pipeline = StreamPipeline(
+            mechanism, record_format, DescriptorSink(out), StateFile(tmp_path / state)
+        )
+        with pipeline.locked():
+            pipeline.deliver_pending()
+            pipeline.push_text(text(first))
         os.close(out)
-        return flow.counts
+        return pipeline.counts
 
     first = send("old", 0)
     assert first.released + first.waiting > 0
@@ -465,8 +476,8 @@ def test_a_copy_of_a_copy_is_a_copy(tmp_path):
     second = admin.back_up(tmp_path / "one", tmp_path / "two")
     assert first == second
     admin.restore(tmp_path / "two", tmp_path / "new")
-    flow = Run(tmp_path, state="new", out="new.csv").send(readings(3, 7))
-    assert (flow.counts.released, flow.counts.put_aside) == (4, 4)
+    pipeline = Run(tmp_path, state="new", out="new.csv").send(readings(3, 7))
+    assert (pipeline.counts.released, pipeline.counts.put_aside) == (4, 4)
 
 
 def test_steps_of_many_series_survive_a_copy(tmp_path):
@@ -480,8 +491,8 @@ def test_steps_of_many_series_survive_a_copy(tmp_path):
     admin.restore(tmp_path / "copy", tmp_path / "new")
     here = "".join(f"{who},{last},1\n" for who, last in zip(many, lasts, strict=True))
     later = "".join(f"{who},{last + 1},1\n" for who, last in zip(many, lasts, strict=True))
-    flow = Run(tmp_path, state="new", out="new.csv").send(here, later)
-    assert (flow.counts.released, flow.counts.repeated) == (700, 700)
+    pipeline = Run(tmp_path, state="new", out="new.csv").send(here, later)
+    assert (pipeline.counts.released, pipeline.counts.repeated) == (700, 700)
 
 
 @pytest.mark.long

@@ -25,7 +25,7 @@ from tempriv.errors import DataError, StateError, TemprivError
 from tempriv.mechanisms.retime.noisy_curve import NoisyCurve
 from tempriv.mechanisms.retime.noisy_times import NoisyTimes
 from tempriv.mechanisms.retime.sampling_period import SamplingPeriod
-from tempriv.privacy.units import Window
+from tempriv.privacy.units.replacement import Window
 from tempriv.releases.run import ReleaseRun
 from tempriv.releases.to_file import release_file
 from tempriv.releases.verify import verify
@@ -34,7 +34,7 @@ from tempriv.streaming.pipeline import StreamPipeline
 from tempriv.streaming.records import RecordFormat
 from tempriv.streaming.sinks import DescriptorSink
 from tempriv.streaming.state_file import StateFile
-from tests.support.flowing import standing_of
+from tests.support.pipelines import standing_of
 
 PACE = SamplingPeriod(epsilon=1.0, window=4, tau=1.0)
 SHIFT = SamplingPeriod(epsilon=1.0, window=3, tau=1.0, shift=0.5, clamp=None)
@@ -195,19 +195,19 @@ class Running:
         self.out = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND)
         mechanism = MECHANISMS[name]
         self.header = ",".join(["who", "t", *COLUMNS[name]]) + "\n"
-        lines = RecordFormat("csv", COLUMNS[name], "t", "who", None, mechanism.has_status)
+        record_format = RecordFormat("csv", COLUMNS[name], "t", "who", None, mechanism.has_status)
         place = folder / "state" if state else None
-        self.flow = StreamPipeline(
-            mechanism, lines, DescriptorSink(self.out), place and StateFile(place), seed
+        self.pipeline = StreamPipeline(
+            mechanism, record_format, DescriptorSink(self.out), place and StateFile(place), seed
         )
 
     def send(self, *pieces):
-        with self.flow.locked():
-            self.flow.deliver_pending()
-            self.flow.push_text(self.header.encode())
+        with self.pipeline.locked():
+            self.pipeline.deliver_pending()
+            self.pipeline.push_text(self.header.encode())
             for piece in pieces:
-                self.flow.push_text("".join(piece).encode())
-            self.flow.finish()
+                self.pipeline.push_text("".join(piece).encode())
+            self.pipeline.finish()
         os.close(self.out)
         return self.path.read_text()
 
@@ -251,14 +251,14 @@ def test_a_line_in_is_the_line_of_an_earlier_reading_out(name, tmp_path):
     running = Running(tmp_path, name, state=False)
     latency, width = MECHANISMS[name].domain.latency, len(COLUMNS[name])
     cells = ",1.0" * width
-    with running.flow.locked():
-        running.flow.push_text(running.header.encode())
+    with running.pipeline.locked():
+        running.pipeline.push_text(running.header.encode())
         for t in range(20):
-            running.flow.push_text(f"a,{t}{cells}\nb,{t}{cells}\n".encode())
+            running.pipeline.push_text(f"a,{t}{cells}\nb,{t}{cells}\n".encode())
             out = running.path.read_text().splitlines()[1:]
             slots = range(max(0, t + 1 - latency))
             assert [row.split(",")[:2] for row in out] == [[w, str(s)] for s in slots for w in "ab"]
-        running.flow.finish()
+        running.pipeline.finish()
     rest = running.path.read_text().splitlines()[1 + len(out) :]
     slots = range(20 - latency, 20)
     assert [row.split(",")[:2] for row in rest] == [[w, str(s)] for w in "ab" for s in slots]
@@ -282,12 +282,12 @@ def test_what_waits_in_the_state_comes_out_later(name, tmp_path):
     running = Running(tmp_path / "two", name)
     first = running.send(lines[:25])
     latency = MECHANISMS[name].domain.latency
-    assert running.flow.counts.waiting == latency
+    assert running.pipeline.counts.waiting == latency
     assert len(first.splitlines()) == 1 + 25 - latency
     rest = Running(tmp_path / "two", name)
     text = rest.send(lines[25:])
     assert together.startswith(text)
-    assert len(together.splitlines()) - len(text.splitlines()) == rest.flow.counts.waiting
+    assert len(together.splitlines()) - len(text.splitlines()) == rest.pipeline.counts.waiting
 
 
 @pytest.mark.parametrize("name", ["pace", "curve"])
@@ -297,11 +297,11 @@ def test_what_the_last_commit_was_about_to_write_is_written_once(name, tmp_path)
     for through in (0, 7, 10**6):
         folder = tmp_path / str(through)
         first = Running(folder, name)
-        with first.flow.locked():
-            first.flow.deliver_pending()
-            first.flow.push_text((first.header + "".join(lines[:50])).encode())
-            first.flow.output.write = lambda data: None  # it goes down before the write
-            first.flow.push_text("".join(lines[50:61]).encode())
+        with first.pipeline.locked():
+            first.pipeline.deliver_pending()
+            first.pipeline.push_text((first.header + "".join(lines[:50])).encode())
+            first.pipeline.sink.write = lambda data: None  # it goes down before the write
+            first.pipeline.push_text("".join(lines[50:61]).encode())
         pending = standing_of(folder / "state").pending
         os.write(first.out, pending[:through])  # of which some had got through
         os.close(first.out)
@@ -325,25 +325,25 @@ def test_lines_whose_times_tell_the_secret_are_refused(tmp_path):
     for name, first in itertools.product(("pace", "times"), (0, 1)):
         cells = ",1" * len(COLUMNS[name])
         running = Running(tmp_path / f"{name} {first}", name, state=False)
-        with running.flow.locked():
-            running.flow.push_text(running.header.encode())
-            running.flow.push_text(f"a,{first}{cells}\na,{first + 1}{cells}\n".encode())
+        with running.pipeline.locked():
+            running.pipeline.push_text(running.header.encode())
+            running.pipeline.push_text(f"a,{first}{cells}\na,{first + 1}{cells}\n".encode())
             for line in (f"a,{first + 3}{cells}\n", f"b,7{cells}\n"):
                 with pytest.raises(TemprivError, match="would tell what is to be hidden"):
-                    running.flow.push_text(line.encode())
+                    running.pipeline.push_text(line.encode())
         os.close(running.out)
 
 
 def test_the_state_stays_as_small_as_a_window(tmp_path):
     running, sizes = Running(tmp_path, "pace"), []
-    with running.flow.locked():
-        running.flow.push_text(running.header.encode())
+    with running.pipeline.locked():
+        running.pipeline.push_text(running.header.encode())
         for start in range(0, 1000, 100):
             rows = "".join(f"a,{t},{t % 7}.5,1.25\n" for t in range(start, start + 100))
-            running.flow.push_text(rows.encode())
-            running.flow.finish()
+            running.pipeline.push_text(rows.encode())
+            running.pipeline.finish()
             sizes.append((tmp_path / "state").stat().st_size)
-            assert running.flow.counts.waiting == PACE.domain.latency
+            assert running.pipeline.counts.waiting == PACE.domain.latency
     assert max(sizes[1:]) < 1.1 * min(sizes[1:]), sizes
 
 

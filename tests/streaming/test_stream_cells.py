@@ -12,11 +12,10 @@ from tempriv import Laplace, RandomizedResponse, Threshold
 from tempriv.sampling.keys import EPOCH, fresh_series_key
 from tempriv.sampling.keystream import Keystream, StepRange, StepRanges
 from tempriv.streaming import csv_reader, text_buffer
-from tempriv.streaming.batch import batch_of
-from tempriv.streaming.output_order import grouped
+from tempriv.streaming.batch import batch_from_records
 from tempriv.streaming.records import RecordFormat
-from tempriv.streaming.series_state import SHARD, SeriesStates
-from tempriv.streaming.text_buffer import TextBuffer, Waiting
+from tempriv.streaming.series_state import SHARD_SERIES, SeriesStates, group_by_code
+from tempriv.streaming.text_buffer import TextBuffer, TextSpans
 
 TEXTS = st.lists(st.none() | st.text(max_size=6), max_size=30)
 
@@ -24,55 +23,55 @@ TEXTS = st.lists(st.none() | st.text(max_size=6), max_size=30)
 @settings(max_examples=100, deadline=None)
 @given(st.lists(TEXTS, max_size=6), st.randoms())
 def test_cells_come_back_as_they_were(columns, chance):
-    waiting, known = Waiting(), []
+    text, known = TextBuffer(), []
     for texts in columns:
-        added = waiting.add(pa.array(["x", *texts], pa.string()).slice(1))
+        added = text.add(pa.array(["x", *texts], pa.string()).slice(1))
         known += [(text, added.take([i])) for i, text in enumerate(texts)]
         chance.shuffle(known)
         kept = known[: len(known) // 2 + 1]
-        every = TextBuffer(
+        every = TextSpans(
             np.concatenate([one.at for _, one in kept] or [np.zeros(0, np.int64)]),
             np.concatenate([one.lengths for _, one in kept] or [np.zeros(0, np.int32)]),
         )
-        at = waiting.keep_only(every)
-        known = [(t, TextBuffer(at[i : i + 1], one.lengths)) for i, (t, one) in enumerate(kept)]
-        found = waiting.texts(TextBuffer(at, every.lengths))
+        at = text.keep_only(every)
+        known = [(t, TextSpans(at[i : i + 1], one.lengths)) for i, (t, one) in enumerate(kept)]
+        found = text.texts(TextSpans(at, every.lengths))
         assert found.to_pylist() == [text for text, _ in kept]
 
 
 def test_letters_of_cells_that_are_gone_are_forgotten(monkeypatch):
-    monkeypatch.setattr(text_buffer, "ROOM", 1 << 10)
+    monkeypatch.setattr(text_buffer, "FIRST_BYTES", 1 << 10)
     mechanism = Threshold(epsilon=3.0, window=4)
-    places = SeriesStates(mechanism, 4, 1)
-    numbers, _ = places.numbers_of(["a", "b"])
+    states = SeriesStates(mechanism, 4, 1)
+    numbers, _ = states.numbers_of(["a", "b"])
     for start in range(0, 4000, 10):
         texts = [f"{name}{start + i:05d}" for name in "ab" for i in range(10)]
-        column = places.waiting.add(pa.array(texts, pa.string()))
+        column = states.text.add(pa.array(texts, pa.string()))
         counts, starts = np.array([10, 10]), np.array([start, start])
-        places.keep(numbers, counts, starts, [column])
-    assert places.waiting.size < 1 << 12
-    last = places.cells(0, np.array([0, 1, 0]), np.array([3999, 3998, 3996]))
-    assert places.waiting.texts(last).to_pylist() == ["a03999", "b03998", "a03996"]
+        states.keep(numbers, counts, starts, [column])
+    assert states.text.size < 1 << 12
+    last = states.cells(0, np.array([0, 1, 0]), np.array([3999, 3998, 3996]))
+    assert states.text.texts(last).to_pylist() == ["a03999", "b03998", "a03996"]
 
 
-def test_places_come_back_from_their_shards(rng):
+def test_states_come_back_from_their_shards(rng):
     mechanism = Laplace(epsilon=1.0, bounds=(0, 5))
     first = SeriesStates(mechanism, 3, 2)
-    numbers, fresh = first.numbers_of([f"s{i}" for i in range(SHARD + 9)])
+    numbers, fresh = first.numbers_of([f"s{i}" for i in range(SHARD_SERIES + 9)])
     assert len(fresh) == len(numbers)
     texts = [None if i % 5 == 0 else "é" * (i % 4) for i in range(2 * len(numbers))]
     counts, starts = np.full(len(numbers), 2), np.zeros(len(numbers), dtype=np.int64)
-    columns = [first.waiting.add(pa.array(order, pa.string())) for order in (texts, texts[::-1])]
+    columns = [first.text.add(pa.array(order, pa.string())) for order in (texts, texts[::-1])]
     first.keep(numbers, counts, starts, columns)
-    first.step[numbers] = first.taken[numbers] = 2
-    first.first[numbers], first.last[numbers] = 7, rng.integers(7, 99, len(numbers))
+    first.steps[numbers] = first.taken[numbers] = 2
+    first.first_tick[numbers], first.last_tick[numbers] = 7, rng.integers(7, 99, len(numbers))
     second = SeriesStates(mechanism, 3, 2)
     second.load(first.names, first.shards(numbers))
     assert second.names_digest == first.names_digest
-    assert np.array_equal(second.last[numbers], first.last[numbers])
+    assert np.array_equal(second.last_tick[numbers], first.last_tick[numbers])
     for column in (0, 1):
         seen = [
-            one.waiting.texts(one.cells(column, numbers, np.full(len(numbers), 1))).to_pylist()
+            one.text.texts(one.cells(column, numbers, np.full(len(numbers), 1))).to_pylist()
             for one in (first, second)
         ]
         assert seen[0] == seen[1]
@@ -81,7 +80,7 @@ def test_places_come_back_from_their_shards(rng):
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 6), max_size=40))
 def test_rows_are_grouped_as_they_came(codes):
-    order, edges, counts = grouped(np.array(codes, dtype=np.int64), 7)
+    order, edges, counts = group_by_code(np.array(codes, dtype=np.int64), 7)
     assert order.tolist() == np.argsort(codes, kind="stable").tolist()
     ends = (edges + counts).tolist()
     for low, high in zip(edges.tolist(), ends, strict=True):
@@ -152,18 +151,18 @@ def test_lines_read_in_columns_are_those_read_one_by_one(kind, chosen):
     text = "".join(f"{line}\n" for line in chosen).encode()
     aside: list[str] = []
     readings = list(lines.parse(text, aside))
-    slow = batch_of(readings, 1, lines.exact, aside)
-    fast = csv_reader.batch_from(lines, text)
+    slow = batch_from_records(readings, 1, lines.exact, aside)
+    fast = csv_reader.parse_batch(lines, text)
     assert content(fast) == content(slow)
     assert len(fast.unreadable) == len(slow.unreadable)
 
 
 def test_the_fast_way_is_taken(monkeypatch):
-    lines = RecordFormat("csv", ["v"], "t", "who")
-    lines.take_header(["who", "t", "v"])
+    record_format = RecordFormat("csv", ["v"], "t", "who")
+    record_format.take_header(["who", "t", "v"])
     monkeypatch.setattr(RecordFormat, "parse", None)
     for time in ("1", "1970-01-03", "1970-01-01 00:00:02"):
-        found = csv_reader.batch_from(lines, f"a,{time},2.5\nb,{time},\n".encode())
+        found = csv_reader.parse_batch(record_format, f"a,{time},2.5\nb,{time},\n".encode())
         assert found.values.tolist() == [[2.5], [0.0]]
 
 
@@ -193,12 +192,12 @@ def test_many_runs_have_the_words_of_each(rng):
 
 
 def test_categories_are_told_by_their_names():
-    lines = RecordFormat("csv", ["v"], "t", "who", (("on", "off"),))
-    lines.take_header(["who", "t", "v"])
+    record_format = RecordFormat("csv", ["v"], "t", "who", (("on", "off"),))
+    record_format.take_header(["who", "t", "v"])
     assert RandomizedResponse(epsilon=1.0, categories=("on", "off")).domain.categories == (
         ("on", "off"),
     )
-    found = csv_reader.batch_from(lines, b"a,1,off\na,2,maybe\na,3,\n")
+    found = csv_reader.parse_batch(record_format, b"a,1,off\na,2,maybe\na,3,\n")
     assert found.values[:, 0].tolist() == [1.0, -1.0, 0.0]
     assert found.missing[:, 0].tolist() == [False, False, True]
 

@@ -40,14 +40,14 @@ def crashed(folder, series=300):
     """
     many = [f"s{i:04d}" for i in range(series)]
     one = Run(folder)
-    with one.flow.locked():
-        one.flow.deliver_pending()
-        one.flow.push_text((HEADER + readings(0, 2, many)).encode())
+    with one.pipeline.locked():
+        one.pipeline.deliver_pending()
+        one.pipeline.push_text((HEADER + readings(0, 2, many)).encode())
         into_one_file(folder)
         early = keep(folder)
-        one.flow.push_text(readings(2, 3, many).encode())
+        one.pipeline.push_text(readings(2, 3, many).encode())
         into_one_file(folder)
-        one.flow.push_text((readings(3, 4, many[-44:]) + f"{many[-1]},0,1\n").encode())
+        one.pipeline.push_text((readings(3, 4, many[-44:]) + f"{many[-1]},0,1\n").encode())
         files = keep(folder)
     os.close(one.out)
     return many, early, files
@@ -213,18 +213,22 @@ def test_what_is_put_aside_is_private_and_only_that(run, tmp_path):
 
 def test_readings_sent_again_are_not_put_aside_and_a_file_elsewhere_is_as_private(tmp_path):
     Run(tmp_path).send(readings(0, 6))
-    flow = Run(tmp_path).send(readings(0, 8))
-    assert (flow.counts.again, flow.counts.released, flow.counts.put_aside) == (12, 4, 0)
+    pipeline = Run(tmp_path).send(readings(0, 8))
+    assert (pipeline.counts.again, pipeline.counts.released, pipeline.counts.put_aside) == (
+        12,
+        4,
+        0,
+    )
     assert (tmp_path / "state.aside.jsonl").read_bytes() == b""
 
 
 def test_what_is_put_aside_is_there_once_after_a_crash(tmp_path):
     first = Run(tmp_path)
-    with first.flow.locked():
-        first.flow.deliver_pending()
-        first.flow.push_text((HEADER + readings(0, 3)).encode())
-        first.flow.aside.write = lambda data: None  # it goes down before the write
-        first.flow.push_text(b"a,1,4\n")
+    with first.pipeline.locked():
+        first.pipeline.deliver_pending()
+        first.pipeline.push_text((HEADER + readings(0, 3)).encode())
+        first.pipeline.dead_letters.write = lambda data: None  # it goes down before the write
+        first.pipeline.push_text(b"a,1,4\n")
     os.close(first.out)
     aside = tmp_path / "state.aside.jsonl"
     aside.write_bytes(b'{"why": "no')  # of which some had got through

@@ -215,21 +215,21 @@ def test_what_was_charged_keeps_its_state(tmp_path):
     class Full:
         position = None
 
-        def begin(self):
+        def start(self):
             pass
 
         def write(self, data):
             raise OSError("no room")
 
     asked = []
-    lines = RecordFormat("csv", ["v"], "t", "who")
+    record_format = RecordFormat("csv", ["v"], "t", "who")
     mechanism = Laplace(epsilon=1.0, bounds=(0, 5))
-    flow = StreamPipeline(
-        mechanism, lines, Full(), StateFile(tmp_path / "s"), charge=lambda: asked.append(1)
+    pipeline = StreamPipeline(
+        mechanism, record_format, Full(), StateFile(tmp_path / "s"), charge=lambda: asked.append(1)
     )
-    with pytest.raises(OSError, match="no room"), flow.locked():
+    with pytest.raises(OSError, match="no room"), pipeline.locked():
         assert not asked
-        flow.push_text(HEADER.encode())
+        pipeline.push_text(HEADER.encode())
     assert asked == [1]
     assert (tmp_path / "s").exists()
 
@@ -242,7 +242,7 @@ SHORT = 1 << 12
 @pytest.fixture
 def short(monkeypatch):
     """Lines are too long sooner."""
-    monkeypatch.setattr(sources, "CHUNK", SHORT)
+    monkeypatch.setattr(sources, "CHUNK_BYTES", SHORT)
 
 
 def long_between(size):
@@ -277,8 +277,8 @@ def test_a_first_line_that_is_too_long_names_no_columns(stream, short):
 def test_a_long_line_that_still_grows_is_waited_for(tmp_path, short):
     path = tmp_path / "in.csv"
     path.write_text(HEADER + "x" * SHORT)
-    lines = RecordFormat("csv", ["v"], "t", "who")
-    source = sources.GrowingFileSource(path, lines, follow=True)
+    record_format = RecordFormat("csv", ["v"], "t", "who")
+    source = sources.FileSource(path, record_format, follow=True)
     looked = []
 
     def stopping():
@@ -288,7 +288,7 @@ def test_a_long_line_that_still_grows_is_waited_for(tmp_path, short):
                 file.write("x" * SHORT + "\na,1,1\n")
         return len(looked) > 20
 
-    found = [(len(batch), list(batch.unreadable)) for batch, _ in source.blocks(stopping)]
+    found = [(len(batch), list(batch.unreadable)) for batch, _ in source.batches(stopping)]
     assert found == [(0, []), (0, [f"a line of {2 * SHORT} bytes"]), (1, [])]
     assert source.offset == path.stat().st_size
 

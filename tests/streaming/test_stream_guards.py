@@ -13,31 +13,31 @@ from tempriv.streaming.admin import back_up, restore
 from tempriv.streaming.pipeline import StreamPipeline
 from tempriv.streaming.records import RecordFormat
 from tempriv.streaming.sinks import DescriptorSink
-from tempriv.streaming.sources import GrowingFileSource
+from tempriv.streaming.sources import FileSource
 from tempriv.streaming.state_file import StateFile
-from tests.support.flowing import standing_of
+from tests.support.pipelines import standing_of
 
 LAPLACE = Laplace(epsilon=1.0, bounds=(0, 5))
 
 
 def flow_in(folder, name="state"):
     out = os.open(folder / f"{name}.csv", os.O_CREAT | os.O_RDWR | os.O_APPEND)
-    lines = RecordFormat("csv", ["v"], "t", "who")
-    return StreamPipeline(LAPLACE, lines, DescriptorSink(out), StateFile(folder / name))
+    record_format = RecordFormat("csv", ["v"], "t", "who")
+    return StreamPipeline(LAPLACE, record_format, DescriptorSink(out), StateFile(folder / name))
 
 
 def send(folder, text, name="state"):
-    flow = flow_in(folder, name)
-    with flow.locked():
-        flow.deliver_pending()
-        flow.push_text(text.encode())
-        flow.finish()
-    return flow
+    pipeline = flow_in(folder, name)
+    with pipeline.locked():
+        pipeline.deliver_pending()
+        pipeline.push_text(text.encode())
+        pipeline.finish()
+    return pipeline
 
 
 def test_a_series_that_has_had_no_reading_yet_does_no_harm(tmp_path):
-    flow = send(tmp_path, "who,t,v\na,1,1\nb,not a time,1\n")
-    assert flow.places.names == ["a"]
+    pipeline = send(tmp_path, "who,t,v\na,1,1\nb,not a time,1\n")
+    assert pipeline.series.names == ["a"]
     assert send(tmp_path, "who,t,v\na,1,1\na,2,1\nb,2,1\n").counts.released == 2
     back_up(tmp_path / "state", tmp_path / "copy")
 
@@ -50,25 +50,25 @@ def test_a_series_that_has_had_no_reading_yet_does_no_harm(tmp_path):
     ],
 )
 def test_a_line_without_a_time_costs_no_other(time, text):
-    lines = RecordFormat("csv", ["v"], time, "who")
-    lines.take_header(["who", *time.split("+"), "v"])
-    found = csv_reader.batch_from(lines, text.encode())
+    record_format = RecordFormat("csv", ["v"], time, "who")
+    record_format.take_header(["who", *time.split("+"), "v"])
+    found = csv_reader.parse_batch(record_format, text.encode())
     assert len(found) == text.count("\n") - 1
     assert len(found.unreadable) == 1
 
 
 @pytest.mark.parametrize("before", ["\n", "\n  \n", "\ufeff", "\ufeff\n"])
 def test_a_header_may_come_after_empty_lines(before):
-    lines = RecordFormat("csv", ["v"], "t", "who")
-    found = csv_reader.batch_from(lines, f'{before}"who",t,v\na,1,1\na,2,2\n'.encode())
+    record_format = RecordFormat("csv", ["v"], "t", "who")
+    found = csv_reader.parse_batch(record_format, f'{before}"who",t,v\na,1,1\na,2,2\n'.encode())
     assert found.ticks.tolist() == [1, 2]
 
 
 def test_a_header_that_cannot_be_read_is_refused():
     with pytest.raises(DataError, match="must name its columns"):
-        csv_reader.batch_from(RecordFormat("csv", ["v"], "t", "who"), b'"who,t,v\na,1,1\n')
+        csv_reader.parse_batch(RecordFormat("csv", ["v"], "t", "who"), b'"who,t,v\na,1,1\n')
     with pytest.raises(DataError, match="several columns v"):
-        csv_reader.batch_from(RecordFormat("csv", ["v"], "t", "who"), b"who,t,v,v\na,1,1,2\n")
+        csv_reader.parse_batch(RecordFormat("csv", ["v"], "t", "who"), b"who,t,v,v\na,1,1,2\n")
 
 
 def test_two_streams_on_one_state_never_both_release(tmp_path):
@@ -110,11 +110,11 @@ def test_a_state_put_back_after_it_was_removed_is_another_file(tmp_path):
 def test_a_copy_does_not_tell_what_was_read_last(tmp_path):
     source = tmp_path / "in.csv"
     source.write_text("who,t,v\na,1,3.141\n")
-    flow = flow_in(tmp_path)
-    with flow.locked():
-        flow.deliver_pending()
-        for batch, position in GrowingFileSource(source, flow.lines).blocks(lambda: False):
-            flow.push(batch, position)
+    pipeline = flow_in(tmp_path)
+    with pipeline.locked():
+        pipeline.deliver_pending()
+        for batch, position in FileSource(source, pipeline.record_format).batches(lambda: False):
+            pipeline.push(batch, position)
     assert standing_of(tmp_path / "state").input["tail"]
     back_up(tmp_path / "state", tmp_path / "copy")
     assert standing_of(tmp_path / "copy").input == {
@@ -123,6 +123,6 @@ def test_a_copy_does_not_tell_what_was_read_last(tmp_path):
         "columns": ["who", "t", "v"],
     }
     restore(tmp_path / "copy", tmp_path / "new")
-    GrowingFileSource(source, RecordFormat("csv", ["v"], "t", "who")).go_on(
+    FileSource(source, RecordFormat("csv", ["v"], "t", "who")).resume(
         standing_of(tmp_path / "new").input
     )

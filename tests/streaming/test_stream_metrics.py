@@ -18,7 +18,7 @@ import pytest
 
 from tempriv import Laplace
 from tempriv.errors import UsageError
-from tempriv.streaming.metrics import serving
+from tempriv.streaming.metrics import serve_metrics
 from tempriv.streaming.pipeline import StreamPipeline
 from tempriv.streaming.records import RecordFormat
 from tempriv.streaming.sinks import DescriptorSink
@@ -44,13 +44,15 @@ COUNTS = {
 @contextlib.contextmanager
 def flowing(folder):
     out = os.open(folder / "out.csv", os.O_CREAT | os.O_RDWR | os.O_APPEND)
-    lines = RecordFormat("csv", ["v"], "t", "who")
+    record_format = RecordFormat("csv", ["v"], "t", "who")
     store = StateFile(folder / "state")
-    flow = StreamPipeline(Laplace(epsilon=1.0, bounds=(0, 5)), lines, DescriptorSink(out), store)
+    pipeline = StreamPipeline(
+        Laplace(epsilon=1.0, bounds=(0, 5)), record_format, DescriptorSink(out), store
+    )
     try:
-        with flow.locked():
-            flow.deliver_pending()
-            yield flow
+        with pipeline.locked():
+            pipeline.deliver_pending()
+            yield pipeline
     finally:
         os.close(out)
 
@@ -74,9 +76,9 @@ def numbers(text):
 
 
 def test_counts_are_those_of_the_stream_and_tell_nothing_else(tmp_path):
-    with flowing(tmp_path) as flow, serving(flow, 0) as port:
+    with flowing(tmp_path) as pipeline, serve_metrics(pipeline, 0) as port:
         assert numbers(scraped(port)[0])["tempriv_readings_released_total"] == 0
-        flow.push_text(LINES.encode())
+        pipeline.push_text(LINES.encode())
         text, kind = scraped(port)
         assert kind.startswith("text/plain; version=0.0.4")
         found = numbers(text)
@@ -90,7 +92,7 @@ def test_counts_are_those_of_the_stream_and_tell_nothing_else(tmp_path):
 
 
 def test_there_is_nothing_else_and_it_ends_with_the_stream(tmp_path):
-    with flowing(tmp_path) as flow, serving(flow, 0) as port:
+    with flowing(tmp_path) as pipeline, serve_metrics(pipeline, 0) as port:
         for path in ("/", "/metrics/", "/state", "/../state", "/metricsx"):
             with pytest.raises(urllib.error.HTTPError) as refused:
                 scraped(port, path)
@@ -104,7 +106,7 @@ def test_there_is_nothing_else_and_it_ends_with_the_stream(tmp_path):
 
 
 def test_it_listens_on_this_machine_only(tmp_path):
-    with flowing(tmp_path) as flow, serving(flow, 0) as port:
+    with flowing(tmp_path) as pipeline, serve_metrics(pipeline, 0) as port:
         listening = [
             line.split()[1]
             for table in ("/proc/net/tcp", "/proc/net/tcp6")
@@ -118,11 +120,11 @@ def test_it_listens_on_this_machine_only(tmp_path):
 
 
 def test_a_port_that_cannot_be_had_is_a_sentence(tmp_path):
-    with flowing(tmp_path) as flow, serving(flow, 0) as port:
+    with flowing(tmp_path) as pipeline, serve_metrics(pipeline, 0) as port:
         with pytest.raises(UsageError, match=f"port={port}: .*name another port"):
-            serving(flow, port).__enter__()
+            serve_metrics(pipeline, port).__enter__()
         with pytest.raises(UsageError, match="must be a port"):
-            serving(flow, 70000).__enter__()
+            serve_metrics(pipeline, 70000).__enter__()
 
 
 def test_a_stream_on_a_terminal_shows_how_far_it_is_and_where_its_counts_are(tmp_path):

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from tempriv import Laplace, TemprivError, WholeSeries
 from tempriv.errors import StateError
 from tempriv.sampling.keys import EPOCH, SeriesKey
-from tempriv.streaming.keys import RECORD
+from tempriv.streaming.keys import RECORD_BYTES
 from tempriv.streaming.pipeline import StreamPipeline
 from tempriv.streaming.records import RecordFormat, tick_of
 from tempriv.streaming.sinks import DescriptorSink
 from tempriv.streaming.state_file import StateFile
-from tests.support.flowing import standing_of
+from tests.support.pipelines import standing_of
 
 LAPLACE = Laplace(epsilon=1.0, bounds=(0, 5))
 
@@ -25,20 +25,20 @@ class Run:
     def __init__(self, folder, seed=None, mechanism=LAPLACE):
         folder.mkdir(exist_ok=True)
         self.out = os.open(folder / "out.csv", os.O_CREAT | os.O_RDWR | os.O_APPEND)
-        lines = RecordFormat("csv", ["v"], "t", "who", mechanism.domain.categories)
-        self.flow = StreamPipeline(
-            mechanism, lines, DescriptorSink(self.out), StateFile(folder / "state"), seed
+        record_format = RecordFormat("csv", ["v"], "t", "who", mechanism.domain.categories)
+        self.pipeline = StreamPipeline(
+            mechanism, record_format, DescriptorSink(self.out), StateFile(folder / "state"), seed
         )
 
     def send(self, rows):
-        with self.flow.locked():
-            self.flow.deliver_pending()
-            self.flow.push_text(
+        with self.pipeline.locked():
+            self.pipeline.deliver_pending()
+            self.pipeline.push_text(
                 b"who,t,v\n" + "".join(f"{w},{t},{v}\n" for w, t, v in rows).encode()
             )
-            self.flow.finish()
+            self.pipeline.finish()
         os.close(self.out)
-        return self.flow
+        return self.pipeline
 
 
 def output(folder):
@@ -57,11 +57,11 @@ def test_two_runs_write_what_one_run_writes(tmp_path):
 
 def test_what_the_last_commit_was_about_to_write_is_written_by_the_next_run(tmp_path):
     first = Run(tmp_path)
-    with first.flow.locked():
-        first.flow.deliver_pending()
-        first.flow.push_text(b"who,t,v\na,1,2\n")
-        first.flow.output.write = lambda data: None  # it goes down before the write
-        first.flow.push_text(b"a,2,3\n")
+    with first.pipeline.locked():
+        first.pipeline.deliver_pending()
+        first.pipeline.push_text(b"who,t,v\na,1,2\n")
+        first.pipeline.sink.write = lambda data: None  # it goes down before the write
+        first.pipeline.push_text(b"a,2,3\n")
     pending = standing_of(tmp_path / "state").pending
     os.write(first.out, pending[:5])  # of which some had got through
     os.close(first.out)
@@ -74,7 +74,7 @@ def test_what_the_last_commit_was_about_to_write_is_written_by_the_next_run(tmp_
 def secrets(folder):
     """The secret of each series, and the mark, as the key file has them."""
     data = (folder / "state.key").read_bytes()
-    records = [data[at : at + RECORD] for at in range(0, len(data), RECORD)]
+    records = [data[at : at + RECORD_BYTES] for at in range(0, len(data), RECORD_BYTES)]
     return [r[2 + int.from_bytes(r[:2], "big") - 32 :][:32] for r in records]
 
 
@@ -132,43 +132,43 @@ def test_readings_sent_again_must_be_the_same(tmp_path):
 
 def test_one_stream_at_a_time_uses_a_state(tmp_path):
     first, second = Run(tmp_path), Run(tmp_path)
-    with first.flow.locked(), pytest.raises(TemprivError, match="another stream is using"):
+    with first.pipeline.locked(), pytest.raises(TemprivError, match="another stream is using"):
         second.send([("a", 0, 1)])
 
 
 def test_a_pipe_gets_the_last_block_again_and_is_told_so(tmp_path):
     def piped():
         reading, writing = os.pipe()
-        lines = RecordFormat("csv", ["v"], "t", "who")
+        record_format = RecordFormat("csv", ["v"], "t", "who")
         return reading, StreamPipeline(
-            LAPLACE, lines, DescriptorSink(writing), StateFile(tmp_path / "state")
+            LAPLACE, record_format, DescriptorSink(writing), StateFile(tmp_path / "state")
         )
 
-    reading, flow = piped()
-    with flow.locked():
-        flow.deliver_pending()
-        flow.push_text(b"who,t,v\na,1,2\n")  # and then it is killed
+    reading, pipeline = piped()
+    with pipeline.locked():
+        pipeline.deliver_pending()
+        pipeline.push_text(b"who,t,v\na,1,2\n")  # and then it is killed
     first = os.read(reading, 1000)
-    reading, flow = piped()
-    with flow.locked():
-        flow.deliver_pending()
-        assert flow.repeated
+    reading, pipeline = piped()
+    with pipeline.locked():
+        pipeline.deliver_pending()
+        assert pipeline.may_repeat
         assert os.read(reading, 1000) == first
-        flow.finish()
-    reading, flow = piped()
-    with flow.locked():
-        flow.deliver_pending()
-        assert not flow.repeated, "a run that ended well leaves nothing to repeat"
+        pipeline.finish()
+    reading, pipeline = piped()
+    with pipeline.locked():
+        pipeline.deliver_pending()
+        assert not pipeline.may_repeat, "a run that ended well leaves nothing to repeat"
 
 
 @settings(max_examples=200, deadline=None)
 @given(text=st.binary(max_size=200), form=st.sampled_from(["csv", "jsonl"]))
 def test_arbitrary_lines_are_readings_or_counted(text, form):
-    lines = RecordFormat(form, ["v"], "t", "who")
+    record_format = RecordFormat(form, ["v"], "t", "who")
     tally = []
     if form == "csv":
-        list(lines.parse(b"who,t,v\n", tally))
-    for reading in lines.parse(text, tally):
+        list(record_format.parse(b"who,t,v\n", tally))
+    for reading in record_format.parse(text, tally):
         assert isinstance(reading.tick, int)
         assert len(reading.values) == len(reading.missing) == 1
 

@@ -35,23 +35,23 @@ class Run:
 
     def __init__(self, folder, mechanism=PLAIN, state="state", out="out.csv", seed=None):
         self.out = os.open(folder / out, os.O_CREAT | os.O_RDWR | os.O_APPEND)
-        lines = RecordFormat(
+        record_format = RecordFormat(
             "csv", ["v"], "t", "who", mechanism.domain.categories, mechanism.has_status
         )
-        self.flow = StreamPipeline(
-            mechanism, lines, DescriptorSink(self.out), StateFile(folder / state), seed
+        self.pipeline = StreamPipeline(
+            mechanism, record_format, DescriptorSink(self.out), StateFile(folder / state), seed
         )
 
     def send(self, *blocks):
         try:
-            with self.flow.locked():
-                self.flow.deliver_pending()
-                self.flow.push_text(HEADER.encode())
+            with self.pipeline.locked():
+                self.pipeline.deliver_pending()
+                self.pipeline.push_text(HEADER.encode())
                 for block in blocks:
-                    self.flow.push_text(block.encode())
+                    self.pipeline.push_text(block.encode())
         finally:
             os.close(self.out)
-        return self.flow
+        return self.pipeline
 
 
 def keep(folder, names=FILES):

@@ -20,7 +20,7 @@ from tests.support import zygote
 PLACES = {
     "create": (StateFile, "create"),
     "commit": (StateFile, "commit"),
-    "handed_out": (StateFile, "handed_out"),
+    "handed_out": (StateFile, "mark_written"),
     "write": (DescriptorSink, "write"),
     "aside": (DeadLetterFile, "write"),
     "keys": (Keyring, "add"),
@@ -34,7 +34,7 @@ def die() -> None:
 def half(point, method, self, *given) -> None:
     """Do some of it."""
     if point == "commit":
-        standing, names, shards = (*given, (), ())[:3]
+        checkpoint, names, shards = (*given, (), ())[:3]
 
         def some():
             for shard in shards:
@@ -42,7 +42,7 @@ def half(point, method, self, *given) -> None:
                 break
             die()
 
-        method(self, standing, names, some())
+        method(self, checkpoint, names, some())
     elif point == "keys":
         method(self, *given)
         size = os.fstat(self._file).st_size
@@ -61,8 +61,8 @@ def arrange(point: str, when: str, call: int) -> None:
         from tempriv.integrations.redis.source import RedisSource
 
         PLACES["add"] = (RedisSink, "_add")
-        PLACES["acknowledge"] = (RedisSource, "committed")
-        PLACES["stand"] = (RedisSource, "_stand")
+        PLACES["acknowledge"] = (RedisSource, "acknowledge")
+        PLACES["stand"] = (RedisSource, "_set_group_position")
     owner, name = PLACES[point]
     method = getattr(owner, name)
     calls = []
@@ -81,25 +81,24 @@ def arrange(point: str, when: str, call: int) -> None:
 
 
 def make_small(size: int, redis: bool) -> None:
-    sources.CHUNK = size
+    sources.CHUNK_BYTES = size
     if redis:
-        import tempriv.integrations.redis.sink
-        import tempriv.integrations.redis.source
+        from tempriv.integrations.redis import sink, source
 
-        tempriv.adapters.redis.BLOCK = tempriv.adapters.redis.PIECE = size
-        tempriv.adapters.redis_output.PIECE = max(1, size // 3)
+        source.BATCH_ENTRIES = source.COMMAND_ENTRIES = size
+        sink.COMMAND_ENTRIES = max(1, size // 3)
 
 
 def warm() -> None:
     """Load the kernels of streams, so that children have them."""
     descriptor = os.open(os.devnull, os.O_WRONLY)
-    flow = StreamPipeline(
+    pipeline = StreamPipeline(
         Laplace(epsilon=1.0, bounds=(0, 5)),
         RecordFormat("csv", ["v"], "t", "who"),
         DescriptorSink(descriptor),
     )
-    with flow.locked():
-        flow.push_text(b"who,t,v\na,1,2\na,1,2\n")
+    with pipeline.locked():
+        pipeline.push_text(b"who,t,v\na,1,2\na,1,2\n")
 
 
 def run(command: dict, really=zygote.run) -> None:

@@ -17,7 +17,6 @@ import duckdb  # noqa: F401
 import numpy as np
 import pyarrow.csv
 import pyarrow.parquet  # noqa: F401
-import typer
 
 import tempriv.cli.budget
 import tempriv.cli.mechanisms
@@ -27,7 +26,7 @@ import tempriv.data.reader
 import tempriv.releases.run
 import tempriv.report.page
 import tempriv.streaming
-from tempriv.cli.app import app, main
+from tempriv.cli.app import main
 
 
 def run(command: dict) -> None:
@@ -48,9 +47,6 @@ def serve() -> None:
     sys.argv = ["tempriv", "release", "an input and no output"]
     with contextlib.suppress(SystemExit), contextlib.redirect_stderr(io.StringIO()):
         main()
-    # nor do they spend the moments in which they are killed on reading what commands there are
-    command, anew = typer.main.get_command(app), typer.main.get_command
-    typer.main.get_command = lambda asked: command if asked is app else anew(asked)
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

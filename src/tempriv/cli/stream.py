@@ -117,6 +117,7 @@ def run(
     not later than all of its series, or that cannot be read, is put aside and never released. With
     --state, a stream that was killed goes on where it was.
     """
+    from tempriv.integrations import connector
     from tempriv.ledger.scope import Scope
     from tempriv.mechanisms.landmarks.domain import WithLandmarks
     from tempriv.mechanisms.perturb import guarantee_of_run
@@ -138,7 +139,7 @@ def run(
             f"--{option} {file}: is a directory; name a file, in it if you like",
         )
     require(
-        not follow or (source is not None and not _is_redis(source)),
+        not follow or (source is not None and connector(source) is None),
         "--follow: goes with --input FILE; other inputs are waited for anyway",
     )
     require(
@@ -151,7 +152,7 @@ def run(
     remind_of_looking(choice)
     name = dataset or _charged_before(state) or _shown(source)
     name = name or ("standard input" if state is None else state.name)
-    lines = RecordFormat(
+    record_format = RecordFormat(
         cast(Any, form),
         list(choice.columns),
         choice.time,
@@ -164,9 +165,11 @@ def run(
     store = None if state is None else StateFile(state)
     key = Key.generate() if key_seed is None else Key.from_seed(key_seed)
     with contextlib.ExitStack() as stack:
-        where = _output(output, lines, stack)
-        flow = StreamPipeline(chosen, lines, where, store, key_seed, put_aside, dataset=name)
-        reading = _input(source, follow, lines, state)
+        where = _output(output, record_format, stack)
+        pipeline = StreamPipeline(
+            chosen, record_format, where, store, key_seed, put_aside, dataset=name
+        )
+        reading = _input(source, follow, record_format, state)
         book = stack.enter_context(_options.charging(ledger, no_ledger, name, dataset is None))
 
         def charge() -> None:
@@ -176,13 +179,13 @@ def run(
                 kind="series", members=None, start=None, end=None, step=None, clock="index"
             )
             book.charge(
-                name, guarantee_of_run(chosen, key), everyone, flow.release_id, note="stream"
+                name, guarantee_of_run(chosen, key), everyone, pipeline.release_id, note="stream"
             )
 
-        flow.charge = None if book is None else charge
-        stack.enter_context(flow.locked())
-        _flow_through(flow, reading, metrics)
-    _tell(flow)
+        pipeline.charge = None if book is None else charge
+        stack.enter_context(pipeline.locked())
+        _run(pipeline, reading, metrics)
+    _tell(pipeline)
     require(
         not getattr(reading, "moved", False),
         f"{source}: was moved away or replaced, and has been read to its end. Read the new file as "
@@ -200,19 +203,22 @@ def _refuse_one_file_for_two(
     ledger: Path | None,
 ) -> None:
     """No file of a stream may be another one too: private readings would get out, or be lost."""
+    from tempriv.integrations import connector
     from tempriv.streaming.admin import ENDINGS
-    from tempriv.streaming.state_file import beside
+    from tempriv.streaming.state_file import companion
 
     used: list[tuple[str, Path | int]] = []
     for what, where, descriptor in (("input", source, sys.stdin), ("output", output, sys.stdout)):
         if where is None:
             with contextlib.suppress(OSError, ValueError):  # no file at all
                 used.append((f"the standard {what}", descriptor.fileno()))
-        elif not _is_redis(where):
+        elif connector(where) is None:
             used.append((f"--{what}", Path(where)))
     if state is not None:
-        used += [(f"the state's {beside(state, end).name}", beside(state, end)) for end in ENDINGS]
-    own = None if state is None else beside(state, ".aside.jsonl").resolve()
+        used += [
+            (f"the state's {companion(state, end).name}", companion(state, end)) for end in ENDINGS
+        ]
+    own = None if state is None else companion(state, ".aside.jsonl").resolve()
     if aside is not None and aside.resolve() != own:
         used.append(("--aside", aside))
     if ledger is not None:
@@ -247,45 +253,47 @@ def _charged_before(state: Path | None) -> str | None:
         return cast("str | None", read_about(db, state).get("dataset"))
 
 
-def _is_redis(where: str) -> bool:
-    return where.startswith(("redis://", "rediss://", "unix://"))
-
-
 def _shown(source: str | None) -> str | None:
     """The name of an input, without a password that may stand in its address."""
-    if source is None or not _is_redis(source):
-        return source
-    from tempriv.integrations.redis.connection import address
+    from tempriv.integrations import connector
 
-    return address(source)
+    server = connector(source)
+    return source if source is None or server is None else server.public_address(source)
 
 
 def _say(sentence: str) -> None:
     print(f"tempriv: {sentence}", file=sys.stderr)
 
 
-def _input(source: str | None, follow: bool, lines: RecordFormat, state: Path | None) -> Source:
-    from tempriv.streaming.sources import GrowingFileSource, PipeSource
+def _input(
+    source: str | None, follow: bool, record_format: RecordFormat, state: Path | None
+) -> Source:
+    from tempriv.integrations import connector
+    from tempriv.streaming.sources import FileSource, PipeSource
 
     if source is None:
-        return PipeSource(sys.stdin.fileno(), lines)
-    if _is_redis(source):
-        from tempriv.integrations.redis.source import RedisSource
+        return PipeSource(sys.stdin.fileno(), record_format)
+    server = connector(source)
+    if server is None:
+        return FileSource(Path(source), record_format, follow)
+    reading = server.open_source(source, record_format, _say)
+    scheme = source.partition("://")[0]
+    require(
+        state is not None or not reading.needs_state,
+        f"--input {scheme}://: needs --state, to know what was consumed",
+    )
+    return reading
 
-        require(state is not None, "--input redis://: needs --state, to know what was consumed")
-        return RedisSource.at(source, lines, tell=_say)
-    return GrowingFileSource(Path(source), lines, follow)
 
-
-def _output(output: str | None, lines: RecordFormat, stack: contextlib.ExitStack) -> Sink:
+def _output(output: str | None, record_format: RecordFormat, stack: contextlib.ExitStack) -> Sink:
+    from tempriv.integrations import connector
     from tempriv.streaming.sinks import DescriptorSink
 
     if output is None:
         return DescriptorSink(sys.stdout.fileno())
-    if _is_redis(output):
-        from tempriv.integrations.redis.sink import RedisSink
-
-        return RedisSink.at(output, lines, tell=_say)
+    server = connector(output)
+    if server is not None:
+        return server.open_sink(output, record_format, _say)
     require(Path(output).parent.is_dir(), f"{Path(output).parent}: no such directory")
     require(not Path(output).is_dir(), f"--output {output}: is a directory; name a file")
     made = not Path(output).exists()
@@ -301,29 +309,25 @@ def _output(output: str | None, lines: RecordFormat, stack: contextlib.ExitStack
     return DescriptorSink(descriptor)
 
 
-def _flow_through(flow: StreamPipeline, reading: Source, metrics: int | None) -> None:
+def _run(pipeline: StreamPipeline, reading: Source, metrics: int | None) -> None:
     """Release until the input ends or someone wants the stream to stop."""
-    from tempriv.integrations.redis.sink import RedisSink
-    from tempriv.integrations.redis.source import RedisSource
-    from tempriv.streaming.metrics import serving
+    from tempriv.streaming.metrics import serve_metrics
 
     with (
         _stop_by_signal() as stopping,
-        serving(flow, metrics) as port,
-        _progress(flow) as show,
+        serve_metrics(pipeline, metrics) as port,
+        _progress(pipeline) as show,
     ):
         if port is not None:
             print(f"tempriv: counts at http://127.0.0.1:{port}/metrics", file=sys.stderr)
-        for end in (reading, flow.output):
-            if isinstance(end, RedisSource | RedisSink):  # they wait for a server that is away
-                end.server.stopping = stopping
-        reading.go_on(flow.position)
-        flow.deliver_pending()
-        for batch, position in reading.blocks(stopping):
-            flow.push(batch, position)
-            reading.committed(position)
+        pipeline.sink.stop_waiting_when(stopping)
+        reading.resume(pipeline.position)
+        pipeline.deliver_pending()
+        for batch, position in reading.batches(stopping):
+            pipeline.push(batch, position)
+            reading.acknowledge(position)
             show()
-        flow.finish()
+        pipeline.finish()
 
 
 @contextlib.contextmanager
@@ -347,7 +351,7 @@ def _stop_by_signal() -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def _progress(flow: StreamPipeline) -> Iterator[Any]:
+def _progress(pipeline: StreamPipeline) -> Iterator[Any]:
     """How much so far, on a terminal; quiet in a pipe."""
     if not sys.stderr.isatty():
         yield lambda: None
@@ -360,40 +364,43 @@ def _progress(flow: StreamPipeline) -> Iterator[Any]:
         task = bar.add_task("waiting for readings")
 
         def show() -> None:
-            counts = flow.counts
+            counts = pipeline.counts
             bar.update(
                 task,
                 description=f"{counts.released:,} released, {counts.put_aside:,} put aside, "
-                f"{len(flow.places):,} series",
+                f"{len(pipeline.series):,} series",
             )
 
         yield show
 
 
-def _tell(flow: StreamPipeline) -> None:
+def _tell(pipeline: StreamPipeline) -> None:
     """What became of lines that were not released, and what to know of the others."""
     from tempriv.releases.blocks import hides_times
-    from tempriv.streaming.counters import WHY
+    from tempriv.streaming.counts import REASONS
 
-    counts = flow.counts
+    counts = pipeline.counts
     notes = [
         (counts.again, "sent again after a restart, and passed over"),
-        *((getattr(counts, name), f"not released: {why}") for name, why in WHY.items()),
+        *((getattr(counts, name), f"not released: {why}") for name, why in REASONS.items()),
         (counts.waiting, "held back in the state; they come out as more come in"),
     ]
     for count, what in notes:
         if count:
             print(f"tempriv: {count} {what}", file=sys.stderr)
-    if counts.put_aside and flow.aside is not None:
-        print(f"tempriv: what was not released is in {flow.aside.path}, for you", file=sys.stderr)
-    if hides_times(flow.mechanism):
+    if counts.put_aside and pipeline.dead_letters is not None:
+        print(
+            f"tempriv: what was not released is in {pipeline.dead_letters.path}, for you",
+            file=sys.stderr,
+        )
+    if hides_times(pipeline.mechanism):
         print(
             "tempriv: a line came out as its reading came in, which tells the pace to who sees "
             "when lines come, or the lines of several series in turn; hand out what was written, "
             "sorted by series",
             file=sys.stderr,
         )
-    if flow.repeated:
+    if pipeline.may_repeat:
         print(
             "tempriv: the last lines of the run before were written again, the same bits, because "
             "a pipe cannot tell what has arrived; append to a file (>>) to have each once",

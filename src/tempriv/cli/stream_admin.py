@@ -84,7 +84,7 @@ def stop(
     from tempriv.streaming.admin import stop as stop_stream
 
     stopped = stop_stream(state, wait)
-    look = stopped.look
+    look = stopped.status
     print(
         f"Stopped {state}: process {stopped.process} ended after {stopped.seconds:.1f} s, with "
         f"{look.counts.get('released', 0):,} readings released"

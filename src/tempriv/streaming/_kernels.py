@@ -9,7 +9,7 @@ from numba import njit
 Integers = npt.NDArray[np.int64]
 
 # what becomes of a reading
-TAKEN, LATE, REPEATED, BEYOND, UNPROMISED, TELLING = 0, 1, 2, 3, 4, 5
+TAKEN, LATE, REPEATED, BEYOND_LENGTH, BEYOND_LANDMARKS, NOT_COUNTED = 0, 1, 2, 3, 4, 5
 
 NEVER = -(1 << 62)
 """Before every time: a series that has had no reading yet."""
@@ -18,7 +18,7 @@ PRIME = (1 << 31) - 1
 
 
 @njit(cache=True, nogil=True)
-def admit(
+def admit_readings(
     codes: Integers,
     ticks: Integers,
     marks: npt.NDArray[np.bool_],
@@ -45,15 +45,15 @@ def admit(
         if counted:
             fresh = last[one] == NEVER
             if (fresh and tick != 0 and tick != 1) or (not fresh and tick != last[one] + 1):
-                verdicts[row] = TELLING
+                verdicts[row] = NOT_COUNTED
                 return
         if taken[one] == 0:
             first[one] = tick
         last[one] = tick
         if taken[one] >= most:
-            verdicts[row] = BEYOND
+            verdicts[row] = BEYOND_LENGTH
         elif marks[row] and landmarks[one] >= most_landmarks:
-            verdicts[row] = UNPROMISED
+            verdicts[row] = BEYOND_LANDMARKS
         else:
             verdicts[row] = TAKEN
             taken[one] += 1
@@ -61,7 +61,7 @@ def admit(
 
 
 @njit(cache=True, nogil=True)
-def sent_again(
+def match_replayed(
     codes: Integers,
     ticks: Integers,
     marks: npt.NDArray[np.bool_],
@@ -96,7 +96,7 @@ def sent_again(
 
 
 @njit(cache=True, nogil=True)
-def text_marks(
+def text_fingerprints(
     ends: npt.NDArray[np.int32],
     letters: npt.NDArray[np.uint8],
     missing: npt.NDArray[np.bool_],

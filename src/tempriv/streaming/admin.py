@@ -32,24 +32,25 @@ from tempriv.streaming.keys import Keyring
 from tempriv.streaming.pipeline import StreamPipeline
 from tempriv.streaming.records import RecordFormat
 from tempriv.streaming.series_state import SeriesStates
+from tempriv.streaming.sinks import Sink
 from tempriv.streaming.state_file import (
-    ANCHOR,
-    BROKEN,
+    COMMIT_DIGITS,
+    DATABASE_ERRORS,
     Checkpoint,
     StateFile,
-    beside,
-    mark_of_shard,
+    companion,
     now,
     open_readonly,
     read_about,
     read_checkpoint,
-    running,
-    total_of_shards,
+    running_process,
+    shard_checksum,
+    sum_of_checksums,
 )
 
 ENDINGS = ("", "-wal", "-shm", ".key", ".lock", ".aside.jsonl")
 # of a position: for the stream only
-RECOGNISED_BY = {"tail", "columns", "recent", "mark", "begun", "removed"}
+PRIVATE_POSITION_KEYS = {"tail", "columns", "recent", "mark", "begun", "removed"}
 
 
 @dataclass(frozen=True)
@@ -77,16 +78,16 @@ class StreamStatus:
 
 
 @dataclass(frozen=True)
-class Stopped:
+class StopResult:
     """A stream that was asked to stop, and has."""
 
     process: int
     seconds: float
-    look: StreamStatus
+    status: StreamStatus
 
 
 @dataclass(frozen=True)
-class Copied:
+class CopySummary:
     """What a copy remembers of a stream."""
 
     series: int
@@ -100,22 +101,22 @@ class Copied:
 
 def status(path: Path) -> StreamStatus:
     """How a stream stands at its last commit; reads only, whether it runs or not."""
-    about, standing, ((series,),) = _read(path, "SELECT COUNT(*) FROM series")
+    about, checkpoint, ((series,),) = _read(path, "SELECT COUNT(*) FROM series")
     mechanism = _mechanism(about)
-    promised = _promise(mechanism, about["seed"])
-    files = [beside(path, ending) for ending in ENDINGS]
+    guarantee = _guarantee(mechanism, about["seed"])
+    files = [companion(path, ending) for ending in ENDINGS]
     return StreamStatus(
-        process=running(path),
+        process=running_process(path),
         mechanism=type(mechanism).__name__,
-        promise=promised.sentence,
+        promise=guarantee.sentence,
         dataset=about.get("dataset"),
         series=series,
-        counts=standing.counts,
-        input=_public(standing.input),
-        output=_after(standing),
-        commit=standing.commit,
-        everything_out=not standing.pending or _handed_out(path) >= standing.commit,
-        saved=standing.at,
+        counts=checkpoint.counts,
+        input=_public_position(checkpoint.input),
+        output=_position_after(checkpoint),
+        commit=checkpoint.commit,
+        everything_out=not checkpoint.pending or _last_commit_out(path) >= checkpoint.commit,
+        saved=checkpoint.at,
         copied=about.get("copied"),
         files={file.name: file.stat().st_size for file in files if file.exists()},
     )
@@ -123,19 +124,19 @@ def status(path: Path) -> StreamStatus:
 
 def _read(path: Path, *queries: str) -> tuple[Any, ...]:
     """One moment of a state, however long it is read and whatever is written meanwhile."""
-    _require_there(path)
+    _require_state(path)
     for _ in range(5):
         before = _version(path)
         try:
-            return _moment(path, queries)
+            return _read_once(path, queries)
         except StateError:
             # a stream that starts just now may change a file that seemed to be left alone
             if _version(path) == before:
                 raise
-    return _moment(path, queries)
+    return _read_once(path, queries)
 
 
-def _require_there(path: Path) -> None:
+def _require_state(path: Path) -> None:
     require(path.is_file(), f"{path}: no such state", StateError)
 
 
@@ -144,16 +145,16 @@ def _version(path: Path) -> tuple[int, ...]:
         found = path.stat()
     except FileNotFoundError:
         return ()
-    return found.st_mtime_ns, found.st_size, found.st_ino, beside(path, "-wal").exists()
+    return found.st_mtime_ns, found.st_size, found.st_ino, companion(path, "-wal").exists()
 
 
-def _moment(path: Path, queries: Sequence[str]) -> tuple[Any, ...]:
+def _read_once(path: Path, queries: Sequence[str]) -> tuple[Any, ...]:
     with open_readonly(path) as db:
         try:
             db.execute("BEGIN")
-            about, standing = read_about(db, path), read_checkpoint(db, path)
-            return about, standing, *(db.execute(query).fetchall() for query in queries)
-        except BROKEN:
+            about, checkpoint = read_about(db, path), read_checkpoint(db, path)
+            return about, checkpoint, *(db.execute(query).fetchall() for query in queries)
+        except DATABASE_ERRORS:
             raise StateError(f"{path}: not the state of a stream, or damaged") from None
 
 
@@ -161,45 +162,45 @@ def _mechanism(about: dict[str, Any]) -> Mechanism:
     return registry.decode(about["mechanism"])
 
 
-def _promise(mechanism: Mechanism, seed: int | None) -> Guarantee | NoGuarantee:
+def _guarantee(mechanism: Mechanism, seed: int | None) -> Guarantee | NoGuarantee:
     return mechanism.guarantee if seed is None else guarantee_of_run(mechanism, Key.from_seed(seed))
 
 
-def _after(standing: Checkpoint) -> Any:
+def _position_after(checkpoint: Checkpoint) -> Any:
     """Where the output stands with the block of the last commit."""
-    position, pending = _public(standing.output), standing.pending
+    position, pending = _public_position(checkpoint.output), checkpoint.pending
     if isinstance(position, dict) and "size" in position:
         position["size"] += len(pending)
     if isinstance(position, dict) and "lines" in position:
-        header = bool(pending) and not standing.output["begun"]
+        header = bool(pending) and not checkpoint.output["begun"]
         position["lines"] += pending.count(b"\n") - header
     return position
 
 
-def _public(position: Any) -> Any:
+def _public_position(position: Any) -> Any:
     """A position without what only serves to recognize the place."""
     if not isinstance(position, dict):
         return position
-    return {name: value for name, value in position.items() if name not in RECOGNISED_BY}
+    return {name: value for name, value in position.items() if name not in PRIVATE_POSITION_KEYS}
 
 
-def _handed_out(path: Path) -> int:
+def _last_commit_out(path: Path) -> int:
     """The last commit whose output is known to be out; -1 if nothing is known."""
     try:
-        told = beside(path, ".lock").read_bytes()[:ANCHOR].strip()
+        summary = companion(path, ".lock").read_bytes()[:COMMIT_DIGITS].strip()
     except OSError:
         return -1
-    return int(told) if told.isdigit() else -1
+    return int(summary) if summary.isdigit() else -1
 
 
 # stopping
 
 
-def stop(path: Path, wait: float) -> Stopped:
+def stop(path: Path, wait: float) -> StopResult:
     """Ask the process that runs a stream to stop, and wait until it has."""
     require(wait >= 0, f"wait={wait:g}: must be a number of seconds")
-    _require_there(path)
-    process = running(path)
+    _require_state(path)
+    process = running_process(path)
     if process is None:
         raise StateError(f"{path}: no stream is running on this state; there is nothing to stop")
     require(
@@ -215,9 +216,9 @@ def stop(path: Path, wait: float) -> Stopped:
     except OSError:
         handle = -1
     try:
-        if running(path) is not None:
+        if running_process(path) is not None:
             require(
-                handle >= 0 and _uses(process, beside(path, ".lock")),
+                handle >= 0 and _uses(process, companion(path, ".lock")),
                 f"{path}: the stream runs where this command cannot reach it (another user, "
                 "machine or container); stop it there",
                 LedgerError,
@@ -235,7 +236,7 @@ def stop(path: Path, wait: float) -> Stopped:
     finally:
         if handle >= 0:
             os.close(handle)
-    return Stopped(process, time.monotonic() - began, status(path))
+    return StopResult(process, time.monotonic() - began, status(path))
 
 
 def _uses(process: int, file: Path) -> bool:
@@ -256,56 +257,56 @@ def _uses(process: int, file: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class _Memory:
+class _Snapshot:
     """What may be known of a stream by the one that begins after it."""
 
     about: dict[str, Any]
-    standing: Checkpoint
-    flow: StreamPipeline
+    checkpoint: Checkpoint
+    pipeline: StreamPipeline
 
     @property
-    def places(self) -> SeriesStates:
+    def series(self) -> SeriesStates:
         """All series at their beginning, after the last times that they had.
 
         Steps, memories and rows held back belong to the old keys, and so does what replays are
         compared with; none of it goes on.
         """
-        old, series = self.flow.places, len(self.flow.places)
+        old, series = self.pipeline.series, len(self.pipeline.series)
         anew = SeriesStates(old.mechanism, old.reach, len(old.rings))
         anew.numbers_of(old.names)
-        anew.last[:series] = anew.first[:series] = old.last[:series]
+        anew.last_tick[:series] = anew.first_tick[:series] = old.last_tick[:series]
         return anew
 
-    def told(self) -> Copied:
-        return Copied(
-            series=len(self.flow.places),
-            held_back=self.standing.counts.get("waiting", 0),
-            saved=self.about.get("copied") or self.standing.at,
+    def summary(self) -> CopySummary:
+        return CopySummary(
+            series=len(self.pipeline.series),
+            held_back=self.checkpoint.counts.get("waiting", 0),
+            saved=self.about.get("copied") or self.checkpoint.at,
             dataset=self.about.get("dataset"),
         )
 
 
-MARKS = ("tail", "mark")  # of positions, in a file and in Redis
+FINGERPRINT_KEYS = ("tail", "mark")  # of positions, in a file and in Redis
 
 
-class _NullSink:
+class _NullSink(Sink):
     """The output of a stream that is only looked at."""
 
     position = None
 
-    def begin(self) -> None:
+    def start(self) -> None:
         pass
 
-    def go_on(self, position: Any, pending: bytes) -> bool:
+    def resume(self, position: Any, pending: bytes) -> bool:
         return False
 
     def write(self, data: bytes) -> None:
         raise AssertionError("a stream that is looked at releases nothing")
 
 
-def _recall(path: Path) -> _Memory:
+def _load_snapshot(path: Path) -> _Snapshot:
     """Everything of a state, checked as if its stream went on."""
-    about, standing, named, shards = _read(
+    about, checkpoint, named, shards = _read(
         path,
         "SELECT name FROM series ORDER BY number",
         "SELECT number, data FROM shards WHERE typeof(data) = 'blob'",
@@ -313,7 +314,7 @@ def _recall(path: Path) -> _Memory:
     names = [str(name) for (name,) in named]
     mechanism, layout = _mechanism(about), about["layout"]
     form: Literal["csv", "jsonl"] = layout["form"]
-    lines = RecordFormat(
+    record_format = RecordFormat(
         form,
         layout["values"],
         "+".join(layout["time"]) or None,
@@ -322,101 +323,103 @@ def _recall(path: Path) -> _Memory:
         mechanism.has_status,
         isinstance(mechanism.domain, WithLandmarks),
     )
-    flow = StreamPipeline(mechanism, lines, _NullSink())
-    flow.places.load(names, shards)
+    pipeline = StreamPipeline(mechanism, record_format, _NullSink())
+    pipeline.series.load(names, shards)
     require(
-        flow.places.names_digest == standing.names,
+        pipeline.series.names_digest == checkpoint.names,
         f"{path}: the state is damaged: it does not know the names of its series",
         StateError,
     )
-    marks = sum(mark_of_shard(number, data) for number, data in shards)
+    marks = sum(shard_checksum(number, data) for number, data in shards)
     require(
-        total_of_shards(marks) == standing.shards,
+        sum_of_checksums(marks) == checkpoint.shards,
         f"{path}: the state is damaged: some of it is of another moment",
         StateError,
     )
-    return _Memory(about, standing, flow)
+    return _Snapshot(about, checkpoint, pipeline)
 
 
-def back_up(path: Path, copy: Path) -> Copied:
+def back_up(path: Path, copy: Path) -> CopySummary:
     """Write down what a new beginning needs, while the stream runs or not."""
     _require_new(copy)
-    memory = _recall(path)
-    about = {**memory.about, "file": None, "keys": None, "copied": memory.told().saved}
-    _write(copy, about, memory)
-    return memory.told()
+    snapshot = _load_snapshot(path)
+    about = {**snapshot.about, "file": None, "keys": None, "copied": snapshot.summary().saved}
+    _write(copy, about, snapshot)
+    return snapshot.summary()
 
 
-def restore(copy: Path, path: Path) -> Copied:
+def restore(copy: Path, path: Path) -> CopySummary:
     """A state that goes on after a copy as a new release, with new keys."""
-    _require_there(copy)
+    _require_state(copy)
     require(
-        running(copy) is None,
+        running_process(copy) is None,
         f"{copy}: its stream is running, so nothing is lost; tempriv stream backup copies it",
         LedgerError,
     )
     _require_new(path)
-    memory = _recall(copy)
+    snapshot = _load_snapshot(copy)
     require(
-        memory.about["seed"] is None,
-        f"{copy}: its noise comes from [[key_seed]] {memory.about['seed']}, and would be the same "
+        snapshot.about["seed"] is None,
+        f"{copy}: its noise comes from [[key_seed]] {snapshot.about['seed']} and would be the same "
         "again; start the experiment anew",
         UsageError,
     )
-    about = {key: value for key, value in memory.about.items() if key != "file"}
-    about |= {"release": new_id(), "copied": memory.told().saved}
-    ring = Keyring(beside(path, ".key"), None, serialization.digest(memory.flow.mechanism))
+    about = {key: value for key, value in snapshot.about.items() if key != "file"}
+    about |= {"release": new_id(), "copied": snapshot.summary().saved}
+    keyring = Keyring(
+        companion(path, ".key"), None, serialization.digest(snapshot.pipeline.mechanism)
+    )
     try:
-        ring.open()
-        ring.add(memory.flow.places.names)
-        ring.close()
-        _write(path, {**about, "keys": ring.name}, memory)
+        keyring.open()
+        keyring.add(snapshot.pipeline.series.names)
+        keyring.close()
+        _write(path, {**about, "keys": keyring.name}, snapshot)
     except BaseException:
-        beside(path, ".key").unlink(missing_ok=True)
+        companion(path, ".key").unlink(missing_ok=True)
         raise
-    return memory.told()
+    return snapshot.summary()
 
 
 def _require_new(path: Path) -> None:
     require(path.parent.is_dir(), f"{path.parent}: no such directory")
     require(not path.is_dir(), f"{path}: is a directory; name a new file")
-    there = [file for file in (beside(path, ending) for ending in ENDINGS) if file.exists()]
+    there = [file for file in (companion(path, ending) for ending in ENDINGS) if file.exists()]
     if there:
         raise UsageError(f"{there[0]}: exists already; choose another name")
 
 
-def _without_marks(position: Any) -> Any:
+def _position_without_fingerprints(position: Any) -> Any:
     """Where to go on reading, without what the readings before it are recognized by.
 
     Who has a copy and nothing else could try out what the last reading was.
     """
     if not isinstance(position, dict):
         return position
-    return {name: None if name in MARKS else value for name, value in position.items()}
+    return {name: None if name in FINGERPRINT_KEYS else value for name, value in position.items()}
 
 
-def _write(path: Path, about: dict[str, Any], memory: _Memory) -> None:
+def _write(path: Path, about: dict[str, Any], snapshot: _Snapshot) -> None:
     """A whole new state, or none."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    store, places = StateFile(partial), memory.places
-    standing = Checkpoint(
+    state_file, series = StateFile(partial), snapshot.series
+    checkpoint = Checkpoint(
         commit=1,
-        input=_without_marks(memory.standing.input),
+        input=_position_without_fingerprints(snapshot.checkpoint.input),
         output=None,
         aside_size=0,
         counts={},
-        names=places.names_digest,
+        names=series.names_digest,
         started=False,
         at=now(),
         pending=b"",
         aside=b"",
     )
     try:
-        shards = places.shards(np.arange(len(places)))
-        store.create(about, standing, list(enumerate(places.names)), shards)
-        store.close()
+        shards = series.shards(np.arange(len(series)))
+        state_file.create(about, checkpoint, list(enumerate(series.names)), shards)
+        state_file.close()
         partial.rename(path)
     except BaseException:
-        store.remove()
+        state_file.remove()
         raise
     sync_directory(path.parent)

@@ -50,7 +50,7 @@ class Batch:
         return dict(zip(columns, told, strict=True))
 
 
-def batch_of(
+def batch_from_records(
     readings: Sequence[Record], width: int, exact: bool, unreadable: Sequence[str] = ()
 ) -> Batch:
     """Readings that were parsed one by one; ``width`` values each."""

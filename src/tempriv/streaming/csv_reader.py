@@ -18,37 +18,37 @@ import pyarrow.csv
 from tempriv.data.arrow import nulls, to_numpy
 from tempriv.data.series import ONLY_SERIES, Flags
 from tempriv.errors import DataError, require
-from tempriv.streaming.batch import Batch, batch_of
-from tempriv.streaming.records import MOST_TICK, RecordFormat, tick_of
+from tempriv.streaming.batch import Batch, batch_from_records
+from tempriv.streaming.records import LARGEST_TICK, RecordFormat, tick_of
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-LARGEST = 1e300
+LARGEST_VALUE = 1e300
 
 
-def batch_from(lines: RecordFormat, text: bytes) -> Batch:
-    """The readings of some whole lines."""
-    if lines.syntax == "csv" and lines.columns is None:
-        text = _after_header(lines, text)
+def parse_batch(record_format: RecordFormat, text: bytes) -> Batch:
+    """The readings of some whole record_format."""
+    if record_format.syntax == "csv" and record_format.columns is None:
+        text = _after_header(record_format, text)
     if not text:
-        return batch_of([], len(lines.values), lines.exact)
-    fast = _in_columns(lines, text) if _is_plain(lines, text) else None
+        return batch_from_records([], len(record_format.values), record_format.exact)
+    fast = _in_columns(record_format, text) if _is_plain(record_format, text) else None
     if fast is not None:
         return fast
     aside: list[str] = []
-    readings = list(lines.parse(text, aside))
-    return batch_of(readings, len(lines.values), lines.exact, aside)
+    readings = list(record_format.parse(text, aside))
+    return batch_from_records(readings, len(record_format.values), record_format.exact, aside)
 
 
-def _after_header(lines: RecordFormat, text: bytes) -> bytes:
+def _after_header(record_format: RecordFormat, text: bytes) -> bytes:
     """What follows the line of names, which the first line that holds something must be."""
     text = text.removeprefix(b"\xef\xbb\xbf")  # some programs begin a file so
-    while text and lines.columns is None:
+    while text and record_format.columns is None:
         line, _, text = text.partition(b"\n")
         unreadable: list[str] = []
-        readings = list(lines.parse(line, unreadable))
+        readings = list(record_format.parse(line, unreadable))
         require(
             not readings and not unreadable,
             "the first line of the input must name its columns, and cannot be read",
@@ -57,17 +57,17 @@ def _after_header(lines: RecordFormat, text: bytes) -> bytes:
     return text
 
 
-def _is_plain(lines: RecordFormat, text: bytes) -> bool:
+def _is_plain(record_format: RecordFormat, text: bytes) -> bool:
     return (
-        lines.syntax == "csv"
-        and len(lines.columns or ()) > 1
-        and bool(lines.time)
+        record_format.syntax == "csv"
+        and len(record_format.columns or ()) > 1
+        and bool(record_format.time)
         and not any(odd in text for odd in (b'"', b"\r", b"\0", b"0x", b"0X"))
     )
 
 
-def _in_columns(lines: RecordFormat, text: bytes) -> Batch | None:
-    assert lines.columns is not None
+def _in_columns(record_format: RecordFormat, text: bytes) -> Batch | None:
+    assert record_format.columns is not None
     aside: list[str] = []
 
     def odd(row: Any) -> str:
@@ -75,12 +75,12 @@ def _in_columns(lines: RecordFormat, text: bytes) -> Batch | None:
             aside.append(row.text)
         return "skip"
 
-    wanted = [*lines.shown, *lines.values]
+    wanted = [*record_format.shown, *record_format.values]
     try:
         table = pa.csv.read_csv(
             pa.BufferReader(text),
             pa.csv.ReadOptions(
-                column_names=lines.columns, use_threads=False, block_size=len(text) + 1
+                column_names=record_format.columns, use_threads=False, block_size=len(text) + 1
             ),
             pa.csv.ParseOptions(invalid_row_handler=odd, quote_char=False),
             pa.csv.ConvertOptions(
@@ -93,21 +93,23 @@ def _in_columns(lines: RecordFormat, text: bytes) -> Batch | None:
     except pa.ArrowInvalid:  # not text, or nothing but lines that are none
         return None
     columns = {name: _whole(table[name]) for name in table.column_names}
-    ticks, readable = _ticks([columns[name] for name in lines.time])
-    names, codes = _names(lines, columns, len(ticks), readable)
+    ticks, readable = _ticks([columns[name] for name in record_format.time])
+    names, codes = _names(record_format, columns, len(ticks), readable)
     cells, values, missing = None, np.zeros((len(ticks), 0)), np.zeros((len(ticks), 0), np.bool_)
-    if lines.exact:
-        cells = [columns[name] for name in lines.values]
+    if record_format.exact:
+        cells = [columns[name] for name in record_format.values]
     else:
-        found = [_numbers(lines, i, columns[name]) for i, name in enumerate(lines.values)]
+        found = [
+            _numbers(record_format, i, columns[name]) for i, name in enumerate(record_format.values)
+        ]
         if any(one is None for one in found):
             return None
         values = np.stack([one for one in found if one is not None], axis=1)
         missing = np.isnan(values)
         values[missing] = 0.0
-        if lines.marked and not _mark(columns[lines.values[-1]], values, missing):
+        if record_format.marked and not _mark(columns[record_format.values[-1]], values, missing):
             return None
-    shown = [columns[name] for name in lines.shown]
+    shown = [columns[name] for name in record_format.shown]
     if not readable.all():
         rows = np.flatnonzero(~readable).tolist()
         told = [columns[name] for name in wanted]
@@ -125,12 +127,12 @@ def _whole(column: Any) -> Any:
 
 
 def _names(
-    lines: RecordFormat, columns: dict[str, Any], rows: int, readable: Flags
+    record_format: RecordFormat, columns: dict[str, Any], rows: int, readable: Flags
 ) -> tuple[list[str], Integers]:
     """Which series there are, and the number of each row's; a row without one is unreadable."""
-    if lines.series is None:
+    if record_format.series is None:
         return [ONLY_SERIES], np.zeros(rows, dtype=np.int64)
-    column = columns[lines.series]
+    column = columns[record_format.series]
     readable &= ~nulls(column)
     if not readable.all():  # who is named in such rows only is nobody yet
         column = pa.compute.if_else(pa.array(readable), column, pa.scalar(None, pa.string()))
@@ -143,7 +145,7 @@ def _ticks(columns: list[Any]) -> tuple[Integers, Flags]:
     if len(columns) == 1:
         fast = _all_alike(columns[0])
         if fast is not None:
-            return fast, np.abs(fast) <= MOST_TICK
+            return fast, np.abs(fast) <= LARGEST_TICK
     apart = [column.dictionary_encode() for column in columns]
     codes = [to_numpy(one.indices, np.int32).astype(np.int64) for one in apart]
     gone = np.logical_or.reduce([nulls(one.indices) for one in apart])
@@ -151,20 +153,20 @@ def _ticks(columns: list[Any]) -> tuple[Integers, Flags]:
     key = np.where(gone, -1, key)  # what stands in the place of nothing is anything
     _, where, which = np.unique(key, return_index=True, return_inverse=True)
     texts = [one.dictionary.to_pylist() for one in apart]
-    found = np.full(len(where), MOST_TICK + 1)
+    found = np.full(len(where), LARGEST_TICK + 1)
     for number, row in enumerate(where.tolist()):
         if not gone[row]:
             found[number] = _tick([t[code[row]] for t, code in zip(texts, codes, strict=True)])
     ticks = found[which] if len(where) else np.zeros(0, dtype=np.int64)
-    return ticks, (np.abs(ticks) <= MOST_TICK) & ~gone
+    return ticks, (np.abs(ticks) <= LARGEST_TICK) & ~gone
 
 
 def _tick(parts: list[str]) -> int:
     try:
         tick = tick_of(parts)
     except (ValueError, TypeError, OverflowError):
-        return MOST_TICK + 1
-    return tick if abs(tick) <= MOST_TICK else MOST_TICK + 1
+        return LARGEST_TICK + 1
+    return tick if abs(tick) <= LARGEST_TICK else LARGEST_TICK + 1
 
 
 def _all_alike(column: Any) -> Integers | None:
@@ -185,10 +187,10 @@ def _all_alike(column: Any) -> Integers | None:
         return None
 
 
-def _numbers(lines: RecordFormat, number: int, column: Any) -> Floats | None:
+def _numbers(record_format: RecordFormat, number: int, column: Any) -> Floats | None:
     """A column of values, NaN where missing; by the rules of ``RecordFormat.number``."""
-    if lines.categories is not None:
-        names = pa.array(lines.categories[number], pa.string())
+    if record_format.categories is not None:
+        names = pa.array(record_format.categories[number], pa.string())
         found = pa.compute.fill_null(pa.compute.index_in(column, value_set=names), -1)
         values = to_numpy(found, np.int32).astype(np.float64)
     else:
@@ -199,8 +201,8 @@ def _numbers(lines: RecordFormat, number: int, column: Any) -> Floats | None:
             known = pa.compute.if_else(plain, column, pa.scalar(None, pa.string()))
             values = np.array(to_numpy(known.cast(pa.float64()), np.float64))
             odd = np.flatnonzero(~nulls(column) & nulls(known)).tolist()
-            values[odd] = [lines.number(number, column[row].as_py()) for row in odd]
-        np.clip(values, -LARGEST, LARGEST, out=values)
+            values[odd] = [record_format.number(number, column[row].as_py()) for row in odd]
+        np.clip(values, -LARGEST_VALUE, LARGEST_VALUE, out=values)
     values[nulls(column)] = math.nan
     return values
 

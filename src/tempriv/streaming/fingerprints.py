@@ -11,10 +11,10 @@ import numpy.typing as npt
 from tempriv.data.arrow import nulls
 from tempriv.mechanisms.reorder.carry import bits
 from tempriv.sampling.keys import fingerprints
-from tempriv.streaming._kernels import PRIME, text_marks
+from tempriv.streaming._kernels import PRIME, text_fingerprints
 from tempriv.streaming.batch import Batch, Integers
 
-SERIES = 40  # bits of a place that say the step; those above, the series
+STEP_BITS = 40  # bits of a place that say the step; those above, the series
 
 
 class Fingerprints:
@@ -29,7 +29,7 @@ class Fingerprints:
         self, batch: Batch, rows: Integers, numbers: Integers, steps: Integers
     ) -> npt.NDArray[np.uint64]:
         """One mark for each of some rows, which stand in these series at these steps."""
-        places = (numbers << SERIES | steps).astype(np.uint64)
+        places = (numbers << STEP_BITS | steps).astype(np.uint64)
         total = np.zeros(len(rows), dtype=np.uint64)
         for i, key in enumerate(self._keys):
             if batch.cells is None:
@@ -45,7 +45,7 @@ class Fingerprints:
         first = column.offset
         offsets = np.frombuffer(ends, dtype=np.int32)[first : first + len(column) + 1]
         text = np.frombuffer(letters or b"", dtype=np.uint8)
-        text_marks(offsets, text, nulls(column), self._one, self._other, marks)
+        text_fingerprints(offsets, text, nulls(column), self._one, self._other, marks)
         return marks
 
 

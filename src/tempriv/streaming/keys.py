@@ -23,9 +23,9 @@ from tempriv.sampling.keystream import StepRanges
 
 Integers = npt.NDArray[np.int64]
 
-RECORD = 128
+RECORD_BYTES = 128
 MAGIC = b"tempriv stream keys 1\n"
-LINK = 8 + 32  # epoch and secret, before their check
+BODY_BYTES = 8 + 32  # epoch and secret, before their check
 
 
 class Keyring:
@@ -88,13 +88,13 @@ class Keyring:
         for number in range(count):
             body = self._record(1 + number)
             require(
-                len(body) == LINK,
+                len(body) == BODY_BYTES,
                 f"{self.path}: the key file of this stream is damaged",
                 StateError,
             )
             self.chains.append(SeriesKey(body[8:], int.from_bytes(body[:8], "big")))
         # a series that was met in a block that was never committed is met anew
-        os.ftruncate(self._file, RECORD * (1 + count))
+        os.ftruncate(self._file, RECORD_BYTES * (1 + count))
 
     @property
     def epochs(self) -> Integers:
@@ -105,10 +105,12 @@ class Keyring:
         return self._epochs
 
     def _record(self, place: int) -> bytes:
-        data = read_at(self._file, RECORD, RECORD * place)
+        data = read_at(self._file, RECORD_BYTES, RECORD_BYTES * place)
         size = int.from_bytes(data[:2], "big")
         body, check = data[2 : 2 + size], data[2 + size : 2 + size + 16]
-        sound = len(data) == RECORD and hashlib.blake2b(body, digest_size=16).digest() == check
+        sound = (
+            len(data) == RECORD_BYTES and hashlib.blake2b(body, digest_size=16).digest() == check
+        )
         return body if sound else b""
 
     def add(self, names: Sequence[str]) -> None:
@@ -123,7 +125,7 @@ class Keyring:
             fresh.append(chain)
         if self._file >= 0 and fresh:
             data = b"".join(map(_link, fresh))
-            write_at(self._file, data, RECORD * (1 + len(self.chains)))
+            write_at(self._file, data, RECORD_BYTES * (1 + len(self.chains)))
             os.fsync(self._file)
         self.chains += fresh
 
@@ -149,7 +151,7 @@ class Keyring:
         for known in self._ciphers.values():
             known[number : number + 1] = [None] * (number < len(known))
         if self._file >= 0:
-            write_at(self._file, _link(chain), RECORD * (1 + number))
+            write_at(self._file, _link(chain), RECORD_BYTES * (1 + number))
 
     def close(self) -> None:
         if self._file >= 0:
@@ -164,4 +166,4 @@ def _link(chain: SeriesKey) -> bytes:
 
 def _sealed(body: bytes) -> bytes:
     check = hashlib.blake2b(body, digest_size=16).digest()
-    return (len(body).to_bytes(2, "big") + body + check).ljust(RECORD, b"\0")
+    return (len(body).to_bytes(2, "big") + body + check).ljust(RECORD_BYTES, b"\0")

@@ -24,26 +24,26 @@ HELP = {
     "unreadable": "Lines put aside: no readings.",
     "waiting": "Readings that are held back and come out as more come in.",
 }
-NOW = {"waiting"}  # may fall as well
+GAUGES = {"waiting"}  # may fall as well
 
 
-def exposition(flow: StreamPipeline) -> str:
+def prometheus_text(pipeline: StreamPipeline) -> str:
     """In Prometheus' text format; nothing in it depends on a value."""
     lines = []
-    for name, count in asdict(flow.counts.and_before(flow.earlier)).items():
-        full = f"tempriv_readings_{name}" + ("" if name in NOW else "_total")
-        kind = "gauge" if name in NOW else "counter"
+    for name, count in asdict(pipeline.counts.and_before(pipeline.earlier_counts)).items():
+        full = f"tempriv_readings_{name}" + ("" if name in GAUGES else "_total")
+        kind = "gauge" if name in GAUGES else "counter"
         lines += [f"# HELP {full} {HELP[name]}", f"# TYPE {full} {kind}", f"{full} {count}"]
     for name, help_, value in (
-        ("tempriv_series", "Series that have had a reading.", len(flow.places)),
-        ("tempriv_last_commit_seconds", "When the state was last saved.", flow.committed_at),
+        ("tempriv_series", "Series that have had a reading.", len(pipeline.series)),
+        ("tempriv_last_commit_seconds", "When the state was last saved.", pipeline.committed_at),
     ):
         lines += [f"# HELP {name} {help_}", f"# TYPE {name} gauge", f"{name} {value}"]
     return "\n".join(lines) + "\n"
 
 
 @contextlib.contextmanager
-def serving(flow: StreamPipeline, port: int | None) -> Iterator[int | None]:
+def serve_metrics(pipeline: StreamPipeline, port: int | None) -> Iterator[int | None]:
     """MetricsHandler at /metrics while the stream runs; gives the port, a free one for 0."""
     if port is None:
         yield None
@@ -53,7 +53,7 @@ def serving(flow: StreamPipeline, port: int | None) -> Iterator[int | None]:
     class MetricsHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             found = self.path.split("?")[0] == "/metrics"
-            body = exposition(flow).encode() if found else b"see /metrics\n"
+            body = prometheus_text(pipeline).encode() if found else b"see /metrics\n"
             self.send_response(200 if found else 404)
             self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))

@@ -25,10 +25,15 @@ from tempriv.data.csv import csv_line, csv_rows
 from tempriv.data.series import ONLY_SERIES, STATUS, STATUSES, Categories, Flags, require_columns
 from tempriv.errors import DataError, require
 
-YES = {"true": 1, "false": 0, "yes": 1, "no": 0}  # what a table takes for marks beside numbers
+TRUTH_WORDS = {
+    "true": 1,
+    "false": 0,
+    "yes": 1,
+    "no": 0,
+}  # what a table takes for marks beside numbers
 
 
-MOST_TICK = 1 << 61  # times beyond are no times
+LARGEST_TICK = 1 << 61  # times beyond are no times
 
 
 @dataclass(frozen=True)
@@ -242,7 +247,7 @@ class RecordFormat:
             tick = tick_of([record[name] for name in self.time])
         else:
             tick = self._arrivals[series] = self._arrivals.get(series, -1) + 1
-        if abs(tick) > MOST_TICK:
+        if abs(tick) > LARGEST_TICK:
             raise ValueError
         written = json.dumps if self.syntax == "jsonl" else str
         shown = tuple(written(record[name]) for name in self.shown)
@@ -266,7 +271,7 @@ class RecordFormat:
         if empty and value in (None, ""):
             return 0.0
         word = str(value).strip().lower()
-        return float(YES[word]) if word in YES else float(float(word) != 0)
+        return float(TRUTH_WORDS[word]) if word in TRUTH_WORDS else float(float(word) != 0)
 
     def number(self, column: int, value: Any) -> float:
         """NaN stands for missing; an infinite value is as large as can be, to be clipped."""

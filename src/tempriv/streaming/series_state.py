@@ -1,27 +1,24 @@
-"""Where every series of a stream stands, in arrays: a block touches those of its series only."""
+"""The state of every series of a stream, in arrays: a block touches those of its series only."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from tempriv.data.series import within
 from tempriv.errors import StateError, require
 from tempriv.mechanisms.base import Mechanism
-from tempriv.mechanisms.domains import OpaqueRows
+from tempriv.mechanisms.domains import Integers, OpaqueRows
 from tempriv.mechanisms.landmarks.domain import WithLandmarks
 from tempriv.mechanisms.stream import MOST_STEPS
-from tempriv.streaming._kernels import NEVER
-from tempriv.streaming.text_buffer import NOTHING, TextBuffer, Waiting
+from tempriv.streaming._kernels import NEVER, group
+from tempriv.streaming.text_buffer import MISSING_LENGTH, TextBuffer, TextSpans
 
-Integers = npt.NDArray[np.int64]
-
-SHARD = 256
-"""Series whose standing is saved together."""
+SHARD_SERIES = 256  # series whose state is saved together
 
 DAMAGED = "the state is damaged: it does not say where its series stand"
 
@@ -38,46 +35,46 @@ class SeriesStates:
         self.names: list[str] = []
         self.numbers: dict[str, int] = {}
         self.names_digest = ""
-        self.step = np.zeros(0, dtype=np.int64)
-        self.first = np.zeros(0, dtype=np.int64)
-        self.last = np.zeros(0, dtype=np.int64)
+        self.steps = np.zeros(0, dtype=np.int64)
+        self.first_tick = np.zeros(0, dtype=np.int64)
+        self.last_tick = np.zeros(0, dtype=np.int64)
         self.taken = np.zeros(0, dtype=np.int64)
         self.landmarks = np.zeros(0, dtype=np.int64)
-        self.seen = np.zeros(0, dtype=np.uint64)
+        self.fingerprint_sums = np.zeros(0, dtype=np.uint64)
         self.memory = np.zeros((0, mechanism.memory_size), dtype=np.int64)
-        self.waiting = Waiting()
-        none = TextBuffer(np.zeros((0, reach), np.int64), np.zeros((0, reach), np.int32))
+        self.text = TextBuffer()
+        none = TextSpans(np.zeros((0, reach), np.int64), np.zeros((0, reach), np.int32))
         self.rings = [none for _ in range(columns if reach else 0)]
         # of series that a saved state knew: how much they had consumed then, and its marks
-        self.wanted = np.zeros(0, dtype=np.int64)
-        self.wanted_seen = np.zeros(0, dtype=np.uint64)
-        self.again = np.zeros(0, dtype=np.int64)
-        self.again_last = np.zeros(0, dtype=np.int64)
-        self.again_landmarks = np.zeros(0, dtype=np.int64)
-        self.again_seen = np.zeros(0, dtype=np.uint64)
+        self.saved_steps = np.zeros(0, dtype=np.int64)
+        self.saved_fingerprint_sums = np.zeros(0, dtype=np.uint64)
+        self.replayed = np.zeros(0, dtype=np.int64)
+        self.replayed_tick = np.zeros(0, dtype=np.int64)
+        self.replayed_landmarks = np.zeros(0, dtype=np.int64)
+        self.replayed_fingerprint_sums = np.zeros(0, dtype=np.uint64)
 
     ARRAYS = (
-        "step",
-        "first",
-        "last",
+        "steps",
+        "first_tick",
+        "last_tick",
         "taken",
         "landmarks",
-        "seen",
+        "fingerprint_sums",
         "memory",
-        "wanted",
-        "wanted_seen",
-        "again",
-        "again_last",
-        "again_landmarks",
-        "again_seen",
+        "saved_steps",
+        "saved_fingerprint_sums",
+        "replayed",
+        "replayed_tick",
+        "replayed_landmarks",
+        "replayed_fingerprint_sums",
     )
-    SAVED = ("step", "first", "last", "taken", "seen")
+    SAVED = ("steps", "first_tick", "last_tick", "taken", "fingerprint_sums")
 
     def __len__(self) -> int:
         return len(self.names)
 
     def __repr__(self) -> str:
-        return f"Places({len(self)} series)"
+        return f"SeriesStates({len(self)} series)"
 
     def numbers_of(self, names: Sequence[str]) -> tuple[Integers, list[str]]:
         """The numbers of some series, and those of them that are new."""
@@ -92,29 +89,29 @@ class SeriesStates:
                 self.names.append(name)
                 chained = self.names_digest.encode() + name.encode("utf-8", "surrogatepass")
                 self.names_digest = hashlib.blake2b(chained, digest_size=16).hexdigest()
-            if len(self.names) > len(self.step):
+            if len(self.names) > len(self.steps):
                 self._grow(len(self.names))
             found = list(map(known.get, names))
         return np.array(found, dtype=np.int64), fresh
 
     def _grow(self, least: int) -> None:
-        room = max(least, 2 * len(self.step), SHARD)
-        old = len(self.step)
+        room = max(least, 2 * len(self.steps), SHARD_SERIES)
+        old = len(self.steps)
         for name in self.ARRAYS:
             array = getattr(self, name)
             larger = np.zeros((room, *array.shape[1:]), dtype=array.dtype)
             larger[:old] = array
             setattr(self, name, larger)
-        self.last[old:] = NEVER
-        self.again[old:] = -1
+        self.last_tick[old:] = NEVER
+        self.replayed[old:] = -1
         for i, ring in enumerate(self.rings):
-            empty = TextBuffer.none(room * self.reach)
-            wider = TextBuffer(empty.at.reshape(room, -1), empty.lengths.reshape(room, -1))
+            empty = TextSpans.none(room * self.reach)
+            wider = TextSpans(empty.at.reshape(room, -1), empty.lengths.reshape(room, -1))
             wider.at[:old], wider.lengths[:old] = ring.at, ring.lengths
             self.rings[i] = wider
 
     def keep(
-        self, numbers: Integers, counts: Integers, starts: Integers, columns: Sequence[TextBuffer]
+        self, numbers: Integers, counts: Integers, starts: Integers, columns: Sequence[TextSpans]
     ) -> None:
         """Put the last cells of some series into their rings.
 
@@ -129,41 +126,41 @@ class SeriesStates:
         for ring, column in zip(self.rings, columns, strict=True):
             ring.at.reshape(-1)[place] = column.at[recent]
             ring.lengths.reshape(-1)[place] = column.lengths[recent]
-        if self.waiting.is_untidy:
+        if self.text.is_untidy:
             self._tidy()
 
     def _tidy(self) -> None:
         """Forget the letters of cells that have left the rings."""
-        every = TextBuffer(
+        every = TextSpans(
             np.concatenate([ring.at.reshape(-1) for ring in self.rings]),
             np.concatenate([ring.lengths.reshape(-1) for ring in self.rings]),
         )
-        at = self.waiting.keep_only(every).reshape(len(self.rings), -1, self.reach)
+        at = self.text.keep_only(every).reshape(len(self.rings), -1, self.reach)
         for ring, now in zip(self.rings, at, strict=True):
             ring.at[:] = now
 
-    def cells(self, column: int, numbers: Integers, steps: Integers) -> TextBuffer:
+    def cells(self, column: int, numbers: Integers, steps: Integers) -> TextSpans:
         """Cells of earlier blocks, by series and step."""
         place, ring = numbers * self.reach + steps % self.reach, self.rings[column]
-        return TextBuffer(ring.at.reshape(-1)[place], ring.lengths.reshape(-1)[place])
+        return TextSpans(ring.at.reshape(-1)[place], ring.lengths.reshape(-1)[place])
 
     # saving
 
     def shards(self, numbers: Integers) -> Iterable[tuple[int, bytes]]:
         """Everything of the series that these stand together with, as bytes."""
-        for shard in np.unique(numbers // SHARD).tolist():
-            low = shard * SHARD
-            high = min(low + SHARD, len(self.names))
+        for shard in np.unique(numbers // SHARD_SERIES).tolist():
+            low = shard * SHARD_SERIES
+            high = min(low + SHARD_SERIES, len(self.names))
             parts = [getattr(self, name)[low:high].tobytes() for name in self.SAVED]
             parts.append(self.memory[low:high].tobytes())
             parts += [part for ring in self.rings for part in self._packed(ring, low, high)]
             body = b"".join(parts)
             yield shard, hashlib.blake2b(body, digest_size=16).digest() + body
 
-    def _packed(self, ring: TextBuffer, low: int, high: int) -> list[bytes]:
+    def _packed(self, ring: TextSpans, low: int, high: int) -> list[bytes]:
         """Lengths and letters of the cells in a ring."""
-        cells = TextBuffer(ring.at[low:high].reshape(-1), ring.lengths[low:high].reshape(-1))
-        return [cells.lengths.tobytes(), self.waiting.gathered(cells)[0].tobytes()]
+        cells = TextSpans(ring.at[low:high].reshape(-1), ring.lengths[low:high].reshape(-1))
+        return [cells.lengths.tobytes(), self.text.gathered(cells)[0].tobytes()]
 
     def load(self, names: Sequence[str], shards: Iterable[tuple[int, bytes]]) -> None:
         """Stand where the saved series stood; anything damaged is refused."""
@@ -171,15 +168,18 @@ class SeriesStates:
         require(len(self.names) == len(names), DAMAGED, StateError)
         loaded = 0
         for shard, data in shards:
-            low = shard * SHARD
-            high = min(low + SHARD, len(self.names))
+            low = shard * SHARD_SERIES
+            high = min(low + SHARD_SERIES, len(self.names))
             require(0 <= low < high, DAMAGED, StateError)
             self._unpack(low, high, data)
             loaded += high - low
         require(loaded == len(names), DAMAGED, StateError)
         rows = slice(0, len(names))
         self._refuse_impossible()
-        self.wanted[rows], self.wanted_seen[rows] = self.step[rows], self.seen[rows]
+        self.saved_steps[rows], self.saved_fingerprint_sums[rows] = (
+            self.steps[rows],
+            self.fingerprint_sums[rows],
+        )
 
     def _unpack(self, low: int, high: int, data: bytes) -> None:
         body, at = data[16:], 0
@@ -200,28 +200,85 @@ class SeriesStates:
             at += 4 * count
             size = int(np.maximum(lengths, 0).sum(dtype=np.int64))
             require(
-                at + size <= len(body) and bool((lengths >= NOTHING).all()), DAMAGED, StateError
+                at + size <= len(body) and bool((lengths >= MISSING_LENGTH).all()),
+                DAMAGED,
+                StateError,
             )
             letters = np.frombuffer(body, dtype=np.uint8, count=size, offset=at)
             at += size
-            cells = self.waiting.loaded(letters, lengths)
+            cells = self.text.loaded(letters, lengths)
             ring.at[low:high] = cells.at.reshape(high - low, self.reach)
             ring.lengths[low:high] = lengths.reshape(high - low, self.reach)
         require(at == len(body), DAMAGED, StateError)
 
     def _refuse_impossible(self) -> None:
         """What no stream can have saved, and what a kernel could be led astray by."""
-        count, form = len(self.names), self.mechanism.domain
-        steps, taken = self.step[:count], self.taken[:count]
+        count, domain = len(self.names), self.mechanism.domain
+        steps, taken = self.steps[:count], self.taken[:count]
         sound = bool(
             ((steps >= 0) & (steps < MOST_STEPS) & (taken == steps)).all()
-            and ((self.last >= self.first) | (self.last == NEVER))[:count].all()
+            and ((self.last_tick >= self.first_tick) | (self.last_tick == NEVER))[:count].all()
         )
         require(sound, DAMAGED, StateError)
-        if not isinstance(form, (OpaqueRows, WithLandmarks)):
+        if not isinstance(domain, (OpaqueRows, WithLandmarks)):
             return
         could: Any = self.mechanism
         for number in np.flatnonzero(steps).tolist():
             memory, step = self.memory[number], int(steps[number])
             require(bool(could.could_remember(memory, step)), DAMAGED, StateError)
             self.landmarks[number] = self.mechanism.landmarks_so_far(self.memory[number][None])
+
+
+@dataclass(frozen=True)
+class RecentCells:
+    """Cells of a block's series by step: from the block itself, or from the rings before it."""
+
+    series: SeriesStates
+    touched: Integers
+    starts: Integers
+    edges: Integers
+
+    def cells(
+        self, columns: Sequence[TextSpans], first: int, which: Integers, steps: Integers
+    ) -> list[TextSpans]:
+        """Columns whose rings are numbered from ``first`` on."""
+        here = steps >= self.starts[which]
+        inside = (self.edges[which] + steps - self.starts[which])[here]
+        before = np.flatnonzero(~here)
+        numbers, earlier = self.touched[which[before]], steps[before]
+        found = []
+        for i, column in enumerate(columns):
+            out = TextSpans.none(len(steps))
+            out.at[here], out.lengths[here] = column.at[inside], column.lengths[inside]
+            if len(before):
+                old = self.series.cells(first + i, numbers, earlier)
+                out.at[before], out.lengths[before] = old.at, old.lengths
+            found.append(out)
+        return found
+
+
+def group_by_code(codes: Integers, count: int) -> tuple[Integers, Integers, Integers]:
+    """Rows by their codes, as they came; where each code that occurs begins, and how often.
+
+    >>> [part.tolist() for part in group_by_code(np.array([2, 0, 2]), 3)]
+    [[1, 0, 2], [0, 1], [1, 2]]
+    """
+    edges, order = np.empty(count + 1, np.int64), np.empty(len(codes), np.int64)
+    group(codes, edges, order)
+    counts = np.diff(edges)
+    there = counts > 0
+    return order, edges[:-1][there], counts[there]
+
+
+def output_order(place: Integers, which: Integers, before: Integers, after: Integers) -> Integers:
+    """Released rows as their lines came in: with each line of a series comes its next slot.
+
+    ``place`` has for each line, as it came, its place among all sorted by the series that ``which``
+    says, with so many lines ``before`` and so many rows ``after``; the first lines of a series may
+    bring none.
+    """
+    one = which[place]
+    late = before - after
+    nth = place - (np.cumsum(before) - before)[one] - late[one]
+    rows = (np.cumsum(after) - after)[one] + nth
+    return np.asarray(rows[nth >= 0], dtype=np.int64)

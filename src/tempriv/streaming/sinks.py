@@ -6,36 +6,64 @@ import base64
 import contextlib
 import os
 import stat
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tempriv.data.files import open_private, read_at, restrict_to_owner, sync_data, write_at
 from tempriv.errors import StateError, UsageError, require
 
-RECENT = 4096  # bytes that an output is recognized by
-PUT_ASIDE = b'{"why": '  # how a file of what was put aside begins
+RECENT_BYTES = 4096  # bytes that an output is recognized by
+DEAD_LETTER_START = b'{"why": '  # how a file of what was put aside begins
 
 
-class Sink(Protocol):
-    """A place for lines, a block at a time; the position is what a state knows it by."""
+class Sink(ABC):
+    """Where released lines go. A sink owns its positions: plain values that JSON can hold."""
 
     @property
+    @abstractmethod
     def position(self) -> Any:
-        """Where the next block goes, in plain values."""
+        """Where the next block goes."""
 
-    def begin(self) -> None:
-        """Be for a new stream, which must find nothing there."""
+    @abstractmethod
+    def start(self) -> None:
+        """Begin a new stream, which must find nothing there."""
 
-    def go_on(self, position: Any, pending: bytes) -> bool:
-        """Stand where a commit said, with the block after it; whether lines may be there twice."""
+    @abstractmethod
+    def resume(self, position: Any, pending: bytes) -> bool:
+        """Write the block of a commit after its position, unless it is there already.
 
+        Parameters:
+            position: as the commit saved it.
+            pending: the bytes of the block; perhaps some of them, or all, were written before.
+
+        Returns:
+            Whether lines may be there twice, because nobody can tell what a pipe has taken.
+
+        Raises:
+            StateError: what is there was not written by this stream.
+        """
+
+    @abstractmethod
     def write(self, data: bytes) -> None:
-        """Hand out a block; returns when it is durably there."""
+        """Write a block; returns when it is durably there.
+
+        Parameters:
+            data: whole lines.
+        """
+
+    def stop_waiting_when(self, stopping: Callable[[], bool]) -> None:  # noqa: B027
+        """Give up waiting for a server that is away once this is true.
+
+        Parameters:
+            stopping: whether somebody wants the stream to stop.
+        """
 
 
 @dataclass
-class DescriptorSink:
+class DescriptorSink(Sink):
     """An open file or pipe; a regular file is put back to where it was after a crash."""
 
     descriptor: int
@@ -53,14 +81,14 @@ class DescriptorSink:
     def position(self) -> dict[str, Any]:
         return {"size": self.size, "recent": base64.b64encode(self.recent).decode()}
 
-    def begin(self) -> None:
+    def start(self) -> None:
         require(
             not self._size(),
             "the output holds something already: give a new stream an output of its own",
             StateError,
         )
 
-    def go_on(self, position: Any, pending: bytes) -> bool:
+    def resume(self, position: Any, pending: bytes) -> bool:
         require(
             isinstance(position, dict) and "size" in position,
             "this stream has written to another kind of output: go on with the same [[output]]",
@@ -80,7 +108,7 @@ class DescriptorSink:
         if self.regular:
             sync_data(self.descriptor)
         self.size += len(data)
-        self.recent = (self.recent + data[-RECENT:])[-RECENT:]
+        self.recent = (self.recent + data[-RECENT_BYTES:])[-RECENT_BYTES:]
 
     def _put_back(self, pending: bytes) -> None:
         """Cut off what was written after the last commit, if it is this stream's own output."""
@@ -140,11 +168,11 @@ class DeadLetterFile:
 
     def _require_own(self, pending: bytes) -> None:
         """Up to the position lines of this kind, then nothing but what the commit was about."""
-        beginning = read_at(self._file, len(PUT_ASIDE), 0)
+        beginning = read_at(self._file, len(DEAD_LETTER_START), 0)
         ending = read_at(self._file, 1, max(0, self.size - 1))
         after = read_at(self._file, len(pending) + 1, self.size)
         require(
-            (not self.size or (beginning == PUT_ASIDE and ending == b"\n"))
+            (not self.size or (beginning == DEAD_LETTER_START and ending == b"\n"))
             and pending.startswith(after),
             f"{self.path}: holds something that this stream has not put aside, and which would be "
             "lost or mixed with private readings; move it away, or name another file with "

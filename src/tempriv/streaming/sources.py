@@ -10,45 +10,68 @@ import hashlib
 import os
 import select
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from tempriv.errors import DataError, StateError, UsageError, require
-from tempriv.streaming.batch import Batch, batch_of
-from tempriv.streaming.csv_reader import batch_from
+from tempriv.streaming.batch import Batch, batch_from_records
+from tempriv.streaming.csv_reader import parse_batch
 from tempriv.streaming.records import RecordFormat
 
-CHUNK = 1 << 22  # bytes of a large block, some hundred thousand lines
-PAUSE = 0.02  # seconds without input after which what has come is released
-WAIT = 0.2  # seconds between looks at whether to stop
-TAIL = 1 << 16  # bytes before a position that a file is recognized by
+CHUNK_BYTES = 1 << 22  # bytes of a large block, some hundred thousand lines
+IDLE_SECONDS = 0.02  # seconds without input after which what has come is released
+POLL_SECONDS = 0.2  # seconds between looks at whether to stop
+TAIL_BYTES = 1 << 16  # bytes before a position that a file is recognized by
 
 Stopping = Callable[[], bool]
 
 
-class Source(Protocol):
-    """A source of readings."""
+class Source(ABC):
+    """Where readings come from. A source owns its positions: plain values that JSON can hold."""
 
-    def go_on(self, position: Any) -> None:
-        """Go on where a commit said; None is the beginning."""
+    needs_state: ClassVar[bool] = False
+    """Whether it can only be read by a stream that keeps a state."""
 
-    def blocks(self, stopping: Stopping) -> Iterator[tuple[Batch, Any]]:
-        """Readings with the position after them, until the end or until asked to stop."""
+    @abstractmethod
+    def resume(self, position: Any) -> None:
+        """Go on where a commit said.
 
-    def committed(self, position: Any) -> None:
-        """Everything up to here is durably consumed."""
+        Parameters:
+            position: as ``batches`` gave it; None is the beginning.
+
+        Raises:
+            StateError: what stands before the position is not what was read before.
+        """
+
+    @abstractmethod
+    def batches(self, stopping: Stopping) -> Iterator[tuple[Batch, Any]]:
+        """Readings with the position after them, until the end or until asked to stop.
+
+        Parameters:
+            stopping: asked between batches; True ends them.
+        """
+
+    def acknowledge(self, position: Any) -> None:  # noqa: B027
+        """Learn that everything up to a position is durably consumed.
+
+        Parameters:
+            position: that of the last committed batch.
+        """
 
 
-def _too_long(lines: RecordFormat, size: int) -> Batch:
+def _too_long(record_format: RecordFormat, size: int) -> Batch:
     """A line that is not even held, only told of."""
     require(
-        lines.syntax != "csv" or lines.columns is not None,
-        f"the first line of the input must name its columns, and is longer than {CHUNK} bytes",
+        record_format.syntax != "csv" or record_format.columns is not None,
+        f"the first line of the input must name its columns; it has more than {CHUNK_BYTES} bytes",
         DataError,
     )
-    return batch_of([], len(lines.values), lines.exact, [f"a line of {size} bytes"])
+    return batch_from_records(
+        [], len(record_format.values), record_format.exact, [f"a line of {size} bytes"]
+    )
 
 
 def _readable(descriptor: int, seconds: float, otherwise: bool) -> bool:
@@ -59,38 +82,35 @@ def _readable(descriptor: int, seconds: float, otherwise: bool) -> bool:
 
 
 @dataclass
-class PipeSource:
+class PipeSource(Source):
     """Standard input: lines as they arrive. It cannot go back, so it is sent again by its source,
     and readings that were consumed are recognized by their times."""
 
     descriptor: int
-    lines: RecordFormat
+    record_format: RecordFormat
 
-    def go_on(self, position: Any) -> None:
+    def resume(self, position: Any) -> None:
         require(
             position is None,
             "this stream has read from another kind of input: go on with the same [[input]]",
             UsageError,
         )
 
-    def committed(self, position: Any) -> None:
-        pass
-
-    def blocks(self, stopping: Stopping) -> Iterator[tuple[Batch, Any]]:
+    def batches(self, stopping: Stopping) -> Iterator[tuple[Batch, Any]]:
         held = bytearray()
         passed = 0  # bytes of a line that is too long
         ended = False
         while not ended and not stopping():
-            if not _readable(self.descriptor, WAIT, otherwise=True):
+            if not _readable(self.descriptor, POLL_SECONDS, otherwise=True):
                 continue
-            due = time.monotonic() + WAIT  # of a source that never pauses
-            while len(held) < CHUNK and time.monotonic() < due:
-                piece = os.read(self.descriptor, CHUNK - len(held))
+            due = time.monotonic() + POLL_SECONDS  # of a source that never pauses
+            while len(held) < CHUNK_BYTES and time.monotonic() < due:
+                piece = os.read(self.descriptor, CHUNK_BYTES - len(held))
                 if not piece:
                     ended = True
                     break
                 held += piece
-                if not _readable(self.descriptor, PAUSE, otherwise=False):
+                if not _readable(self.descriptor, IDLE_SECONDS, otherwise=False):
                     break
             if passed:
                 end = held.find(b"\n")
@@ -98,27 +118,27 @@ class PipeSource:
                 del held[: len(held) if end < 0 else end + 1]
                 if end < 0 and not ended:
                     continue
-                yield _too_long(self.lines, passed), None
+                yield _too_long(self.record_format, passed), None
                 passed = 0
             cut = held.rfind(b"\n") + 1
             if ended and held[cut:].strip():
                 held += b"\n"
                 cut = len(held)
-            if not cut and len(held) >= CHUNK:
+            if not cut and len(held) >= CHUNK_BYTES:
                 passed = len(held)
                 held.clear()
             if cut:
                 text = bytes(held[:cut])
                 del held[:cut]
-                yield batch_from(self.lines, text), None
+                yield parse_batch(self.record_format, text), None
 
 
 @dataclass
-class GrowingFileSource:
+class FileSource(Source):
     """A file of lines, read to its end; or for ever, with ``follow``, as lines are added to it."""
 
     path: Path
-    lines: RecordFormat
+    record_format: RecordFormat
     follow: bool = False
     offset: int = 0
     moved: bool = False
@@ -132,7 +152,7 @@ class GrowingFileSource:
             DataError,
         )
 
-    def go_on(self, position: Any) -> None:
+    def resume(self, position: Any) -> None:
         if position is None:
             return
         require(
@@ -152,36 +172,37 @@ class GrowingFileSource:
             StateError,
         )
         if position["columns"] is not None:
-            self.lines.take_header(position["columns"])
-
-    def committed(self, position: Any) -> None:
-        pass
+            self.record_format.take_header(position["columns"])
 
     def _tail(self, file: Any) -> str:
         """A digest of what stands before the position."""
-        first = max(0, self.offset - TAIL)
+        first = max(0, self.offset - TAIL_BYTES)
         file.seek(first)
         data = file.read(self.offset - first)
         whole = len(data) == self.offset - first
         return hashlib.blake2b(data, digest_size=16).hexdigest() if whole else "shorter"
 
     def _position(self, file: Any) -> dict[str, Any]:
-        return {"offset": self.offset, "tail": self._tail(file), "columns": self.lines.columns}
+        return {
+            "offset": self.offset,
+            "tail": self._tail(file),
+            "columns": self.record_format.columns,
+        }
 
-    def blocks(self, stopping: Stopping) -> Iterator[tuple[Batch, Any]]:
+    def batches(self, stopping: Stopping) -> Iterator[tuple[Batch, Any]]:
         passed = 0  # bytes of a line that is too long
         with self.path.open("rb") as file:
             while not stopping():
                 file.seek(self.offset + passed)
-                text = file.read(CHUNK)
+                text = file.read(CHUNK_BYTES)
                 ending = not self.follow or self.moved
                 cut = text.rfind(b"\n") + 1
-                if passed or (not cut and len(text) == CHUNK):
+                if passed or (not cut and len(text) == CHUNK_BYTES):
                     end = text.find(b"\n")
                     passed += len(text) if end < 0 else end
                     if end >= 0 or (not text and ending):
                         self.offset += passed + (end >= 0)
-                        yield _too_long(self.lines, passed), self._position(file)
+                        yield _too_long(self.record_format, passed), self._position(file)
                         passed = 0
                     if text:
                         continue
@@ -192,9 +213,9 @@ class GrowingFileSource:
                         return
                     self._require_grown(file)
                     self.moved = self._has_moved(file)  # and what was added until now is read
-                    time.sleep(0 if self.moved else PAUSE)
+                    time.sleep(0 if self.moved else IDLE_SECONDS)
                     continue
-                batch = batch_from(self.lines, text[:cut])
+                batch = parse_batch(self.record_format, text[:cut])
                 self.offset = min(self.offset + cut, os.fstat(file.fileno()).st_size)
                 yield batch, self._position(file)
 

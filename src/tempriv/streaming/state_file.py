@@ -18,13 +18,16 @@ from tempriv.data.locks import FileLock
 from tempriv.errors import LedgerError, StateError, require
 
 VERSION = 1
-BROKEN = (sqlite3.DatabaseError, UnicodeDecodeError)  # the latter of what SQLite says of damage
-LOOK_SECONDS = 0.2  # whoever only looks whether a state is in use has its lock for a moment
-ANCHOR = 20  # digits at the start of the lock file: the last commit whose output is out
+DATABASE_ERRORS = (
+    sqlite3.DatabaseError,
+    UnicodeDecodeError,
+)  # the latter of what SQLite says of damage
+LOCK_WAIT_SECONDS = 0.2  # whoever only looks whether a state is in use has its lock for a moment
+COMMIT_DIGITS = 20  # digits at the start of the lock file: the last commit whose output is out
 
 # a block of many series is several megabytes, all of which the next one replaces: large pages, and
 # many commits before they are moved from the log to their place
-SETTINGS = (
+PRAGMAS = (
     "page_size = 32768",
     "synchronous = FULL",
     "secure_delete = FAST",
@@ -78,20 +81,20 @@ class StateFile:
 
     @property
     def key_path(self) -> Path:
-        return beside(self.path, ".key")
+        return companion(self.path, ".key")
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Keep others from using this state; tells them who does."""
-        lock = beside(self.path, ".lock")
+        lock = companion(self.path, ".lock")
         made = not lock.exists()
         with self._take(lock) as held:
             try:
-                write_at(held.descriptor, f"{os.getpid():20d}".encode(), ANCHOR)
+                write_at(held.descriptor, f"{os.getpid():20d}".encode(), COMMIT_DIGITS)
                 self._lock = held.descriptor
                 yield
             except BaseException:
-                if made and not read_at(held.descriptor, ANCHOR, 0).strip(b"\0"):
+                if made and not read_at(held.descriptor, COMMIT_DIGITS, 0).strip(b"\0"):
                     _unlink(lock)  # nothing was ever handed out
                 raise
             finally:
@@ -99,7 +102,7 @@ class StateFile:
 
     def _take(self, lock: Path) -> FileLock:
         with contextlib.suppress(BlockingIOError):
-            held = FileLock(lock, LOOK_SECONDS)
+            held = FileLock(lock, LOCK_WAIT_SECONDS)
             # one that has gone meanwhile keeps nobody off: its stream was not allowed to start
             if os.fstat(held.descriptor).st_nlink:
                 return held
@@ -117,13 +120,13 @@ class StateFile:
         with open_readonly(self.path) as db:
             try:
                 return bool(db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0])
-            except BROKEN:
+            except DATABASE_ERRORS:
                 return True
 
     def create(
         self,
         about: dict[str, Any],
-        standing: Checkpoint,
+        checkpoint: Checkpoint,
         names: Sequence[tuple[int, str]] = (),
         shards: Iterable[tuple[int, bytes]] = (),
     ) -> None:
@@ -140,18 +143,18 @@ class StateFile:
             db.execute(f"PRAGMA user_version = {VERSION}")
             rows = [(name, json.dumps(value)) for name, value in about.items()]
             db.executemany("INSERT INTO about VALUES (?, ?)", rows)
-            self._save(standing, names, shards)
+            self._save(checkpoint, names, shards)
         if self._lock >= 0:
-            self.handed_out(0)  # whatever stream had this name before
+            self.mark_written(0)  # whatever stream had this name before
         sync_directory(self.path.parent)
 
     def _open(self) -> sqlite3.Connection:
         # noticed by its own program only, so autocommit is off but for the commits below
         self._db = sqlite3.connect(self.path, isolation_level=None)
         try:
-            for setting in SETTINGS:
+            for setting in PRAGMAS:
                 self._db.execute(f"PRAGMA {setting}")
-        except BROKEN:
+        except DATABASE_ERRORS:
             sentence = f"{self.path}: not the state of a stream, or damaged"
             raise StateError(sentence) from None
         return self._db
@@ -182,11 +185,11 @@ class StateFile:
 
     @property
     def shards_digest(self) -> str:
-        return total_of_shards(self._all_shards)
+        return sum_of_checksums(self._all_shards)
 
     def _sealed(self, shards: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
         for number, data in shards:
-            mark = mark_of_shard(number, data)
+            mark = shard_checksum(number, data)
             self._all_shards += mark - self._shards.get(number, 0)
             self._shards[number] = mark
             yield number, data
@@ -195,14 +198,14 @@ class StateFile:
         assert self._db is not None
         try:
             return self._db.execute(query).fetchall()
-        except BROKEN:
+        except DATABASE_ERRORS:
             raise StateError(f"{self.path}: the state is damaged") from None
 
-    def standing(self) -> Checkpoint:
+    def checkpoint(self) -> Checkpoint:
         assert self._db is not None
         found = read_checkpoint(self._db, self.path)
         self._saved = found.commit
-        out = read_at(self._lock, ANCHOR, 0).strip()
+        out = read_at(self._lock, COMMIT_DIGITS, 0).strip()
         require(
             not out.isdigit() or int(out) <= found.commit,
             f"{self.path}: is older than what this stream has written; other readings in the "
@@ -214,17 +217,17 @@ class StateFile:
 
     def commit(
         self,
-        standing: Checkpoint,
+        checkpoint: Checkpoint,
         names: Sequence[tuple[int, str]] = (),
         shards: Iterable[tuple[int, bytes]] = (),
     ) -> None:
         """One transaction, on disk when this returns."""
         with self._writing():
-            self._save(standing, names, shards)
+            self._save(checkpoint, names, shards)
 
     def _save(
         self,
-        standing: Checkpoint,
+        checkpoint: Checkpoint,
         names: Sequence[tuple[int, str]],
         shards: Iterable[tuple[int, bytes]],
     ) -> None:
@@ -234,23 +237,23 @@ class StateFile:
         db.executemany("INSERT OR REPLACE INTO shards VALUES (?, ?)", self._sealed(shards))
         told = {
             "shards": self.shards_digest,
-            "commit": standing.commit,
-            "input": standing.input,
-            "output": standing.output,
-            "aside_size": standing.aside_size,
-            "counts": standing.counts,
-            "names": standing.names,
-            "started": standing.started,
-            "at": standing.at,
+            "commit": checkpoint.commit,
+            "input": checkpoint.input,
+            "output": checkpoint.output,
+            "aside_size": checkpoint.aside_size,
+            "counts": checkpoint.counts,
+            "names": checkpoint.names,
+            "started": checkpoint.started,
+            "at": checkpoint.at,
             "about": self._about,
         }
         text = json.dumps(told)
-        digest = _digest(text, standing.pending, standing.aside)
+        digest = _digest(text, checkpoint.pending, checkpoint.aside)
         db.execute(
             "INSERT OR REPLACE INTO standing VALUES (1, ?, ?, ?, ?)",
-            (text, standing.pending, standing.aside, digest),
+            (text, checkpoint.pending, checkpoint.aside, digest),
         )
-        self._saved = standing.commit
+        self._saved = checkpoint.commit
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -271,7 +274,7 @@ class StateFile:
         except BaseException as problem:
             with contextlib.suppress(sqlite3.Error):
                 db.execute("ROLLBACK")
-            if isinstance(problem, BROKEN):
+            if isinstance(problem, DATABASE_ERRORS):
                 raise StateError(
                     f"{self.path}: cannot be written ({problem}); what is out has been saved. Make "
                     "room or mend the disk, and run the same command again"
@@ -283,18 +286,18 @@ class StateFile:
         told = self._db.execute("SELECT told FROM standing").fetchone()
         return None if told is None else json.loads(told[0])["commit"]
 
-    def handed_out(self, commit: int) -> None:
+    def mark_written(self, commit: int) -> None:
         """Note beside the state that the output of a commit is out: an older state is no use now.
 
         A kill leaves this in place; it need not survive a power cut, which the output tells of.
         """
-        write_at(self._lock, f"{commit:{ANCHOR}d}".encode(), 0)
+        write_at(self._lock, f"{commit:{COMMIT_DIGITS}d}".encode(), 0)
 
     def remove(self) -> None:
         """Leave nothing of a stream that was never allowed to start."""
         self.close()
         for end in ("", "-wal", "-shm", ".key", ".lock"):
-            _unlink(beside(self.path, end))
+            _unlink(companion(self.path, end))
 
     def close(self) -> None:
         if self._db is not None:
@@ -307,7 +310,7 @@ def _unlink(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def beside(path: Path, ending: str) -> Path:
+def companion(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
 
 
@@ -316,7 +319,7 @@ def open_readonly(path: Path) -> Iterator[sqlite3.Connection]:
     """A state that another process may be writing, to be read only."""
     require(path.exists(), f"{path}: no such state", StateError)
     # a state that nobody has open is left as it is, without files beside it
-    alone = "" if beside(path, "-wal").exists() else "&immutable=1"
+    alone = "" if companion(path, "-wal").exists() else "&immutable=1"
     name = f"{path.absolute().as_uri()}?mode=ro{alone}"
     db = sqlite3.connect(name, uri=True, isolation_level=None)
     try:
@@ -360,12 +363,12 @@ def read_checkpoint(db: sqlite3.Connection, path: Path) -> Checkpoint:
     return found
 
 
-def mark_of_shard(number: int, data: bytes) -> int:
+def shard_checksum(number: int, data: bytes) -> int:
     place = number.to_bytes(8, "big", signed=True)
     return int.from_bytes(hashlib.blake2b(place + data[:16], digest_size=16).digest(), "big")
 
 
-def total_of_shards(marks: int) -> str:
+def sum_of_checksums(marks: int) -> str:
     """A sum, so that a commit pays for the shards that it changes only."""
     return f"{marks % (1 << 128):032x}"
 
@@ -382,16 +385,16 @@ def _digest_of_about(about: dict[str, Any]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def running(path: Path) -> int | None:
+def running_process(path: Path) -> int | None:
     """The process that is using a state, if any."""
-    lock = beside(path, ".lock")
+    lock = companion(path, ".lock")
     if not lock.exists():
         return None
     try:
         FileLock(lock, create=False).close()
     except BlockingIOError:
         with lock.open("rb", buffering=0) as file:  # Windows lets nobody read its first byte
-            file.seek(ANCHOR)
+            file.seek(COMMIT_DIGITS)
             process = file.read(20).strip()
         return int(process) if process.isdigit() else None
     return None

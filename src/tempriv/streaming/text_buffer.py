@@ -16,12 +16,12 @@ Integers = npt.NDArray[np.int64]
 Lengths = npt.NDArray[np.int32]
 Letters = npt.NDArray[np.uint8]
 
-NOTHING = -1  # the length of a cell without anything
-ROOM = 1 << 20  # letters that are not worth tidying up
+MISSING_LENGTH = -1  # the length of a cell without anything
+FIRST_BYTES = 1 << 20  # letters that are not worth tidying up
 
 
 @dataclass(frozen=True)
-class TextBuffer:
+class TextSpans:
     """Some cells: where each begins among all letters, and how long it is."""
 
     at: Integers
@@ -30,26 +30,26 @@ class TextBuffer:
     def __len__(self) -> int:
         return len(self.at)
 
-    def take(self, rows: Any) -> TextBuffer:
-        return TextBuffer(self.at[rows], self.lengths[rows])
+    def take(self, rows: Any) -> TextSpans:
+        return TextSpans(self.at[rows], self.lengths[rows])
 
     @classmethod
-    def none(cls, count: int) -> TextBuffer:
-        return cls(np.zeros(count, np.int64), np.full(count, NOTHING, np.int32))
+    def none(cls, count: int) -> TextSpans:
+        return cls(np.zeros(count, np.int64), np.full(count, MISSING_LENGTH, np.int32))
 
 
-class Waiting:
+class TextBuffer:
     """The letters of all cells."""
 
     def __init__(self) -> None:
-        self._letters: Letters = np.empty(ROOM, dtype=np.uint8)
+        self._letters: Letters = np.empty(FIRST_BYTES, dtype=np.uint8)
         self.size = 0
-        self._enough = ROOM
+        self._enough = FIRST_BYTES
 
-    def add(self, column: Any) -> TextBuffer:
+    def add(self, column: Any) -> TextSpans:
         """Cells of a column of text; they stay until the next tidying up."""
         if not len(column):
-            return TextBuffer.none(0)
+            return TextSpans.none(0)
         _, ends, letters = column.buffers()
         offsets = np.frombuffer(ends, dtype=np.int32)[column.offset :][: len(column) + 1]
         first, last = int(offsets[0]), int(offsets[-1])
@@ -57,9 +57,9 @@ class Waiting:
         at = offsets[:-1].astype(np.int64) + (self.size - first)
         lengths = np.diff(offsets)
         if column.null_count:
-            lengths[nulls(column)] = NOTHING
+            lengths[nulls(column)] = MISSING_LENGTH
         self._put(text)
-        return TextBuffer(at, lengths)
+        return TextSpans(at, lengths)
 
     def _put(self, text: Letters) -> None:
         if self.size + len(text) > len(self._letters):
@@ -69,15 +69,15 @@ class Waiting:
         self._letters[self.size : self.size + len(text)] = text
         self.size += len(text)
 
-    def texts(self, cells: TextBuffer) -> Any:
+    def texts(self, cells: TextSpans) -> Any:
         """The cells as a column of text."""
         letters, ends = self.gathered(cells)
-        gone = cells.lengths == NOTHING
+        gone = cells.lengths == MISSING_LENGTH
         bitmap = pa.py_buffer(np.packbits(~gone, bitorder="little")) if gone.any() else None
         buffers = [bitmap, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(letters)]
         return pa.Array.from_buffers(pa.string(), len(cells), buffers)
 
-    def gathered(self, cells: TextBuffer) -> tuple[Letters, Integers]:
+    def gathered(self, cells: TextSpans) -> tuple[Letters, Integers]:
         """Letters of the cells one after the other, and where each ends."""
         ends = np.zeros(len(cells) + 1, dtype=np.int64)
         np.cumsum(np.maximum(cells.lengths, 0), out=ends[1:])
@@ -85,19 +85,19 @@ class Waiting:
         copy_texts(self._letters, cells.at, cells.lengths, ends, letters)
         return letters, ends
 
-    def loaded(self, letters: Letters, lengths: Lengths) -> TextBuffer:
+    def loaded(self, letters: Letters, lengths: Lengths) -> TextSpans:
         """Cells whose letters are given one after the other."""
         at = self.size + np.cumsum(np.maximum(lengths, 0)) - np.maximum(lengths, 0)
         self._put(letters)
-        return TextBuffer(at.astype(np.int64), lengths)
+        return TextSpans(at.astype(np.int64), lengths)
 
     @property
     def is_untidy(self) -> bool:
         return self.size > self._enough
 
-    def keep_only(self, cells: TextBuffer) -> Integers:
+    def keep_only(self, cells: TextSpans) -> Integers:
         """Forget all other letters; gives where the cells begin now."""
         letters, ends = self.gathered(cells)
         self._letters, self.size = letters, len(letters)
-        self._enough = max(ROOM, 2 * self.size)
+        self._enough = max(FIRST_BYTES, 2 * self.size)
         return ends[:-1]

@@ -11,14 +11,17 @@ from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
 from tempriv.errors import DataError, TemprivError, UsageError, extra_packages, require
 from tempriv.streaming.records import RecordFormat
 
-BEGINNING = "0-0"  # an id before all
-PIECE = 5_000  # entries in one command: a server does nothing else meanwhile
-SHORTEST, LONGEST = 0.1, 5.0  # seconds between attempts to reach a server
+FIRST_ID = "0-0"  # an id before all
+COMMAND_ENTRIES = 5_000  # entries in one command: a server does nothing else meanwhile
+SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = (
+    0.1,
+    5.0,
+)  # seconds between attempts to reach a server
 
 Result = TypeVar("Result")
 
 
-def _apart(url: str) -> tuple[str, str, str]:
+def _split_url(url: str) -> tuple[str, str, str]:
     """What the client is to know of an address, and the names of a stream and a group."""
     parts = urlsplit(url)
     asked = parse_qs(parts.query)
@@ -28,13 +31,13 @@ def _apart(url: str) -> tuple[str, str, str]:
     return urlunsplit(parts._replace(query=urlencode(asked, doseq=True))), streams[0], groups[0]
 
 
-def address(url: str) -> str:
+def public_address(url: str) -> str:
     """An address that can be shown: without user, password and settings.
 
     >>> address("redis://me:secret@host:6379/0?stream=meters&group=a&password=secret")
     'redis://host:6379/0?stream=meters'
     """
-    parts, (_, stream, _) = urlsplit(url), _apart(url)
+    parts, (_, stream, _) = urlsplit(url), _split_url(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}?stream={stream}"
 
 
@@ -51,22 +54,34 @@ class RedisConnection:
     group: str
     shown: str
     """Its address, without what would let someone in."""
-    tell: Callable[[str], None] = lambda sentence: None
+    notify: Callable[[str], None] = lambda sentence: None
     stopping: Callable[[], bool] = lambda: False
 
     def __repr__(self) -> str:
-        return f"Server({self.shown})"
+        return f"RedisConnection({self.shown})"
 
     @classmethod
-    def at(cls, url: str, lines: RecordFormat, **more: Any) -> Self:
-        """A server that can be reached now; one that cannot is refused."""
+    def open(cls, url: str, record_format: RecordFormat, notify: Callable[[str], None]) -> Self:
+        """Connect to a server that can be reached now.
+
+        Parameters:
+            url: the server, with the name of the stream as ``?stream=NAME``.
+            record_format: the columns of the stream.
+            notify: is told in sentences of a server that is away and comes back.
+
+        Raises:
+            UsageError: the URL names no stream, or no server answers there.
+        """
         with extra_packages("redis", "redis:// addresses"):
             import redis
             from redis.backoff import NoBackoff
             from redis.retry import Retry
-        require(lines.syntax == "csv", "redis://: has fields, not JSON lines; leave out [[format]]")
-        plain, stream, group = _apart(url)
-        shown = address(url)
+        require(
+            record_format.syntax == "csv",
+            "redis://: has fields, not JSON lines; leave out [[format]]",
+        )
+        plain, stream, group = _split_url(url)
+        shown = public_address(url)
         settings = {"protocol": 2, "socket_connect_timeout": 5, "socket_timeout": 60}
         try:
             # what is tried again must first be known not to have happened
@@ -78,11 +93,9 @@ class RedisConnection:
             raise UsageError(f"{shown}: cannot be reached; is a Redis server there?") from None
         for command in ("XREADGROUP", "XRANGE"):
             client.set_response_callback(command, lambda said, **options: said)
-        return cls(client, stream, group, shown, **more)
+        return cls(client, stream, group, shown, notify)
 
-    def patiently(
-        self, work: Callable[[], Result], again: Callable[[], Any] = lambda: None
-    ) -> Result:
+    def retry(self, work: Callable[[], Result], again: Callable[[], Any] = lambda: None) -> Result:
         """Do it when the server is there and has room; ``again`` is done before another attempt."""
         import redis
 
@@ -92,7 +105,7 @@ class RedisConnection:
             redis.exceptions.OutOfMemoryError,
             redis.ReadOnlyError,
         )
-        pause, gone = SHORTEST, False
+        pause, gone = SHORTEST_PAUSE_SECONDS, False
         while True:
             try:
                 if gone:
@@ -104,21 +117,21 @@ class RedisConnection:
                 if not gone:
                     full = isinstance(why, redis.exceptions.OutOfMemoryError)
                     what = "has no memory left" if full else "cannot be reached"
-                    self.tell(f"{self.shown}: {what}; trying again until that is over")
+                    self.notify(f"{self.shown}: {what}; trying again until that is over")
                 gone, until = True, time.monotonic() + pause
                 while time.monotonic() < until and not self.stopping():
-                    time.sleep(SHORTEST / 2)
+                    time.sleep(SHORTEST_PAUSE_SECONDS / 2)
                 if self.stopping():
                     raise ConnectionLostError(
                         f"{self.shown}: could not be reached to the end"
                     ) from None
-                pause = min(2 * pause, LONGEST)
+                pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
             except redis.ResponseError as why:
                 word = str(why).partition(" ")[0]  # the rest may quote what was sent
                 raise DataError(f"{self.shown}: Redis answers {word}") from None
             else:
                 if gone:
-                    self.tell(f"{self.shown}: goes on")
+                    self.notify(f"{self.shown}: goes on")
                 return result
 
     def info(self) -> dict[str, Any]:

@@ -12,34 +12,34 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tempriv.streaming.batch import Batch, batch_of
-from tempriv.streaming.csv_reader import batch_from
+from tempriv.streaming.batch import Batch, batch_from_records
+from tempriv.streaming.csv_reader import parse_batch
 from tempriv.streaming.records import Record, RecordFormat
 
 Entry = tuple[bytes, list[bytes]]
 """An id, and names and cells in turn."""
 
 
-def batch_of_entries(lines: RecordFormat, entries: Sequence[Entry]) -> Batch:
+def batch_of_entries(record_format: RecordFormat, entries: Sequence[Entry]) -> Batch:
     """The readings of some entries."""
-    fast = _in_columns(lines, entries)
+    fast = _in_columns(record_format, entries)
     if fast is not None and not fast.unreadable:
         return fast
     readings: list[Record] = []
     aside: list[str] = []
     for _, fields in entries:
         try:
-            readings.append(_reading(lines, fields))
+            readings.append(_reading(record_format, fields))
         except (ValueError, TypeError, KeyError, OverflowError):
             aside.append(json.dumps(_record(fields, "replace")))
-    return batch_of(readings, len(lines.values), lines.exact, aside)
+    return batch_from_records(readings, len(record_format.values), record_format.exact, aside)
 
 
-def _in_columns(lines: RecordFormat, entries: Sequence[Entry]) -> Batch | None:
+def _in_columns(record_format: RecordFormat, entries: Sequence[Entry]) -> Batch | None:
     """Entries that all have the same fields, without a letter that CSV would quote, as CSV."""
     names = entries[0][1][::2]
     columns = [name.decode(errors="replace") for name in names]
-    wanted = {*lines.shown, *lines.values}
+    wanted = {*record_format.shown, *record_format.values}
     if not wanted <= set(columns) or len(set(columns)) < len(columns):
         return None
     if any(fields[::2] != names for _, fields in entries):
@@ -50,8 +50,8 @@ def _in_columns(lines: RecordFormat, entries: Sequence[Entry]) -> Batch | None:
         return None
     if b'"' in text or b"\r" in text:
         return None
-    lines.columns = columns
-    return batch_from(lines, text)
+    record_format.columns = columns
+    return parse_batch(record_format, text)
 
 
 def _record(fields: Sequence[bytes], errors: str) -> dict[str, str]:
@@ -59,11 +59,11 @@ def _record(fields: Sequence[bytes], errors: str) -> dict[str, str]:
     return dict(zip(texts[::2], texts[1::2], strict=True))
 
 
-def _reading(lines: RecordFormat, fields: Sequence[bytes]) -> Record:
-    record: dict[str, Any] = _record(fields, "strict" if lines.exact else "replace")
-    if not any(name in record for name in lines.values):
+def _reading(record_format: RecordFormat, fields: Sequence[bytes]) -> Record:
+    record: dict[str, Any] = _record(fields, "strict" if record_format.exact else "replace")
+    if not any(name in record for name in record_format.values):
         raise KeyError
-    return lines.reading({name: cell or None for name, cell in record.items()})
+    return record_format.reading({name: cell or None for name, cell in record.items()})
 
 
 def rows_of(data: bytes) -> list[list[bytes]]:

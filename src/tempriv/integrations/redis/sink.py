@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 from tempriv.errors import StateError, UsageError, require
-from tempriv.integrations.redis.connection import BEGINNING, PIECE, RedisConnection
+from tempriv.integrations.redis.connection import COMMAND_ENTRIES, FIRST_ID, RedisConnection
 from tempriv.integrations.redis.entries import digest_of, rows_of, text_of
 from tempriv.streaming.records import RecordFormat
+from tempriv.streaming.sinks import Sink
 
 # adds lines to a stream that stands where it is thought to, all of them or none; says where it was
-ADD = """
+ADD_SCRIPT = """
 local said, last = redis.pcall('XINFO', 'STREAM', KEYS[1]), '0-0'
 if said.err then
   if redis.call('EXISTS', KEYS[1]) == 1 then return said end
@@ -32,11 +34,16 @@ return last
 
 
 @dataclass
-class RedisSink:
-    """A stream of released lines, each with its number as its id."""
+class RedisSink(Sink):
+    """A stream of released lines, each with its number as its id.
 
-    server: RedisConnection
-    lines: RecordFormat
+    Parameters:
+        connection: the server and the name of the stream.
+        record_format: the columns that are written.
+    """
+
+    connection: RedisConnection
+    record_format: RecordFormat
     count: int = 0
     begun: bool = False
     """Whether the names of the columns, which are no entry, have come."""
@@ -44,32 +51,31 @@ class RedisSink:
     """What the last line is recognized by."""
     _own: bool = False
 
-    @classmethod
-    def at(cls, url: str, lines: RecordFormat, **more: Any) -> Self:
-        return cls(RedisConnection.at(url, lines, **more), lines)
-
     @property
     def position(self) -> dict[str, Any]:
         self._require_own()
         return {"lines": self.count, "begun": self.begun, "recent": self.recent}
 
-    def begin(self) -> None:
+    def start(self) -> None:
         self._require_own()
+
+    def stop_waiting_when(self, stopping: Callable[[], bool]) -> None:
+        self.connection.stopping = stopping
 
     def _require_own(self) -> None:
         if not self._own:
-            self._require(self._last() == BEGINNING, "holds something already")
+            self._require(self._last() == FIRST_ID, "holds something already")
         self._own = True
 
     def _require(self, condition: bool, what: str) -> None:
-        sentence = f"{self.server.shown}: {what}: give every stream an output of its own"
+        sentence = f"{self.connection.shown}: {what}: give every stream an output of its own"
         require(condition, sentence, StateError)
 
     def _last(self) -> str:
-        found = self.server.patiently(self.server.info)
-        return text_of(found.get("last-generated-id", BEGINNING))
+        found = self.connection.retry(self.connection.info)
+        return text_of(found.get("last-generated-id", FIRST_ID))
 
-    def go_on(self, position: Any, pending: bytes) -> bool:
+    def resume(self, position: Any, pending: bytes) -> bool:
         require(
             isinstance(position, dict) and "lines" in position,
             "this stream has written to another kind of output: go on with the same [[output]]",
@@ -85,9 +91,9 @@ class RedisSink:
             "has other lines than those that this stream has written; it was replaced, or something"
             " else was written to it, or the state was put back from an older copy",
         )
-        there = self.server.patiently(
-            lambda: self.server.client.execute_command(
-                "XRANGE", self.server.stream, f"{max(self.count, 1)}-0", "+"
+        there = self.connection.retry(
+            lambda: self.connection.client.execute_command(
+                "XRANGE", self.connection.stream, f"{max(self.count, 1)}-0", "+"
             )
         )
         for one, fields in there:
@@ -114,15 +120,15 @@ class RedisSink:
         return rows
 
     def _add(self, rows: list[list[bytes]]) -> None:
-        names = [*self.lines.shown, *self.lines.written]
+        names = [*self.record_format.shown, *self.record_format.written]
         failed: list[bool] = []
-        for start in range(0, len(rows), PIECE):
-            piece = rows[start : start + PIECE]
-            words = [ADD, 1, self.server.stream, self.count, len(names), *names]
+        for start in range(0, len(rows), COMMAND_ENTRIES):
+            piece = rows[start : start + COMMAND_ENTRIES]
+            words = [ADD_SCRIPT, 1, self.connection.stream, self.count, len(names), *names]
             words += [cell for row in piece for cell in row]
             failed.clear()
-            add = partial(self.server.client.execute_command, "EVAL", *words)
-            before = text_of(self.server.patiently(add, lambda: failed.append(True)))
+            add = partial(self.connection.client.execute_command, "EVAL", *words)
+            before = text_of(self.connection.retry(add, lambda: failed.append(True)))
             # the answer to an attempt before the last may have been lost, with the lines there
             there = f"{self.count + len(piece)}-0" if failed else ""
             self._require(

@@ -8,42 +8,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar
 
 from tempriv.errors import StateError, UsageError, require
 from tempriv.integrations.redis.connection import (
-    BEGINNING,
-    PIECE,
+    COMMAND_ENTRIES,
+    FIRST_ID,
     ConnectionLostError,
     RedisConnection,
 )
 from tempriv.integrations.redis.entries import Entry, batch_of_entries, digest_of, order_of
 from tempriv.streaming.batch import Batch
 from tempriv.streaming.records import RecordFormat
+from tempriv.streaming.sources import Source
 
-BLOCK = 100_000  # entries that are released together
+BATCH_ENTRIES = 100_000  # entries that are released together
 CONSUMER = "tempriv"
-WAIT = 200  # milliseconds for a first entry, between looks at whether to stop
+BLOCK_MILLISECONDS = 200  # milliseconds for a first entry, between looks at whether to stop
 
 
 @dataclass
-class RedisSource:
-    """Entries of a stream in the order of their ids, through a consumer group of its own."""
+class RedisSource(Source):
+    """Entries of a stream in the order of their ids, through a consumer group of its own.
 
-    server: RedisConnection
-    lines: RecordFormat
-    last: str = BEGINNING
+    Parameters:
+        connection: the server and the name of the stream.
+        record_format: the columns that are read.
+    """
+
+    needs_state: ClassVar[bool] = True
+
+    connection: RedisConnection
+    record_format: RecordFormat
+    last: str = FIRST_ID
     mark: str | None = ""
     """What the last consumed entry is recognized by."""
     removed: int | None = None
     """How many of all entries may be gone: those that were consumed, or gone at the start."""
     _unacknowledged: list[bytes] = field(default_factory=list, repr=False)
 
-    @classmethod
-    def at(cls, url: str, lines: RecordFormat, **more: Any) -> Self:
-        return cls(RedisConnection.at(url, lines, **more), lines)
-
-    def go_on(self, position: Any) -> None:
+    def resume(self, position: Any) -> None:
         if position is not None:
             require(
                 isinstance(position, dict) and "entry" in position,
@@ -52,28 +56,32 @@ class RedisSource:
             )
             self.last, self.mark = position["entry"], position["mark"]
             self.removed = position["removed"]
-        self.server.patiently(self._stand)
+        self.connection.retry(self._set_group_position)
 
-    def _stand(self) -> None:
+    def _set_group_position(self) -> None:
         """Have the group go on after the last consumed entry, whatever was delivered since."""
         import redis
 
-        client, stream, group = self.server.client, self.server.stream, self.server.group
-        info = self.server.info()
+        client, stream, group = (
+            self.connection.client,
+            self.connection.stream,
+            self.connection.group,
+        )
+        info = self.connection.info()
         there = client.execute_command("XRANGE", stream, self.last, self.last)
         require(
-            order_of(info.get("last-generated-id", BEGINNING)) >= order_of(self.last)
+            order_of(info.get("last-generated-id", FIRST_ID)) >= order_of(self.last)
             and (not there or self.mark in (None, digest_of(there[0][1]))),
-            f"{self.server.shown}: is not the stream that was read before, or was emptied since: "
-            "the same noise on other data would publish their difference. Start a new stream with "
-            "another [[state]] for other data",
+            f"{self.connection.shown}: is not the stream that was read before, or was emptied "
+            "since: the same noise on other data would publish their difference. Start a new "
+            "stream with another [[state]] for other data",
             StateError,
         )
         gone = info.get("entries-added", 0) - info.get("length", 0)
         if self.removed is not None and gone > self.removed:
-            self.server.tell(
-                f"{self.server.shown}: at least {gone - self.removed} entries were removed before "
-                "they were read; keep more of them (MAXLEN)"
+            self.connection.notify(
+                f"{self.connection.shown}: at least {gone - self.removed} entries were removed "
+                "before they were read; keep more of them (MAXLEN)"
             )
             self.removed = gone
         self.removed = gone if self.removed is None else self.removed
@@ -81,14 +89,14 @@ class RedisSource:
             client.xgroup_create(stream, group, self.last, mkstream=True)
         except redis.ResponseError:  # there already
             client.xgroup_setid(stream, group, self.last)
-        while pending := client.xpending_range(stream, group, "-", self.last, PIECE):
+        while pending := client.xpending_range(stream, group, "-", self.last, COMMAND_ENTRIES):
             client.xack(stream, group, *[one["message_id"] for one in pending])
 
-    def blocks(self, stopping: Callable[[], bool]) -> Iterator[tuple[Batch, Any]]:
-        self.server.stopping = stopping
+    def batches(self, stopping: Callable[[], bool]) -> Iterator[tuple[Batch, Any]]:
+        self.connection.stopping = stopping
         while not stopping():
             try:
-                entries = self.server.patiently(self._read, self._stand)
+                entries = self.connection.retry(self._read, self._set_group_position)
             except ConnectionLostError:
                 return
             if entries:
@@ -96,36 +104,36 @@ class RedisSource:
                 self.removed = (self.removed or 0) + len(entries)
                 self._unacknowledged = [one for one, _ in entries]
                 position = {"entry": self.last, "mark": self.mark, "removed": self.removed}
-                yield batch_of_entries(self.lines, entries), position
+                yield batch_of_entries(self.record_format, entries), position
 
     def _read(self) -> list[Entry]:
-        client, stream = self.server.client, self.server.stream
-        words = ["XREADGROUP", "GROUP", self.server.group, CONSUMER, "COUNT", PIECE]
+        client, stream = self.connection.client, self.connection.stream
+        words = ["XREADGROUP", "GROUP", self.connection.group, CONSUMER, "COUNT", COMMAND_ENTRIES]
         entries: list[Entry] = []
-        while len(entries) < BLOCK:
-            wait = [] if entries else ["BLOCK", WAIT]
+        while len(entries) < BATCH_ENTRIES:
+            wait = [] if entries else ["BLOCK", BLOCK_MILLISECONDS]
             said = client.execute_command(*words, *wait, "STREAMS", stream, ">")
             entries += said[0][1] if said else []
-            if len(entries) % PIECE or not said:
+            if len(entries) % COMMAND_ENTRIES or not said:
                 break
         if entries:
             after = client.execute_command("XRANGE", stream, f"({self.last}", "+", "COUNT", 1)
             require(
                 not after or order_of(after[0][0]) >= order_of(entries[0][0]) > order_of(self.last),
-                f"group={self.server.group}: another process reads in this group; give every "
+                f"group={self.connection.group}: another process reads in this group; give every "
                 "stream a group of its own",
                 StateError,
             )
         return entries
 
-    def committed(self, position: Any) -> None:
-        done, stream, group = self._unacknowledged, self.server.stream, self.server.group
+    def acknowledge(self, position: Any) -> None:
+        done, stream, group = self._unacknowledged, self.connection.stream, self.connection.group
 
         def acknowledge() -> None:
-            for start in range(0, len(done), PIECE):
-                self.server.client.xack(stream, group, *done[start : start + PIECE])
+            for start in range(0, len(done), COMMAND_ENTRIES):
+                self.connection.client.xack(stream, group, *done[start : start + COMMAND_ENTRIES])
 
         try:
-            self.server.patiently(acknowledge, self._stand)
+            self.connection.retry(acknowledge, self._set_group_position)
         except ConnectionLostError:  # the next run does it
             return

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from tempriv.streaming._kernels import BEYOND, LATE, REPEATED, UNPROMISED
+from tempriv.streaming._kernels import BEYOND_LANDMARKS, BEYOND_LENGTH, LATE, REPEATED
 
-NAMES = {LATE: "late", REPEATED: "repeated", BEYOND: "beyond", UNPROMISED: "unpromised"}
-WHY = {
+NAME_OF_VERDICT = {
+    LATE: "late",
+    REPEATED: "repeated",
+    BEYOND_LENGTH: "beyond",
+    BEYOND_LANDMARKS: "unpromised",
+}
+REASONS = {
     "late": "not later than all readings of its series",
     "repeated": "at a time that its series already has",
     "beyond": "past the length that is guaranteed",
