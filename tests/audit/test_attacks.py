@@ -23,7 +23,6 @@ from tempriv.audit.attacks.value import (
 from tempriv.errors import TemprivError
 from tempriv.mechanisms.value.memoized_response import MemoizedResponse
 from tempriv.privacy.guarantees import Approximate, Concentrated, Pure
-from tempriv.report.plots.population import plot_longitudinal
 from tempriv.sampling import distributions
 from tests.support.statistics import assert_proportion
 
@@ -155,21 +154,6 @@ def test_a_share_of_the_budget_for_each_report_keeps_the_total():
 def test_a_number_of_reports_is_whole(count):
     with pytest.raises(TemprivError, match="whole number >= 1"):
         longitudinal(FRESH, (count,))
-
-
-def test_the_picture_has_a_line_a_cap_and_people_for_each(tmp_path):
-    found = [
-        ("fresh", longitudinal(FRESH, (1, 5, 25), people=50)),
-        ("memo", longitudinal(MEMO, (1, 5))),
-    ]
-    figure = plot_longitudinal(found, 0.5)
-    axes = figure.axes[0]
-    assert "reports" in axes.get_xlabel() and "chance" in axes.get_ylabel()
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert {"fresh", "memo", "simulated, 99 % interval"} <= set(labels)
-    assert labels.count("most that its guarantee allows") == 2
-    figure.savefig(tmp_path / "figure.png")
-    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
 
 
 # readings that go together

@@ -12,7 +12,6 @@ from tempriv.utility.monitoring import (
     as_seen,
     fixed_label_auc,
     fixed_label_curve,
-    moving_label_auc,
     moving_label_curve,
     squared_error,
     squared_errors,
@@ -172,8 +171,8 @@ def test_the_moving_label_area_scores_scale_and_the_fixed_one_order_alone():
     """Ten times as fast is as well ordered; the paper's area takes every step for an event."""
     true = random("scale").exponential(size=400)
     assert fixed_label_auc(true, 10 * true, at=1.0) == 1
-    assert moving_label_auc(true, true) == 1
-    assert moving_label_auc(true, 10 * true) < 0.95
+    assert moving_label_curve(true, true).area == 1
+    assert moving_label_curve(true, 10 * true).area < 0.95
 
 
 def test_unrelated_velocities_are_near_the_diagonal_when_labels_are_fixed():

@@ -55,9 +55,12 @@ def _disk_errors(place: Path) -> Iterator[None]:
 class DeviceLedger:
     """What a device has answered: one question of a campaign, and no more than its limit in all.
 
-    A file for each campaign in a folder of its own, made before the answer leaves and never twice,
-    whatever else runs on the device; without a folder, in memory. A file that is not just as it was
-    written counts as everything there is.
+    A file that is not just as it was written counts as everything there is.
+
+    Parameters:
+        folder: holds a file for each campaign, made before the answer leaves and never twice,
+            whatever else runs on the device; without it, the ledger is in memory.
+        limit: of epsilon, over all campaigns.
 
     >>> ledger = DeviceLedger(limit=1.0)
     >>> ledger.spend("a" * 32, 0.75)
@@ -83,7 +86,11 @@ class DeviceLedger:
             return self._spent()
 
     def spend(self, campaign: str, epsilon: float) -> None:
-        """Refused if the campaign has had its answer, or the limit is reached."""
+        """Note an answer that costs ``epsilon``.
+
+        Raises:
+            BudgetError: if the ``campaign`` has had its answer, or the limit is reached.
+        """
         require_campaign(campaign)
         _require_epsilon(epsilon)
         with self._alone():
@@ -149,6 +156,11 @@ def _read_epsilon(path: Path) -> float:
 class WindowLedger:
     """What a device has answered about its latest steps, and the most that it may.
 
+    Parameters:
+        window: how many consecutive steps the limit is for.
+        limit: of epsilon, for any window.
+        path: a file that keeps the ledger; in memory by default.
+
     Guarantees:
         - the epsilons of all answers about any ``window`` consecutive steps sum to at most
           ``limit``, exactly, whatever is asked by whomever;
@@ -179,12 +191,22 @@ class WindowLedger:
         return Guarantee(Pure(self.limit), self.unit)
 
     def left(self, step: int) -> float:
-        """How much epsilon an answer about this step could still have, rounded down."""
+        """How much epsilon an answer about this ``step`` could still have, rounded down."""
         with self._held():
             return round_down(Fraction(self.limit) - self._spent(step))
 
     def spend(self, campaign: str, step: int, part: str, epsilon: float) -> None:
-        """Note an answer, or refuse it."""
+        """Note an answer, or refuse it.
+
+        Parameters:
+            campaign: that asks.
+            step: that the question is about.
+            part: of the step.
+            epsilon: what the answer costs.
+
+        Raises:
+            BudgetError: if the step is past, the question answered, or the limit reached.
+        """
         _require_epsilon(epsilon)
         with self._held():
             latest = max((charge[0] for charge in self._charges), default=step)
@@ -254,6 +276,6 @@ def _decode_charge(given: list[object]) -> tuple[int, str, str, float]:
 
 
 def round_down(exact: Fraction) -> float:
-    """The largest float that is not more."""
+    """The largest float that is not more than an ``exact`` number."""
     found = float(exact)
     return found if Fraction(found) <= exact else math.nextafter(found, -math.inf)

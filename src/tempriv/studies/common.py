@@ -139,9 +139,9 @@ def standard_error(values: npt.ArrayLike, alone: float = 0.0) -> float:
     return float(np.std(values, ddof=1) / len(values) ** 0.5)
 
 
-def mean_and_error(values: Sequence[float], alone: float = 0.0) -> tuple[float, float]:
+def mean_and_error(values: npt.ArrayLike, alone: float = 0.0) -> tuple[float, float]:
     """The mean of some values, and its standard error."""
-    return float(np.mean(values)), standard_error(values, alone)
+    return float(np.mean(np.asarray(values, dtype=np.float64))), standard_error(values, alone)
 
 
 # tables

@@ -25,6 +25,11 @@ def value_baseline(
 ) -> RandomizedResponse | Laplace:
     """Randomized response for categories, Laplace noise for numbers, at epsilon/2 for each reading.
 
+    Parameters:
+        epsilon: what a swap may cost.
+        categories: the values, or
+        bounds: of the numbers; one of the two.
+
     Guarantees:
         - pure epsilon/2 for any single reading, which implies pure epsilon for ``Swap(window)``
           whatever the window; the values that come out are not those that went in.
@@ -52,6 +57,11 @@ def expected_error(
 
     A count is corrected for what randomized response turns round, which is known: without that it
     is off by as much again at every step.
+
+    Parameters:
+        mechanism: that changes the values.
+        task: a count or an average.
+        readings: that it is for; their number decides, not their values.
 
     >>> readings = TrialReadings(np.array([1.0, 0.0, 1.0]), np.array([3]))
     >>> response = value_baseline(2.0, categories=("up", "not up"))

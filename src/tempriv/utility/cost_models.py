@@ -60,7 +60,13 @@ class CostModel(Protocol):
 
 @dataclass(frozen=True)
 class ExpectedCost:
-    """Expected shares, each at its unit cost: exact, and nothing is drawn or read."""
+    """Expected shares, each at its unit cost: exact, and nothing is drawn or read.
+
+    Parameters:
+        costs: of a missing, repeated, empty and late reading.
+        seen: whether rows are read as they come out, or once all are there.
+        unit: what costs are measured in.
+    """
 
     costs: UnitCosts
     seen: Seen = "stream"
@@ -84,7 +90,15 @@ class ExpectedCost:
 class SimulatedCost:
     """The squared error of a task on readings, by releasing them; private like the readings.
 
-    Thresholds are chosen by a few runs, and what is told comes from others.
+    Thresholds are chosen by a few runs, and costs come from others.
+
+    Parameters:
+        task: what the readings are for.
+        readings: that are released.
+        costs: the paper's unit costs, by which its strategy goes.
+        seen: whether rows are read as they come out, or once all are there.
+        runs: how many releases.
+        seed: of their noise.
     """
 
     task: Task

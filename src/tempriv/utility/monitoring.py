@@ -208,10 +208,6 @@ def moving_label_curve(true: Any, released: Any, points: int = THRESHOLDS) -> Cu
     return Curve(deltas, false, hits, _area(false, hits))
 
 
-def moving_label_auc(true: Any, released: Any, points: int = THRESHOLDS) -> float:
-    return moving_label_curve(true, released, points).area
-
-
 def fixed_label_curve(true: Any, released: Any, at: float) -> Curve:
     """A proper ROC curve: events are true velocities above ``at``, thresholds are on the others.
 

@@ -234,6 +234,14 @@ def simulate_task(
 
     Private: it is computed from the readings. The noise is known, the readings are not changed.
 
+    Parameters:
+        mechanism: that moves readings in time.
+        task: a count or an average.
+        readings: that are released.
+        runs: how many releases.
+        seed: of their noise.
+        seen: whether rows are read as they come out, or once all are there.
+
     >>> from tempriv.mechanisms.reorder.threshold import Threshold
     >>> always = TrialReadings(np.ones(2000), np.array([2000]))
     >>> result = simulate_task(Threshold(epsilon=5.0, window=10), Count(), always, runs=4, seed=1)

@@ -84,11 +84,15 @@ def estimate(
     interval: Interval = "exact",
     whose: Whose = "these people",
 ) -> Estimate:
-    """Shares at each time step, from a row of category numbers for each person.
+    """Shares at each time step, from the reports of many people.
 
-    Reports that are masked (numpy.ma) are left out. The mechanism is a RandomizedResponse, a
-    MemoizedResponse, or a law. ``whose`` says what the shares are of: those who reported, or a
-    population that they were drawn from at random.
+    Parameters:
+        reports: a row of category numbers for each person; masked ones (numpy.ma) are left out.
+        mechanism: what made them: a RandomizedResponse, a MemoizedResponse, or a law.
+        confidence: the probability with which the interval for a share holds.
+        interval: ``exact``, or by the ``normal`` approximation.
+        whose: what the shares are of: those who reported, or a population that they were drawn
+            from at random.
 
     >>> from tempriv.mechanisms.value.randomized_response import RandomizedResponse
     >>> asked = RandomizedResponse(epsilon=1.0, categories=("no", "yes"))
@@ -126,6 +130,10 @@ def estimate_release(
     """Shares at each time, from a release of categories with a series for each person.
 
     How the reports were made is in the release's own description.
+
+    Parameters:
+        release: of one column of categories, with times.
+        confidence, interval, whose: as for ``estimate``.
     """
     columns, table = release.about["columns"], release.table
     require(
@@ -164,7 +172,12 @@ def estimate_counts(
     interval: Interval = "exact",
     whose: Whose = "these people",
 ) -> Estimate:
-    """The same from how often each category was reported, a row for each time step."""
+    """Shares at each time step, from how often each category was reported.
+
+    Parameters:
+        counts: a row for each time step, a column for each category.
+        mechanism, confidence, interval, whose: as for ``estimate``.
+    """
     response = response_of(mechanism)
     counts = np.atleast_2d(np.asarray(counts, dtype=np.int64))
     require(0 < confidence < 1, f"confidence={confidence}: must be between 0 and 1, such as 0.95")
@@ -277,9 +290,3 @@ def _in_population(
     low = 0.0 if count == 0 else float(beta.ppf(alpha / 2, count, people - count + 1))
     high = 1.0 if count == people else float(beta.isf(alpha / 2, count + 1, people - count))
     return (low - other) / (keep - other), (high - other) / (keep - other)
-
-
-def true_shares(truth: Any, choices: int) -> Floats:
-    """The true shares, for comparing: a row for each time step."""
-    numbers = np.asarray(truth)
-    return np.stack([(numbers == category).mean(axis=0) for category in range(choices)], axis=1)

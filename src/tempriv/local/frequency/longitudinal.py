@@ -45,6 +45,11 @@ class Response(Protocol):
 def instant_for(epsilon_once: float, epsilon_forever: float, choices: int) -> float:
     """The ``epsilon_instant`` with which a single report gives away ``epsilon_once`` at most.
 
+    Parameters:
+        epsilon_once: of a single report.
+        epsilon_forever: of the permanent answer.
+        choices: how many answers there are.
+
     >>> second = instant_for(0.5, 2.0, 2)
     >>> asked = MemoizedResponse(
     ...     epsilon_forever=2.0, epsilon_instant=second, categories=("no", "yes")
@@ -73,7 +78,7 @@ def other_probability(response: Response) -> float:
 
 
 def response_of(mechanism: Any) -> Response:
-    """How a mechanism answers: a memoized response, a law, or a randomized response of one column.
+    """How a ``mechanism`` answers: memoized, by a law, or by randomized response of one column.
 
     >>> response_of(RandomizedResponse(epsilon=math.log(3), categories=("no", "yes"))).keep
     0.75
@@ -97,6 +102,11 @@ def response_of(mechanism: Any) -> Response:
 
 def collect(mechanism: MemoizedResponse | RandomizedResponse, truth: Any, key: Key) -> Integers:
     """Reports of many people: a row for each person, a column for each time step.
+
+    Parameters:
+        mechanism: that makes the reports.
+        truth: the number of the true answer, for each person and step.
+        key: of the noise.
 
     >>> truth = np.zeros((3, 4), dtype=int)
     >>> fresh = RandomizedResponse(epsilon=1.0, categories=("no", "yes"))
@@ -131,6 +141,12 @@ def standard_error_of_average(
 
     Second responses average out, permanent answers do not: the error has a floor that only more
     people can lower.
+
+    Parameters:
+        mechanism: that makes the reports.
+        people: how many.
+        reports: of each person.
+        fraction: the share of people with the answer.
 
     >>> memo = MemoizedResponse(epsilon_forever=2.0, epsilon_instant=1.0, categories=("a", "b"))
     >>> [round(standard_error_of_average(memo, 10_000, n, 0.3), 4) for n in (1, 10, 1000)]

@@ -34,6 +34,12 @@ def distances(
 ) -> Floats:
     """A row of distances to all candidates for each sequence.
 
+    Parameters:
+        kind: ``dtw``, ``levenshtein`` or ``euclidean``.
+        sequences: a row for each.
+        candidates: a column for each.
+        prefix: whether a sequence is cut to the length of each candidate.
+
     >>> some = Sequences.of(["acb", "ab"], symbols=3)
     >>> distances("dtw", some, Sequences.of(["acb", "aacbb", "c"], symbols=3)).tolist()
     [[0.0, 0.0, 3.0], [1.0, 1.0, 3.0]]
@@ -65,9 +71,11 @@ def distances(
 def ranked_distances(
     kind: DistanceKind, sequences: Sequences, candidates: Sequences, *, prefix: bool = False
 ) -> Floats:
-    """As ``distances``, but candidates that are equally far differ by less than one step, by how
-    far their symbols are in place. Edits and warps are whole numbers, and often the same for many
-    candidates; whoever names the nearest has to choose one, and the first is no good choice.
+    """As ``distances``, but candidates that are equally far differ by less than one step.
+
+    They differ by how far their symbols are in place. Edits and warps are whole numbers, and often
+    the same for many candidates; the first is no good choice for the nearest then. Parameters are
+    those of ``distances``: ``kind``, ``sequences``, ``candidates`` and ``prefix``.
 
     >>> own, some = Sequences.of(["abcd"], symbols=4), Sequences.of(["dabcd", "abcdc"], symbols=4)
     >>> distances("levenshtein", own, some).tolist()

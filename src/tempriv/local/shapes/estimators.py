@@ -1,7 +1,7 @@
-"""Shapes in scikit-learn's manner: ``fit`` plays a whole campaign, ``predict`` takes the nearest.
+"""Shapes in scikit-learn's manner: ``fit`` runs a whole campaign, ``predict`` takes the nearest.
 
 Whoever calls ``fit`` holds everyone's series, so what is guaranteed is guaranteed towards those who
-get ``shapes_``. Where nobody is to hold them, series stay on devices: see ``population.shapes``.
+get ``shapes_``. Where nobody is to hold them, series stay on devices: see ``local.shapes.roles``.
 """
 
 from __future__ import annotations
@@ -32,19 +32,29 @@ LARGEST_SEED = 1 << 31
 class ShapeClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """The shapes that many series have in common, each series protected whole; clusters by them.
 
-    ``X`` is a matrix with a row for each series, or a list of series of any lengths. Each series
-    belongs to one person and answers one question, with noise; the caller sees all of them, so the
-    guarantee is towards whoever gets ``shapes_``. It does not cover ``labels_`` and ``predict``,
-    which look at the series themselves and are as private as they are.
+    Each series belongs to one person and answers one question, with noise; the caller sees all of
+    them, so the guarantee is towards whoever gets ``shapes_``. It does not cover ``labels_`` and
+    ``predict``, which look at the series themselves and are as private as they are. No parameter
+    may be found by trying out what suits the data.
 
-    ``symbols``, ``segment`` and ``longest`` are those of ``Sax``, and must not be found by trying
-    out what suits the data; so are ``distance`` and ``method`` (see ``shapes_course``). With
-    ``through="grouped"`` it is a fast trial, with a ``random_state`` an experiment that can be
-    repeated: nothing is guaranteed then, and ``guarantee_`` says so.
+    Parameters:
+        epsilon: what the answer of a series may cost.
+        n_shapes: how many shapes are looked for.
+        symbols: letters of the alphabet, as for ``Sax``.
+        segment: readings to a symbol, as for ``Sax``.
+        longest: symbols of a sequence at most, as for ``Sax``.
+        distance: how sequences are compared: ``levenshtein``, ``dtw`` or ``euclidean``.
+        method: how shapes are found (see ``tempriv.local.shapes.protocol``).
+        through: ``messages`` of real devices, or ``grouped``: a fast trial without a guarantee.
+        random_state: makes an experiment that can be repeated; nothing is guaranteed then.
 
-    Attributes: ``shapes_`` (text, count, error, ends), most frequent first; ``guarantee_``;
-    ``outcome_``, with ``rounds`` and ``share(shape)``; ``labels_``; ``sax_``; ``n_features_in_``
-    if X was a matrix.
+    Attributes:
+        shapes_: text, count, error and ends of each shape, the most frequent first.
+        guarantee_: what is guaranteed about a series.
+        outcome_: everything that is known of the campaign, such as ``rounds`` and ``share(shape)``.
+        labels_: the number of the nearest shape of each series.
+        sax_: how series became sequences.
+        n_features_in_: readings of a series, if X was a matrix.
 
     >>> waves = [np.sin(np.arange(60) / 6 + phase) for phase in (0, 3) for _ in range(500)]
     >>> found = ShapeClusterer(n_shapes=2, symbols=3, longest=6, random_state=1).fit(waves)
@@ -78,7 +88,12 @@ class ShapeClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
-        """Ask everyone once; y is not looked at."""
+        """Ask everyone once.
+
+        Parameters:
+            X: a matrix with a row for each series, or a list of series of any lengths.
+            y: is not looked at.
+        """
         series = _series(self, X, reset=True)
         plan = _plan(self, series, self.n_shapes, ())
         self.outcome_ = simulate(plan, series, through=self.through, seed=_seed(self.random_state))
@@ -87,12 +102,15 @@ class ShapeClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> Integers:  # noqa: N803
-        """The number of the nearest shape, for each series."""
+        """The number of the nearest shape, for each series of ``X``."""
         check_is_fitted(self)
         return _nearest(self, _series(self, X, reset=False))[0]
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
-        """How far series are from their nearest shape on average, negated; y is not looked at."""
+        """How far the series of ``X`` are from their nearest shape on average, negated.
+
+        ``y`` is not looked at.
+        """
         check_is_fitted(self)
         return -float(_nearest(self, _series(self, X, reset=False))[1].mean())
 
@@ -100,12 +118,19 @@ class ShapeClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 class ShapeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Frequent shapes of each label, each series with its label protected whole; classifies.
 
-    All that is said of ``ShapeClusterer`` holds here, too. Labels are asked for together with
-    shapes in the last round, so a label is protected like its series. Which labels there are is
-    taken from ``y`` and not protected; have all of them in it whoever takes part.
+    Labels are asked for together with shapes in the last round, so a label is protected like its
+    series. Which labels there are is taken from ``y`` and not protected; have all of them in it
+    whoever takes part. What holds for ``ShapeClusterer`` holds here too.
 
-    ``n_shapes`` is how many shapes are looked for in all; as many as labels by default. Attributes
-    are those of ``ShapeClusterer``, where shapes have a ``label`` as text; and ``classes_``.
+    Parameters:
+        n_shapes: how many shapes are looked for in all; as many as labels by default.
+        epsilon, symbols, segment, longest, distance, method, through, random_state: those of
+            ``ShapeClusterer``.
+
+    Attributes:
+        classes_: the labels, sorted.
+        shapes_, guarantee_, outcome_, sax_, n_features_in_: those of ``ShapeClusterer``; a shape
+            has its ``label`` as text.
 
     >>> waves = [np.sin(np.arange(60) / 6 + phase) for phase in (0, 3) for _ in range(500)]
     >>> which = ["late"] * 500 + ["early"] * 500
@@ -138,7 +163,12 @@ class ShapeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
-        """Ask everyone once, for shape and label together."""
+        """Ask everyone once, for shape and label together.
+
+        Parameters:
+            X: a matrix with a row for each series, or a list of series of any lengths.
+            y: the label of each series.
+        """
         require(y is not None, "requires y to be passed, but the target y is None", DataError)
         series = _series(self, X, reset=True)
         targets = column_or_1d(y, warn=True)
@@ -168,7 +198,7 @@ class ShapeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> Any:  # noqa: N803
-        """The label of the nearest shape, for each series."""
+        """The label of the nearest shape, for each series of ``X``."""
         check_is_fitted(self)
         which = _nearest(self, _series(self, X, reset=False))[0]
         return self.classes_[self._classes_of_shapes[which]]

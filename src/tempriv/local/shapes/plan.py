@@ -26,9 +26,20 @@ MOST_WHOLE_CELLS = 16_384
 class ShapesPlan:
     """A campaign before it begins; all of it is public.
 
-    ``people`` is how many devices will be asked, about; ``breadth`` times ``shapes`` candidates are
-    followed. ``shares`` of the devices are for lengths, pairs of symbols, the tree and the last
-    round (Section V-B of the paper); ours takes what it does not need of these for the rest.
+    Parameters:
+        epsilon: what one answer may cost, at most 100.
+        shapes: how many shapes are looked for.
+        people: about how many devices will be asked.
+        sax: how a device makes a sequence of its series.
+        distance: how sequences are compared.
+        method: how shapes are found (see ``tempriv.local.shapes.protocol``).
+        labels: none, or at least two different ones.
+        low: the least length that is asked about, in symbols.
+        breadth: times ``shapes`` candidates are followed from level to level.
+        least: of the baseline: candidates with fewer reports are dropped.
+        shares: of the devices, for lengths, pairs of symbols, the tree and the last round
+            (Section V-B of the paper); ours takes what it does not need of these for the rest.
+        readings: how many a series has at most; the guarantee is for that many.
 
     Guarantees:
         - every device answers one question with epsilon for its whole series, against anyone.
@@ -47,7 +58,7 @@ class ShapesPlan:
     labels: tuple[str, ...] = ()
     low: int = 1
     breadth: int = 3
-    least: int = 100  # of the baseline: candidates with fewer reports are dropped
+    least: int = 100
     shares: tuple[float, float, float, float] = (0.02, 0.08, 0.70, 0.20)
     readings: int = 1_000_000
 

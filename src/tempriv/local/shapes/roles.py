@@ -2,7 +2,7 @@
 
 A device keeps its series. It answers one question of a campaign, with noise of its own, and never
 a second one; the server sees reports and nothing else. Messages between them are values
-(``shapes_messages``), so it does not matter what carries them.
+(``local.shapes.messages``), so it does not matter what carries them.
 """
 
 from __future__ import annotations
@@ -63,6 +63,12 @@ STATE_FIELDS = ("plan", "course", "support", "received", "tokens")
 class ShapesDevice:
     """One person's device: it holds a series, and a label if the campaign asks for one.
 
+    Parameters:
+        series: numbers in a row, at least one.
+        label: a text, if the campaign asks for one.
+        ledger: what the device has answered; in memory and without a limit by default.
+        most_epsilon: a question above this is refused.
+
     Guarantees:
         - it answers at most one question of a campaign, and none above ``most_epsilon``; over all
           campaigns together no more than the limit of its ledger, which has none by default;
@@ -110,7 +116,15 @@ class ShapesDevice:
         raise StateError(f"a device {NOT_COPIED}")
 
     def answer(self, question: ShapesQuestion, key: SeriesKey | None = None) -> ShapesAnswer:
-        """The one answer of this device; a key is for experiments only."""
+        """The one answer of this device.
+
+        Parameters:
+            question: of a campaign that it has not answered yet.
+            key: of the noise, for experiments only; fresh randomness by default.
+
+        Raises:
+            BudgetError: if the campaign has had its answer, or its epsilon is too large.
+        """
         require(
             question.epsilon <= self.most_epsilon,
             f"epsilon={question.epsilon:g}: this device answers nothing above "
@@ -137,6 +151,10 @@ class ShapesDevice:
 
 class ShapesServer:
     """Asks, counts, and at the end knows shapes; it never needs anything but answers.
+
+    Parameters:
+        plan: what the campaign asks for.
+        campaign: its name, 32 hexadecimal digits; a new one by default.
 
     Guarantees:
         - an answer that is malformed, of another version or campaign, late, early, or there
@@ -182,7 +200,7 @@ class ShapesServer:
         return self.protocol.shapes
 
     def receive(self, answer: ShapesAnswer | bytes) -> None:
-        """Take one answer, or refuse it with a reason."""
+        """Take one ``answer``, or refuse it with a reason (MessageError)."""
         if not isinstance(answer, ShapesAnswer):
             answer = ShapesAnswer.from_bytes(answer)
         question = self.protocol.question
@@ -204,7 +222,7 @@ class ShapesServer:
             self._add_up()
 
     def receive_many(self, answers: Iterable[bytes]) -> Counter[str]:
-        """Take many; gives how many were refused, by reason."""
+        """Take many ``answers``; returns how many were refused, by reason."""
         refused: Counter[str] = Counter()
         answers = iter(answers)
         while some := list(itertools.islice(answers, BATCH_ANSWERS)):
@@ -268,7 +286,7 @@ class ShapesServer:
 
     @classmethod
     def resume(cls, state: bytes) -> ShapesServer:
-        """A server that stands where the other one stood."""
+        """A server that goes on from a ``state`` of another one."""
         with refuse_damage():
             body = state_object(state, STATE_KIND, STATE_FIELDS)
             plan = ShapesPlan.from_dict(body["plan"])
@@ -284,7 +302,7 @@ class ShapesServer:
 
 
 def refuse_report(question: ShapesQuestion, report: bytes) -> None:
-    """Refuse what no device can have sent to this question."""
+    """Refuse a ``report`` that no device can have sent to this ``question``."""
     require(
         len(report) == question.report_bytes,
         f"a report of {len(report)} bytes: must have {question.report_bytes}",
@@ -349,6 +367,12 @@ def simulate_answers(
     """The messages of many devices that are all here, each asked for the first time.
 
     For trials on one machine: the same messages as of ``ShapesDevice``, drawn together.
+
+    Parameters:
+        question: what they are asked.
+        series: a matrix or a list.
+        labels: the number of each one's label, if the question asks for it.
+        key: of the noise, for experiments only.
     """
     distinct, which = sequences_of(question.sax, question.readings, series).grouped()
     texts, numbers = distinct.texts(), None

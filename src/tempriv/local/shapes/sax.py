@@ -114,11 +114,17 @@ def _median(low: float, high: float) -> float:
 class Sax:
     """How a series becomes a sequence of symbols.
 
-    Means of ``segment`` values are compared with the breakpoints of the normal law, or with edges
-    of your own (``values``; with ``segment=1`` every value becomes a symbol). ``partial`` says
-    whether a last segment that is cut short counts ("keep": by the mean of what is there) or not
-    ("drop"). No more than the ``longest`` first symbols are kept. A mean on an edge belongs to the
-    cell above; a constant series rests at its mean, in the middle.
+    Means of segments are compared with the breakpoints of the normal law. A mean on an edge belongs
+    to the cell above; a constant series rests at its mean, in the middle.
+
+    Parameters:
+        symbols: letters of the alphabet, from 2 to 26.
+        segment: values whose mean becomes a symbol; with 1 every value does.
+        compressed: whether a symbol that repeats the one before is left out.
+        partial: whether a last segment that is cut short counts ("keep": by the mean of what is
+            there) or not ("drop").
+        longest: how many of the first symbols are kept.
+        values: edges of your own, in standard deviations from the mean of a series.
 
     >>> wave = np.sin(np.arange(128) * 2 * np.pi / 128)
     >>> Sax(symbols=3, segment=8).sequences([wave, -wave, np.ones(5)]).texts()
@@ -177,7 +183,7 @@ class Sax:
 
     @classmethod
     def from_dict(cls, given: Any) -> Sax:
-        """What ``to_dict`` gave; anything else is refused.
+        """What ``to_dict`` gave, from ``given``; anything else is refused.
 
         >>> Sax.from_dict(Sax(symbols=6, segment=25).to_dict()) == Sax(symbols=6, segment=25)
         True
@@ -210,10 +216,11 @@ class Sax:
         return tuple(_median(low, high) for low, high in itertools.pairwise(ends))
 
     def sequences(self, series: Any) -> Sequences:
-        """The sequence of each series: rows of a matrix, a list of series, or chunks of either.
+        """The sequence of each series.
 
-        Series of a list may have any lengths. Chunks come from an iterator, one after the other,
-        and only codes are kept of them.
+        Parameters:
+            series: rows of a matrix, a list of series of any lengths, or chunks of either: these
+                come from an iterator, and only codes are kept of them.
         """
         codes: list[Codes] = []
         done = 0

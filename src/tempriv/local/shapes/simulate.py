@@ -1,7 +1,7 @@
 """A whole shapes campaign on one machine: every series is here, and each answers one question.
 
 Whoever runs this holds all series, so the guarantee is towards those who get the shapes; where
-series stay on devices, ``population.shapes`` has the two roles. Noise is that of real devices and
+series stay on devices, ``local.shapes.roles`` has the two roles. Noise is that of real devices and
 answers are real messages, so what comes out may be handed out. ``through="grouped"`` draws what
 equal sequences say together instead: the same law, far faster, and for trials only.
 """
@@ -127,9 +127,17 @@ def simulate(
 ) -> Outcome:
     """Ask everyone one question, in groups drawn at random, until shapes are known.
 
-    ``series`` is a matrix or a list; ``labels`` number those of the plan. With a ``seed`` anyone
-    can make the noise again: for experiments, and nothing is guaranteed then. If nobody is left to
-    be asked, the campaign ends with what it knows. It has the name ``campaign``, or one of its own.
+    If nobody is left to be asked, the campaign ends with what it knows.
+
+    Parameters:
+        plan: what is asked for.
+        series: a matrix or a list, a series for each person.
+        labels: the number of each one's label, if the plan has labels.
+        through: ``messages`` of devices, or ``grouped``: equal sequences answer together, fast and
+            without a guarantee.
+        seed: of the noise, which anyone can make again: nothing is guaranteed then.
+        campaign: its name; a new one by default.
+        progress: is told how many more have answered.
 
     Guarantees:
         - each series answers once, with the plan's epsilon;
@@ -164,9 +172,17 @@ def simulate(
 
 
 def check_series(plan: ShapesPlan, series: Any, labels: Sequence[int] | None = None) -> Sequences:
-    """Refuse what cannot be played, before anyone answers and before anything is paid.
+    """Refuse what cannot be run, before anyone answers and before anything is charged.
 
     Whether there are enough people follows from the plan alone, not from what they would answer.
+
+    Parameters:
+        plan: what is asked for.
+        series: a matrix or a list.
+        labels: the number of each one's label, if the plan has labels.
+
+    Returns:
+        The sequence of each series.
     """
     require(
         bool(plan.labels) == (labels is not None), "labels: must be given if the plan has labels"
@@ -204,7 +220,7 @@ TWO_ROUND_METHODS = ("automatic", "one-shot")
 def guarantee_of(
     plan: ShapesPlan, through: Through = "messages", seed: int | None = None
 ) -> Guarantee | NoGuarantee:
-    """What a campaign may guarantee, before it is played."""
+    """What a campaign of this ``plan`` may guarantee, by ``through`` and ``seed``."""
     if seed is not None:
         return NoGuarantee(f"the noise comes from seed {seed}, so anyone can take it off again")
     if through == "grouped":
@@ -213,7 +229,7 @@ def guarantee_of(
 
 
 def describe_round(protocol: ShapesProtocol, people: int) -> Round:
-    """What is told of the round that a protocol stands at."""
+    """The round that a ``protocol`` is at, answered by so many ``people``."""
     question = protocol.question
     assert question is not None
     law = question.frequency
@@ -317,7 +333,7 @@ def nearest(
 
 
 def with_label(outcome: Outcome, label: str) -> Outcome:
-    """Where there is one label only, all shapes have it."""
+    """The ``outcome`` with this ``label`` for all shapes, where there is no other."""
     return replace(outcome, shapes=tuple(replace(shape, label=label) for shape in outcome.shapes))
 
 
@@ -330,7 +346,9 @@ LABELS_FROM_TABLE = (
 def describe_outcome(outcome: Outcome, declared: bool = True) -> dict[str, Any]:
     """Everything public of a campaign in plain values, for JSON and reports.
 
-    ``declared`` says that the labels, if there are any, were not taken from the data.
+    Parameters:
+        outcome: of the campaign.
+        declared: whether the labels, if there are any, were not taken from the data.
     """
     plan, found = outcome.plan, []
     for shape in outcome.shapes:
@@ -398,7 +416,16 @@ def simulate_grouped(
 ) -> ShapesProtocol:
     """The end of a campaign among people of whom ``counts[i]`` have sequence ``texts[i]``.
 
-    ``watch`` sees before each round where the campaign stands and how many are asked.
+    For studies and planning. Devices with the same sequence draw from the same law, so what a group
+    of them says together is one draw of a multinomial; nothing is sent or may be released.
+
+    Parameters:
+        plan: what is asked for.
+        texts: the different sequences.
+        counts: how many people have each.
+        key: of the noise.
+        labels: the number of each sequence's label, if the plan has labels.
+        watch: sees before each round where the campaign stands and how many are asked.
     """
     generator = simulation(key, "campaign")
     left = np.asarray(counts, dtype=np.int64).copy()
@@ -422,7 +449,7 @@ def simulate_round(
     labels: Sequence[int] | None,
     generator: Generator,
 ) -> Integers:
-    """The support that a group of devices gives to each cell."""
+    """The support that a ``group`` of devices gives to each cell of a ``question``."""
     here = np.flatnonzero(group).tolist()
     numbers = None if labels is None or not question.labels else [labels[i] for i in here]
     seen = local_answers(question, [texts[i] for i in here], numbers)

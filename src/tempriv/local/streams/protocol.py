@@ -70,10 +70,17 @@ MOST_PEOPLE = 1 << 40
 class StreamPlan:
     """A stream before it begins; all of it is public.
 
-    Every device has one of ``size`` values at each step. ``people`` is how many devices there are;
-    a group of fewer than ``least`` publishes nothing. ``counts_sampling`` is ours: a group is a
-    sample of the people, and LPD and LPA decide better if they know what that adds to their error;
-    the published rule knows the noise of reports only.
+    Parameters:
+        method: one of LBU, LSP, LBD, LBA, LPU, LPD and LPA.
+        epsilon: what the answers of a device within any window may cost together.
+        window: in time steps.
+        size: how many values there are; every device has one of them at each step.
+        people: how many devices there are.
+        oracle: how devices report; the one with the least variance by default.
+        least: a group of fewer publishes nothing.
+        counts_sampling: ours: a group is a sample of the people, and LPD and LPA decide better if
+            they know what that adds to their error; the published rule knows the noise of reports
+            only.
 
     Guarantees:
         - what a device reports within any ``window`` consecutive steps loses at most epsilon about
@@ -171,7 +178,7 @@ against anyone who sees the output, whatever else they know.'
         return self.people // self.window if self.divides_people else 2 * SHARE_UNITS
 
     def epsilon_and_people(self, amount: int) -> tuple[float, int]:
-        """Epsilon and the number of people that so much comes to."""
+        """Epsilon and the number of people that an ``amount`` of shares comes to."""
         if self.divides_people:
             return float(self.epsilon), amount
         # rounded down, so that a window never sums to more than epsilon
@@ -180,13 +187,15 @@ against anyone who sees the output, whatever else they know.'
         ), self.people
 
     def oracle_for(self, epsilon: float) -> str:
-        """The oracle with the least variance."""
+        """The name of the oracle with the least variance at this ``epsilon``."""
         if self.oracle != AUTOMATIC:
             return self.oracle
         return name_of(choose(epsilon, self.size))
 
     def noise_variance(self, epsilon: float, people: float) -> float:
-        """The mean squared error of shares by the noise of so many reports.
+        """The mean squared error of shares by the noise of the reports of so many ``people``.
+
+        Each has cost ``epsilon``.
 
         An oracle's variance is linear in the share of a value, and shares sum to 1: their mean is
         the variance at 1 / size.
@@ -195,7 +204,7 @@ against anyone who sees the output, whatever else they know.'
         return asked.variance(people, 1 / self.size) / people**2
 
     def sampling_variance(self, people: float) -> float:
-        """What drawing so many of the people adds to the variance of a share f, per f (1 - f)."""
+        """What drawing ``people`` of all adds to the variance of a share f, per f (1 - f)."""
         if not self.counts_sampling or self.people == 1:
             return 0.0
         return max(0.0, (self.people - people) / (people * (self.people - 1)))

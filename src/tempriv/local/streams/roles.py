@@ -2,7 +2,7 @@
 
 A device knows its own value and its own time. It answers what its ledger allows: within any window
 of steps no more than its limit, whatever the server says. The server sees reports and nothing else.
-Messages between them are values (``streams_messages``), so it does not matter what carries them.
+Messages between them are values (``local.streams.messages``), whatever carries them.
 """
 
 from __future__ import annotations
@@ -52,8 +52,11 @@ REPORT = "stream report"
 class StreamDevice:
     """One person's device: it knows its value at the present step, by its own clock.
 
-    Values are 0 to ``size`` - 1. That is declared here, not by whoever asks: a device that refused
-    a question because its value is out of the question's range would give its value away.
+    Parameters:
+        ledger: what it has answered, and the most that it may within a window.
+        size: how many values there are, numbered from 0. That is declared here, not by whoever
+            asks: a device that refused a question because its value is out of the question's range
+            would give its value away.
 
     Guarantees:
         - it answers only about the present step, each question once, within its ledger;
@@ -87,7 +90,7 @@ class StreamDevice:
         return self.ledger.guarantee
 
     def observe(self, step: int, value: int) -> None:
-        """The time has come to this step, and this is the value."""
+        """The time has come to this ``step``, and this is the ``value``."""
         require(
             _is_whole(step) and 0 <= step <= MOST_STEPS,
             f"step={step}: must be a whole number >= 0",
@@ -104,7 +107,16 @@ class StreamDevice:
         self._now = (int(step), int(value))
 
     def answer(self, question: StreamQuestion, key: SeriesKey | None = None) -> StreamAnswer:
-        """The answer of this device; a key is for experiments only."""
+        """The answer of this device.
+
+        Parameters:
+            question: about the present step.
+            key: of the noise, for experiments only; fresh randomness by default.
+
+        Raises:
+            MessageError: if the question is about another step or other values.
+            BudgetError: if the ledger does not agree.
+        """
         require(
             question.size == self.size,
             f"a question about {question.size} values: this device has {self.size}",
@@ -137,6 +149,11 @@ def _is_whole(value: Any) -> bool:
 
 class StreamServer:
     """Asks at each step, counts, and releases shares; it never needs anything but answers.
+
+    Parameters:
+        plan: what the stream asks for.
+        campaign: its name, 32 hexadecimal digits; a new one by default.
+        first: the first time step.
 
     Guarantees:
         - an answer that is malformed, of another version or campaign, late, early, there already
@@ -182,7 +199,7 @@ class StreamServer:
         return np.array(self.protocol.release)
 
     def receive(self, answer: StreamAnswer | bytes) -> None:
-        """Take one answer, or refuse it with a reason."""
+        """Take one ``answer``, or refuse it with a reason (MessageError)."""
         if not isinstance(answer, StreamAnswer):
             answer = StreamAnswer.from_bytes(answer)
         protocol = self.protocol
@@ -217,7 +234,7 @@ class StreamServer:
             self._add_up()
 
     def receive_many(self, answers: Iterable[bytes]) -> Counter[str]:
-        """Take many; gives how many were refused, by reason."""
+        """Take many ``answers``; returns how many were refused, by reason."""
         refused: Counter[str] = Counter()
         for answer in answers:
             try:
@@ -239,6 +256,7 @@ class StreamServer:
         self._begin()
 
     def next_step(self) -> None:
+        """Go on to the next time step, once this one has its release."""
         self.protocol = self.protocol.next_step()
         self._begin()
 
@@ -257,7 +275,7 @@ class StreamServer:
 
     @classmethod
     def resume(cls, state: bytes) -> StreamServer:
-        """A server that stands where the other one stood."""
+        """A server that goes on from a ``state`` of another one."""
         with refuse_damage():
             body = state_object(state, STATE_KIND, STATE_FIELDS)
             plan = StreamPlan(**members(body["plan"], (one.name for one in fields(StreamPlan))))
@@ -276,6 +294,11 @@ def simulate_answers(question: StreamQuestion, values: Any, key: Key | None = No
     """The messages of many devices that are all here and answer this for the first time.
 
     For trials on one machine: the same messages as of ``StreamDevice``, drawn together.
+
+    Parameters:
+        question: what they are asked.
+        values: that of each device.
+        key: of the noise, for experiments only.
     """
     require(np.ndim(values) == 1, "values: one for each device", UsageError)
     name = f"{question.step} {question.part}"

@@ -1,4 +1,4 @@
-"""A stream over a population tried out at once: people with equal values answer together.
+"""A stream over a population, simulated: people with equal values answer together.
 
 For studies and planning. Devices with the same value draw from the same law, so what a group of
 them says together is one draw; nothing is sent, and nothing may be released.
@@ -47,7 +47,14 @@ def simulate_grouped(
     key: Key,
     campaign: str = NO_CAMPAIGN,
 ) -> Trial:
-    """A stream among people who have ``values(step)`` at a step, one number for each of them.
+    """A stream among people, those with equal values answering together.
+
+    Parameters:
+        plan: what the stream asks for.
+        values: gives the value of each person at a step.
+        steps: how many.
+        key: of the noise.
+        campaign: its name, on which the public draws depend.
 
     >>> plan = StreamPlan(method="LPU", epsilon=1.0, window=5, size=2, people=1000)
     >>> trial = simulate_grouped(plan, lambda step: np.arange(1000) % 2, 5, Key.from_seed(1))

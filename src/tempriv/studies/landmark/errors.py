@@ -188,8 +188,7 @@ class _Figure7:
     table: ResultTable
 
     def of(self, data: str, share: float, scheme: str, hidden: str = PLAIN) -> float:
-        (error,) = self.table.column("error", data=data, share=share, scheme=scheme, hidden=hidden)
-        return float(error)
+        return self.table.number("error", data=data, share=share, scheme=scheme, hidden=hidden)
 
     def below(self, data: str, share: float, one: str, other: str) -> bool:
         """Whether one scheme's error is less by more than chance: three standard errors."""

@@ -18,7 +18,7 @@ from tempriv.mechanisms.landmarks.split import SplitLandmarks
 from tempriv.mechanisms.landmarks.uniform import UniformLandmarks
 from tempriv.privacy.guarantees import NoGuarantee
 from tempriv.sampling.keys import Key
-from tempriv.studies.common import run_mechanism
+from tempriv.studies.common import mean_and_error, run_mechanism
 from tempriv.studies.landmark.data import LandmarkDataset
 
 Floats = npt.NDArray[np.float64]
@@ -113,9 +113,8 @@ def errors_of(
         released = np.asarray(one.data)
         each.append(float(data.error(true, released).mean()))
         within.append(float(data.error(true, data.clamp(released)).mean()))
-    spread = float(np.std(each, ddof=1) / len(each) ** 0.5) if len(each) > 1 else 0.0
     used = float(np.mean([np.count_nonzero(one) for one in marks]))
-    return Errors(float(np.mean(each)), spread, used, float(np.mean(within)))
+    return Errors(*mean_and_error(each), used, float(np.mean(within)))
 
 
 def levels(data: LandmarkDataset, epsilon: float = EPSILON) -> dict[str, Any]:

@@ -18,7 +18,15 @@ from tempriv.correlation.chain import Chain
 from tempriv.correlation.landmarks import landmark_loss
 from tempriv.correlation.loss import loss
 from tempriv.landmarks.dummy_sets import Distance, partitioned, steps_to_nearest
-from tempriv.studies.common import ResultTable, Row, Section, Tables, Verdict, uniform
+from tempriv.studies.common import (
+    ResultTable,
+    Row,
+    Section,
+    Tables,
+    Verdict,
+    mean_and_error,
+    uniform,
+)
 from tempriv.studies.landmark.data import INSIDE, SHARES
 from tempriv.studies.landmark.experiment import EPSILON, LandmarkSize
 
@@ -61,11 +69,6 @@ def placements(size: LandmarkSize) -> Iterator[tuple[str, float, list[Flags]]]:
         yield placement, share, [placed(placement, landmarks, run) for run in range(runs)]
 
 
-def _mean(each: list[float]) -> tuple[float, float]:
-    spread = float(np.std(each, ddof=1) / len(each) ** 0.5) if len(each) > 1 else 0.0
-    return float(np.mean(each)), spread
-
-
 # Figure 8
 
 
@@ -95,7 +98,7 @@ def figure_8(size: LandmarkSize) -> ResultTable:
         line: list[Any] = [placement, share]
         for edges in (False, True):
             found = [far for far in (distances(one, edges) for one in sets) if far is not None]
-            line += _mean(found) if found else (None, None)
+            line += mean_and_error(found) if found else (None, None)
         lines.append(tuple(line))
     columns = (
         *("placement", "share", "to_landmark", "to_landmark_error"),
@@ -155,7 +158,7 @@ def figure_9(size: LandmarkSize) -> ResultTable:
                 each["bridge_most"].append(float(bridge.max()))
                 if len(single):
                     each["alone"].append(float(single.mean()))
-            means = [_mean(found) if found else (None, None) for found in each.values()]
+            means = [mean_and_error(found) if found else (None, None) for found in each.values()]
             spread = means[0][1]
             lines.append(
                 (degree, smoothing, placement, share, *(m for m, _ in means), spread, EPSILON)
@@ -186,9 +189,9 @@ def figure_10(size: LandmarkSize) -> ResultTable:
             if share not in INSIDE:
                 continue
             options = [partitioned(marks, metric) for marks in sets]
-            of_possible, spread = _mean([float(one.normalized.mean()) for one in options])
+            of_possible, spread = mean_and_error([float(one.normalized.mean()) for one in options])
             of_all = [float((one.distances / one.distances.max()).mean()) for one in options]
-            lines.append((metric, placement, share, of_possible, spread, _mean(of_all)[0]))
+            lines.append((metric, placement, share, of_possible, spread, mean_and_error(of_all)[0]))
     columns = (
         *("distance", "placement", "share", "of_largest_possible", "standard_error"),
         "of_the_full_set",

@@ -33,10 +33,8 @@ TRACE = Path("ucr") / "Trace.csv"
 FILES = (SYMBOLS, TRACE)
 
 CLASSES_OF_THE_CODE = (1, 2, 4)
-"""Of Trace. The authors' program drops class 3; their results are of these."""
-
-CLASSES_OF_TSLEARN = (1, 2, 3)
-"""Of Trace. The paper says "the same as" tslearn, whose examples keep the labels below 4."""
+"""Of Trace. The authors' program drops class 3, and their results are of these; the paper says "the
+same as" tslearn, whose examples have 1, 2 and 3."""
 
 PEOPLE, TESTED = 39_000, 1_000  # 40,000 together, of which the paper's authors test with 1,000
 HELD_OUT = 0.2  # of the originals of each class: test series are made of these only

@@ -16,6 +16,7 @@ from tempriv.local.shapes.sax import Sax
 from tempriv.local.shapes.sequences import Sequences
 from tempriv.local.shapes.simulate import nearest, simulate_grouped
 from tempriv.sampling.keys import Key, simulation
+from tempriv.studies.common import mean_and_error
 from tempriv.studies.privshape.baselines import (
     adjusted_rand,
     forest_accuracy,
@@ -225,10 +226,8 @@ def mean_of(found: Sequence[Judged]) -> Scores:
 
 
 def spread(values: Sequence[float]) -> tuple[float, float]:
-    """The mean, and its standard error."""
-    if len(values) < 2:
-        return float(np.mean(values)), float("nan")
-    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
+    """The mean, and its standard error; NaN of one value."""
+    return mean_and_error(values, alone=float("nan"))
 
 
 def scores(

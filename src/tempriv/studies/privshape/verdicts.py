@@ -38,14 +38,9 @@ def rows(tables: Tables) -> Iterator[Row]:
     yield from _theorem(tables["theorem-4"])
 
 
-def _of(table: ResultTable, column: str, **wanted: object) -> float:
-    (value,) = table.column(column, **wanted)
-    return float(value)
-
-
 def _ahead(table: ResultTable, column: str, epsilon: float, other: str = PUBLISHED) -> float:
-    return _of(table, column, epsilon=epsilon, method=AUTOMATIC) - _of(
-        table, column, epsilon=epsilon, method=other
+    return table.number(column, epsilon=epsilon, method=AUTOMATIC) - table.number(
+        column, epsilon=epsilon, method=other
     )
 
 
@@ -54,7 +49,7 @@ def _scores(
 ) -> Iterator[Row]:
     for epsilon, name in itertools.product(EPSILONS, names):
         line = {"epsilon": epsilon, "method": name}
-        value, error = _of(table, column, **line), _of(table, f"{column}_error", **line)
+        value, error = table.number(column, **line), table.number(f"{column}_error", **line)
         how = table.name if np.isnan(error) else f"{table.name}; standard error {error:.3f}"
         yield section.ours(f"epsilon {epsilon:g}: {words} {name}", value, how)
 
@@ -70,7 +65,7 @@ def _trace(table: ResultTable, data: ResultTable) -> Iterator[Row]:
     yield from _scores(section, table, "accuracy of", "score", (*COMPARED, FIRST, REPAIRED))
     yield from _scores(section, table, "share of class modes recovered by", "recovered", COMPARED)
     for name, printed, within in ((PUBLISHED, 0.87, 0.03), (BASELINE, 0.85, 0.07)):
-        value = _of(table, "score", epsilon=4.0, method=name)
+        value = table.number("score", epsilon=4.0, method=name)
         yield section.holds(
             f"epsilon 4: accuracy of {name}, as printed",
             printed,
@@ -78,7 +73,7 @@ def _trace(table: ResultTable, data: ResultTable) -> Iterator[Row]:
             "Table IV, other series",
             within,
         )
-    run = _of(table, "score", epsilon=4.0, method=AS_RUN)
+    run = table.number("score", epsilon=4.0, method=AS_RUN)
     yield section.ours(
         f"epsilon 4: accuracy of {AS_RUN}",
         run,
@@ -86,8 +81,8 @@ def _trace(table: ResultTable, data: ResultTable) -> Iterator[Row]:
     )
     for epsilon in EPSILONS:
         line = {"epsilon": epsilon, "method": PUBLISHED}
-        gap = _of(table, "score", **line) - KNOWN[epsilon]
-        error = float(np.hypot(_of(table, "score_error", **line), KNOWN_ERROR))
+        gap = table.number("score", **line) - KNOWN[epsilon]
+        error = float(np.hypot(table.number("score_error", **line), KNOWN_ERROR))
         what = f"epsilon {epsilon:g}: standard errors from PrivShape to {KNOWN[epsilon]}"
         how = f"off by {gap:+.3f}, error {error:.3f} of both; another program, the authors' series"
         yield section.ours(what, abs(gap) / error, how, at_most=3.0)
@@ -105,7 +100,7 @@ def _trace(table: ResultTable, data: ResultTable) -> Iterator[Row]:
             "-0.04 is wanted at epsilon 1",
             at_most=-0.2,
         )
-        less = _of(table, "score", **line) - _of(table, "score", epsilon=epsilon, method=FIRST)
+        less = table.number("score", **line) - table.number("score", epsilon=epsilon, method=FIRST)
         yield section.ours(
             f"epsilon {epsilon:g}: PrivShape's accuracy less the first symbol's",
             less,
@@ -117,18 +112,18 @@ def _trace(table: ResultTable, data: ResultTable) -> Iterator[Row]:
 def _ties(table: ResultTable) -> Iterator[Row]:
     section = Section("Equally near shapes on Trace (not in the paper)")
     for epsilon in EPSILONS:
-        share = _of(table, "tied", epsilon=epsilon, rule=RULES[0])
+        share = table.number("tied", epsilon=epsilon, rule=RULES[0])
         yield section.ours(
             f"epsilon {epsilon:g}: test series that are equally near to two of PrivShape's shapes",
             share,
             "ties",
         )
         for rule in RULES:
-            value = _of(table, "score", epsilon=epsilon, rule=rule)
+            value = table.number("score", epsilon=epsilon, rule=rule)
             yield section.ours(
                 f"epsilon {epsilon:g}: PrivShape's accuracy, ties {rule}", value, "ties"
             )
-        lost = value - _of(table, "score", epsilon=epsilon, rule=RULES[0])
+        lost = value - table.number("score", epsilon=epsilon, rule=RULES[0])
         yield section.ours(
             f"epsilon {epsilon:g}: accuracy, ties {RULES[-1]} less {RULES[0]}",
             lost,
@@ -142,7 +137,7 @@ def _symbols(table: ResultTable) -> Iterator[Row]:
     names = (*COMPARED, FIRST, AS_RUN, REPAIRED)
     yield from _scores(section, table, "adjusted Rand index of", "score", names)
     for name, printed in ((PUBLISHED, 0.68), (BASELINE, 0.45)):
-        value = _of(table, "score", epsilon=4.0, method=name)
+        value = table.number("score", epsilon=4.0, method=name)
         yield section.fails(
             f"epsilon 4: index of {name}, as printed",
             printed,
@@ -150,8 +145,8 @@ def _symbols(table: ResultTable) -> Iterator[Row]:
             "Table III, other series",
             0.1,
         )
-    run = _of(table, "score", epsilon=4.0, method=AS_RUN)
-    less = run - _of(table, "score", epsilon=4.0, method=PUBLISHED)
+    run = table.number("score", epsilon=4.0, method=AS_RUN)
+    less = run - table.number("score", epsilon=4.0, method=PUBLISHED)
     yield section.ours(
         f"epsilon 4: index of {AS_RUN} less PrivShape's",
         less,
@@ -226,7 +221,7 @@ def _waves(table: ResultTable) -> Iterator[Row]:
         float(least),
         "the paper: degraded with length; not without the program's slips",
     )
-    ends = [_of(table, "score", figure=16, points=p, method=PUBLISHED) for p in (200, 1000)]
+    ends = [table.number("score", figure=16, points=p, method=PUBLISHED) for p in (200, 1000)]
     yield section.holds(
         "the same shape: PrivShape at 1,000 points as a part of that at 200",
         1,
@@ -242,7 +237,7 @@ def _without(table: ResultTable) -> Iterator[Row]:
         for name in SWEPT:
             for epsilon in EPSILONS:
                 plain, other = (
-                    _of(table, "score", form=one, epsilon=epsilon, method=name)
+                    table.number("score", form=one, epsilon=epsilon, method=name)
                     for one in ("Compressive SAX", form)
                 )
                 what = f"{form}, epsilon {epsilon:g}: accuracy lost by {name}"
@@ -253,8 +248,8 @@ def _theorem(table: ResultTable) -> Iterator[Row]:
     section = Section("Candidates at each level (Theorem 4)")
     lines = table.where()
     for data in ("Symbols", "Trace"):
-        first = _of(table, "ratio", data=data, level=1)
-        bound = _of(table, "theorem", data=data, level=1)
+        first = table.number("ratio", data=data, level=1)
+        bound = table.number("theorem", data=data, level=1)
         yield section.fails(
             f"{data}: ratio of candidates at level 1, baseline to PrivShape",
             bound,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tempriv.studies.common import ResultTable, Row, Section, Tables
+from tempriv.studies.common import ResultTable, Row, Section, Tables, standard_error
 from tempriv.studies.sppa.data import SppaDataset
 from tempriv.studies.sppa.experiment import (
     CLAMPED,
@@ -36,10 +36,9 @@ def _lines(
     data: SppaDataset, given: tuple[Any, ...], made: dict[str, SppaMethod], window: int, runs: int
 ) -> Iterator[tuple[Any, ...]]:
     for name, way in made.items():
-        each = [errors_of(data, way, window, seed) for seed in range(runs)]
-        errors = np.array(each)
-        spread = float(errors[:, 0].std(ddof=1) / runs**0.5) if runs > 1 else 0.0
-        yield (*given, data.name, name, *map(float, errors.mean(axis=0)), spread, way.protects)
+        errors = np.array([errors_of(data, way, window, seed) for seed in range(runs)])
+        means, spread = map(float, errors.mean(axis=0)), standard_error(errors[:, 0])
+        yield (*given, data.name, name, *means, spread, way.protects)
 
 
 COLUMNS = ("data", "mechanism", *ERRORS, "standard_error", "protects")

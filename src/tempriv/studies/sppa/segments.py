@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.studies.common import ResultTable, Row, Section, Tables
+from tempriv.studies.common import ResultTable, Row, Section, Tables, standard_error
 from tempriv.studies.sppa.data import Activities, SppaDataset, SppaInputs
 from tempriv.studies.sppa.experiment import (
     CLAMPED,
@@ -96,9 +96,8 @@ def table_1(
 
     def add(epsilon: float, name: str, each: Floats, protects: str) -> None:
         published = PUBLISHED.get(name, {}).get(epsilon)
-        spread = float(each[:, 0].std(ddof=1) / len(each) ** 0.5) if len(each) > 1 else 0.0
         means = map(float, each.mean(axis=0))
-        lines.append((epsilon, name, published, *means, spread, protects))
+        lines.append((epsilon, name, published, *means, standard_error(each[:, 0]), protects))
 
     same = {
         ORIGINAL: (scores(series, truth), NOTHING),

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tempriv.audit.attacks.order import try_order
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.mechanisms.value.randomized_response import RandomizedResponse
-from tempriv.studies.common import ResultTable, Row, Section, Tables
+from tempriv.studies.common import ResultTable, Row, Section, Tables, mean_and_error
 from tempriv.studies.tldp.data import Stock, TldpInputs, synthetic
 from tempriv.studies.tldp.experiment import (
     THEIRS,
@@ -76,8 +76,7 @@ def _errors(
 
 
 def _line(epsilon: float, name: str, view: str, errors: Floats) -> tuple[Any, ...]:
-    spread = float(errors.std(ddof=1) / np.sqrt(len(errors))) if len(errors) > 1 else 0.0
-    return epsilon, name, view, float(errors.mean()), spread
+    return epsilon, name, view, *mean_and_error(errors)
 
 
 COLUMNS = ("epsilon", "mechanism", "seen", "squared_error", "standard_error")
