@@ -512,9 +512,18 @@ def test_every_kind_of_unit_is_listed():
     samples = [*SINGLE, *PERSONS, *CONTRIBUTIONS, *ANSWERS, *ORDERS, WithinDistance(1.0)]
     kinds = {type(unit) for unit in samples}
     # for those of times see test_units_time, for scattered readings test_units_landmarks
-    others = {kind for kind in units.all_units() if kind.about_times or kind.scattered}
-    assert {kind.__name__ for kind in others} == {"Landmarks", "Pace", "Readings", "Timestamps"}
-    assert kinds | others == set(units.all_units())
+    kinds |= {units.Landmarks, units.Pace, units.Readings, units.Timestamps}
+    assert len(kinds) == 14 and kinds <= set(units.all_units())
+
+
+def test_a_unit_is_found_from_its_class():
+    class Pair(Window):
+        """Two readings next to each other."""
+
+    assert Pair in units.all_units()
+    assert units.Replacement not in units.all_units()
+    assert serialization.decode({"is": "Pair", "length": 2}, units.all_units()) == Pair(2)
+    assert conversion_factor(Pair(2), Event()) == 1 and conversion_factor(Event(), Pair(2)) == 2
 
 
 @pytest.mark.parametrize(

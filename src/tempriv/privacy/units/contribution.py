@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from tempriv.errors import require
 from tempriv.privacy.units.base import ChangeLimits, Example, Unit, cells, links
-from tempriv.privacy.units.replacement import Event, Replacement, WholeSeries, Window
+from tempriv.privacy.units.replacement import Event, Replacement
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class Contribution(Unit):
         total: the most that one person adds at all these steps; None: no further limit.
         signed: whether a person may add at one step and take away at another.
 
+    >>> from tempriv.privacy.units import Window
     >>> Contribution(Window(2)).are_neighbors((5, 3, 4), (6, 4, 4))
     True
     >>> Contribution(Window(2)).are_neighbors((5, 3, 4), (6, 2, 4))
@@ -81,15 +82,10 @@ class Contribution(Unit):
 
     @property
     def sentence(self) -> str:
-        where = {
-            Event: "at any one time step",
-            Window: f"within any {self.readings} consecutive time steps",
-            WholeSeries: f"in up to {self.readings} time steps",
-        }[type(self.each)]
         limits = f"up to {self.per_step:g} in a step" + (
             "" if self.total is None else f", {self.total:g} in all"
         )
-        return f"whether one person's events {where} are counted ({limits})"
+        return f"whether one person's events {self.each.during} are counted ({limits})"
 
     @property
     def width(self) -> int:

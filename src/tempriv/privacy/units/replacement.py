@@ -26,6 +26,11 @@ class Replacement(Unit):
     def width(self) -> int:
         return self.readings
 
+    @property
+    def during(self) -> str:
+        """The steps that are covered, to be read after what happens there."""
+        return f"within any {self.readings} consecutive time steps"
+
     def _candidates(self, example: Example, alphabet: Sequence[Any]) -> Iterator[Example]:
         width = min(self.readings, len(example))
         for start in range(len(example) - width + 1):
@@ -70,6 +75,10 @@ class Event(Replacement):
     @property
     def readings(self) -> int:
         return 1
+
+    @property
+    def during(self) -> str:
+        return "at any one time step"
 
     @property
     def sentence(self) -> str:
@@ -122,6 +131,10 @@ class WholeSeries(Replacement):
     @property
     def readings(self) -> int:
         return self.length
+
+    @property
+    def during(self) -> str:
+        return f"in up to {self.length} time steps"
 
     @property
     def sentence(self) -> str:
