@@ -23,12 +23,7 @@ from typing import Any, NoReturn
 
 import httpx
 
-from tempriv.collect.device.answers import (
-    DeviceAnswers,
-    OwnedData,
-    copied_series,
-    text_or_none,
-)
+from tempriv.collect.device.answers import DeviceAnswers, OwnedData, copied_series, text_or_none
 from tempriv.collect.device.backoff import Backoff, jitter
 from tempriv.collect.device.checks import campaign_of, verified_question
 from tempriv.collect.device.home import CLOSED, Home

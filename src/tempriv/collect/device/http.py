@@ -60,8 +60,7 @@ def origin_of(url: str, plain: bool = False) -> str:
         f"url={url!r:.100}: must be an address such as https://collect.example.org",
     )
     require(
-        parts.username is None and parts.password is None,
-        "url: must not hold a name or a password",
+        parts.username is None and parts.password is None, "url: must not hold a name or a password"
     )
     require(
         parts.scheme == "https" or plain or _is_here(str(parts.hostname)),

@@ -33,7 +33,7 @@ from tempriv.collect.protocol.forms import (
     integer,
     number,
 )
-from tempriv.collect.protocol.simulated import Reports, SimulatedDevices
+from tempriv.collect.protocol.simulated import DeviceKeystreams, Reports, SimulatedDevices
 from tempriv.errors import require
 from tempriv.local.frequency.base import Bytes, Flags, FrequencyOracle, Integers
 from tempriv.local.streams import messages
@@ -705,6 +705,25 @@ def answer_category(request: AnswerRequest, index: int) -> bytes:
         token=new_token(),
         report=report,
     ).to_bytes()
+
+
+def simulate_category(
+    message: messages.StreamQuestion, weights: Floats, devices: SimulatedDevices
+) -> tuple[bytes, Reports]:
+    """Return how simulated devices answer a question about a category.
+
+    Parameters:
+        message: the question.
+        weights: how often each category comes.
+        devices: who answers.
+    """
+
+    def reports(numbers: Integers, keystreams: DeviceKeystreams) -> Bytes:
+        values = devices.choices("category", weights, numbers)
+        rows: Bytes = message.frequency.reports(values, keystreams("report"))
+        return rows
+
+    return messages.head_of(message), reports
 
 
 def estimated_shares(

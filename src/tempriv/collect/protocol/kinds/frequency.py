@@ -24,17 +24,12 @@ from tempriv.collect.protocol.kinds.base import (
     estimated_shares,
     read_category_message,
     refuse_categories,
+    simulate_category,
 )
-from tempriv.collect.protocol.simulated import (
-    DeviceKeystreams,
-    Reports,
-    SimulatedDevices,
-    falling_weights,
-)
+from tempriv.collect.protocol.simulated import Reports, SimulatedDevices, falling_weights
 from tempriv.errors import require
-from tempriv.local.frequency.base import Bytes, Integers
 from tempriv.local.frequency.oracles import ORACLES, choose, name_of
-from tempriv.local.streams.messages import StreamQuestion, head_of, is_epsilon
+from tempriv.local.streams.messages import StreamQuestion, is_epsilon
 from tempriv.local.wire import members, refuse_damage, unique_texts
 from tempriv.privacy.guarantees import Guarantee, Published, Pure
 from tempriv.privacy.units import Event
@@ -214,14 +209,7 @@ class FrequencyKind(CampaignKind[FrequencyCampaignPlan]):
         self, campaign: Campaign, body: dict[str, Any], devices: SimulatedDevices
     ) -> tuple[bytes, Reports]:
         message = read_category_message(body)
-        weights = falling_weights(message.size)
-
-        def reports(numbers: Integers, keystreams: DeviceKeystreams) -> Bytes:
-            values = devices.choices("category", weights, numbers)
-            rows: Bytes = message.frequency.reports(values, keystreams("report"))
-            return rows
-
-        return head_of(message), reports
+        return simulate_category(message, falling_weights(message.size), devices)
 
     def form_groups(self) -> tuple[FormGroup, ...]:
         fields = (

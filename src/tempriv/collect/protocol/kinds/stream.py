@@ -37,18 +37,14 @@ from tempriv.collect.protocol.kinds.base import (
     odds_sentence,
     read_category_message,
     refuse_categories,
+    simulate_category,
 )
-from tempriv.collect.protocol.simulated import (
-    DeviceKeystreams,
-    Reports,
-    SimulatedDevices,
-    falling_weights,
-)
+from tempriv.collect.protocol.simulated import Reports, SimulatedDevices, falling_weights
 from tempriv.errors import require
-from tempriv.local.frequency.base import Bytes, Frequencies, Integers
+from tempriv.local.frequency.base import Frequencies, Integers
 from tempriv.local.shapes.simulate import NORMAL_95_DEVIATIONS
 from tempriv.local.streams import protocol
-from tempriv.local.streams.messages import StreamQuestion, head_of
+from tempriv.local.streams.messages import StreamQuestion
 from tempriv.local.streams.protocol import METHODS, SHARE_UNITS, StreamPlan
 from tempriv.local.streams.roles import StreamDevice
 from tempriv.local.wire import (
@@ -423,15 +419,8 @@ class StreamKind(CampaignKind[StreamCampaignPlan]):
         self, campaign: Campaign, body: dict[str, Any], devices: SimulatedDevices
     ) -> tuple[bytes, Reports]:
         message = read_category_message(body)
-        weights = simulated_weights(message.step, message.size)
-
-        def reports(numbers: Integers, keystreams: DeviceKeystreams) -> Bytes:
-            # a device's rank among all stays; which category has that rank changes with the steps
-            values = devices.choices("category", weights, numbers)
-            rows: Bytes = message.frequency.reports(values, keystreams("report"))
-            return rows
-
-        return head_of(message), reports
+        # a device's rank among all stays; which category has that rank changes with the steps
+        return simulate_category(message, simulated_weights(message.step, message.size), devices)
 
     def form_groups(self) -> tuple[FormGroup, ...]:
         fields = (

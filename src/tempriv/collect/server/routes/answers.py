@@ -23,13 +23,7 @@ from tempriv.collect.server.auth import (
     done,
 )
 from tempriv.collect.server.rate_limits import RateLimits
-from tempriv.collect.server.service import (
-    MALFORMED,
-    NO_QUESTION,
-    REASONS,
-    THERE,
-    UNKNOWN,
-)
+from tempriv.collect.server.service import MALFORMED, NO_QUESTION, REASONS, THERE, UNKNOWN
 from tempriv.collect.server.tokens import SECRET_BYTES
 
 routes = APIRouter(responses=REFUSALS)
