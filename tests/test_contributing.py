@@ -50,3 +50,22 @@ def test_a_mechanism_takes_four_files_and_everything_knows_it(scratch):
     scratch.run(LAPLACE)
     pages = [(scratch.folder / f"{name}.html").read_text() for name in ("private", "laplace")]
     assert columns(pages[0])[:2] == columns(pages[1])[:2]
+
+
+def test_a_unit_takes_a_file_and_ledgers_and_audits_know_it(scratch):
+    walkthrough = Walkthrough.read("A unit")
+    assert sorted(name.partition("/")[0] for name in walkthrough.files) == ["src", "tests"]
+    scratch.carry_out(walkthrough)
+    listed = "from tempriv.privacy.units import all_units; print([u.__name__ for u in all_units()])"
+    assert "'Habit'" in scratch.run(f'python -c "{listed}"')
+    scratch.run(f"python -m ruff check {' '.join(walkthrough.files)}")
+
+
+def test_a_kind_of_campaign_takes_a_file_and_server_and_devices_know_it(scratch):
+    walkthrough = Walkthrough.read("A kind of campaign")
+    assert sorted(name.partition("/")[0] for name in walkthrough.files) == ["src", "tests"]
+    printed = scratch.carry_out(walkthrough)
+    assert all("." in text for text in printed.values())
+    listed = "from tempriv.collect.protocol.kinds import campaign_kinds; print(*campaign_kinds())"
+    assert "exceedance" in scratch.run(f'python -c "{listed}"').split()
+    scratch.run(f"python -m ruff check {' '.join(walkthrough.files)}")

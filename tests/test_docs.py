@@ -16,7 +16,7 @@ from tests.support.tracing import PATHS, SOURCE
 from tests.test_architecture import LAYERS
 
 PAGE = (DOCS / "architecture.md").read_text()
-MODULES_AT_MOST = 140
+MODULES_AT_MOST = 75
 
 
 def between(marker: str, end: str) -> str:
