@@ -88,7 +88,7 @@ def test_through_kills_of_the_server_every_answer_is_counted_once(process):
     with Traffic(
         Fleet.from_seed(SEED), process.url, process.token, faults=faults, batch=40, watch=watch
     ) as traffic:
-        traffic.enrol(2000)
+        traffic.enroll(2000)
         name = process.staff("POST", "/v1/campaigns", json=categories(2000))["id"]
         summary = traffic.run(name)
     assert len(kills) == 2 and 1 <= summary.waits <= 2

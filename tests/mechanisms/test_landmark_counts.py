@@ -66,7 +66,7 @@ def test_private_counts_follow_their_law(seed):
             epsilon=epsilon,
             miss=miss,
             length=100,
-            words=Keystream([run(seed % 2**32 + i, 1)], "count"),
+            keystream=Keystream([run(seed % 2**32 + i, 1)], "count"),
         )
         for i in range(draws)
     ]
@@ -85,7 +85,7 @@ def test_counts_that_cannot_be_meant():
         (lambda: private_count.delta(1, -1), UsageError, "margin=-1"),
         (lambda: private_count.bound(4711, 0, 0, 3), DataError, "more of them than steps"),
         (
-            lambda: private_count.private_count(1, epsilon=1, miss=0.1, words=words),
+            lambda: private_count.private_count(1, epsilon=1, miss=0.1, keystream=words),
             UsageError,
             "2 rows of words",
         ),

@@ -329,7 +329,7 @@ def test_progress_is_told(inputs):
 def test_the_command_says_what_it_needs(tmp_path):
     for arguments, words in (
         (["sppa"], "sppa: needs --data, a folder that holds porto/porto_trips_points.csv"),
-        (["sppa", "--data", str(tmp_path)], "porto_trips_points.csv: no such file; give data"),
+        (["sppa", "--data", str(tmp_path)], "porto_trips_points.csv: no such file; give --data"),
     ):
         done = run(*arguments)
         assert done.returncode == 2 and words in done.stderr and not done.stdout

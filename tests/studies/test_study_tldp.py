@@ -203,7 +203,7 @@ def test_unit_costs_of_the_tasks_are_those_of_the_paper():
 def test_the_command_says_what_it_needs(tmp_path):
     for arguments, words in (
         (["tldp"], "tldp: needs --data, a folder that holds stocks/ge.us.csv"),
-        (["tldp", "--data", str(tmp_path)], "ge.us.csv: no such file; give data a folder"),
+        (["tldp", "--data", str(tmp_path)], "ge.us.csv: no such file; give --data a folder"),
         (["principles", "--full"], "needs neither --data nor --full"),
     ):
         done = run(*arguments)

@@ -305,5 +305,5 @@ def test_changes_of_mean_and_of_spread_are_cut():
 
 def test_what_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "ruptures", None)
-    with pytest.raises(TemprivError, match=r"install it with pip install 'tempriv\[studies\]'"):
+    with pytest.raises(TemprivError, match=r"pip install 'tempriv\[studies\]'"):
         cut(np.zeros(500), 1)
