@@ -325,7 +325,7 @@ def test_the_files_and_pictures_come_out(made, pictures, tmp_path):
 def test_the_command_says_what_it_needs(tmp_path):
     for arguments, words in (
         (["landmark"], "landmark: needs --data, a folder that holds copenhagen/bt_contacts"),
-        (["landmark", "--data", str(tmp_path)], "bt_contacts_5min.csv: no such file; give data"),
+        (["landmark", "--data", str(tmp_path)], "bt_contacts_5min.csv: no such file; give --data"),
     ):
         done = run(*arguments)
         assert done.returncode == 2 and words in done.stderr and not done.stdout

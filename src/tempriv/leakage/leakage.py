@@ -221,7 +221,7 @@ class Leakage:
 def success_chance(loss: float) -> str:
     """The chance to be right from even odds after a ``loss``; never rounded to certainty.
 
-    >>> chance(1.0), chance(40.0)
+    >>> success_chance(1.0), success_chance(40.0)
     ('73.1 %', 'nearly 100 %')
     """
     share = 1 / (1 + math.exp(-loss))

@@ -34,7 +34,7 @@ def _split_url(url: str) -> tuple[str, str, str]:
 def public_address(url: str) -> str:
     """An address that can be shown: without user, password and settings.
 
-    >>> address("redis://me:secret@host:6379/0?stream=meters&group=a&password=secret")
+    >>> public_address("redis://me:secret@host:6379/0?stream=meters&group=a&password=secret")
     'redis://host:6379/0?stream=meters'
     """
     parts, (_, stream, _) = urlsplit(url), _split_url(url)

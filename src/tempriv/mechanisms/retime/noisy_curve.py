@@ -82,7 +82,7 @@ class NoisyCurve(Mechanism):
     def __post_init__(self) -> None:
         require_window(self.window)
         require(
-            not self.unit.counts_people,
+            isinstance(self.unit, Unit) and not self.unit.counts_people,
             f"unit={self.unit!r}: must be Event, Window, WholeSeries or Person; for counts of "
             "people take PeGaSus or Laplace",
         )
