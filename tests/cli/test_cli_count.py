@@ -19,10 +19,10 @@ from tempriv.errors import UsageError
 from tempriv.ledger.ledger import Ledger
 from tempriv.ledger.scope import Scope
 from tempriv.mechanisms import registry
+from tempriv.mechanisms.base import NOT_PROTECTED, NOT_PROTECTED_OF_COUNTS
 from tempriv.mechanisms.options import options_of
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.privacy.units import Contribution, Event, WholeSeries, Window
-from tempriv.releases.release import NOT_PROTECTED, NOT_PROTECTED_OF_COUNTS
 
 TWO_DAYS = [
     "--person",

@@ -87,7 +87,7 @@ def test_two_million_steps_cost_what_is_expected(mechanism):
     margin = STEPS // 200
     batches = rows[margin : STEPS - margin].reshape(BATCHES, -1, 4).mean(axis=1)
     means, errors = batches.mean(axis=0), batches.std(axis=0, ddof=1) / math.sqrt(BATCHES)
-    expected = reorder_costs.expected(mechanism)
+    expected = mechanism.expected_shares()
     stated = [expected.missing, expected.repeated, expected.empty, expected.delay]
     assert (np.abs(means - stated) <= 5 * errors + 1e-9).all(), (means, stated, errors)
     if COMPILED:
@@ -182,7 +182,7 @@ def test_ignoring_readings_costs_some_and_tells_more_than_none():
     assert found.delay == pytest.approx(sum(lag * p for lag, p in enumerate(found.lags)))
     assert list(found.lags) == sorted(found.lags), "what waits longest is likeliest"
     mechanism = Threshold(epsilon=found.epsilon, window=10)
-    assert found.dropped == pytest.approx(reorder_costs.expected(mechanism).missing)
+    assert found.dropped == pytest.approx(mechanism.expected_shares().missing)
     assert found.dropped < found.missing
 
 

@@ -42,7 +42,7 @@ from tempriv.releases.run import release
 from tempriv.report.excerpt import PrivateSample, PublicSample
 from tempriv.report.page import page
 from tempriv.report.plots.series import kind_of, plot_release, shown
-from tempriv.report.reordered import law_of, seen_moves
+from tempriv.report.reordered import seen_moves
 from tempriv.sampling.keys import Key
 from tests.report.test_report import made, words
 
@@ -329,7 +329,7 @@ def test_the_law_of_moves_is_what_happens(mechanism: Any) -> None:
     Over 1300 rows: 0.07 is five standard errors at least. What Forward sends may be lost on its
     way, and the noise on a time is not the move, so there only the law itself is looked at.
     """
-    far, chances = law_of(mechanism)
+    far, chances = mechanism.move_distribution()
     sent = float(getattr(mechanism, "probabilities", np.ones(1)).sum())  # less what is dropped
     assert sent - 0.006 < chances.sum() < sent + 1e-9
     values = np.random.default_rng(5).permutation(2400).astype(float)

@@ -56,9 +56,7 @@ def test_the_drops_of_all_thresholds_at_once_are_those_of_each():
         found, drops = _drops(epsilon, window)
         for threshold, dropped in zip(found.tolist(), drops, strict=True):
             made = Threshold(epsilon=epsilon, window=window, threshold=threshold)
-            assert dropped == pytest.approx(
-                reorder_costs.expected(made).missing, rel=1e-6, abs=1e-9
-            )
+            assert dropped == pytest.approx(made.expected_shares().missing, rel=1e-6, abs=1e-9)
         assert set(found.tolist()) >= set(analysis.feasible_thresholds(epsilon, window))
 
 
@@ -72,10 +70,10 @@ def test_no_other_threshold_is_cheaper(kind, epsilon, window, lost):
     for threshold in range(2, window):
         try:
             made = kind(epsilon=epsilon, window=window, threshold=threshold)
-            scan.append(unit.cost(reorder_costs.expected(made)))
+            scan.append(unit.cost(made.expected_shares()))
         except TemprivError:
             continue
-    assert unit.cost(reorder_costs.expected(best)) == pytest.approx(min(scan), rel=1e-9)
+    assert unit.cost(best.expected_shares()) == pytest.approx(min(scan), rel=1e-9)
 
 
 def test_the_usual_threshold_is_not_always_the_cheapest():
@@ -404,7 +402,7 @@ def test_what_is_on_its_way_is_all_that_a_count_lacks():
         assert found == pytest.approx(0.09 * waiting**2 + 0.21 * waiting, rel=0.03)
         # the paper's D = (f (k-1)/2)^2 for each of the steps is too much
         theirs = papers_costs(Count(), readings, mechanism.unit.span + 1)
-        assert theirs.cost(reorder_costs.expected(mechanism)) > 2 * found
+        assert theirs.cost(mechanism.expected_shares()) > 2 * found
 
 
 def test_a_step_of_delay_costs_an_average_two_readings_in_d_squared():

@@ -10,9 +10,10 @@ from tempriv.collect.protocol.amplification import amplified, amplified_facts
 from tempriv.collect.protocol.campaign import Campaign
 from tempriv.collect.server.results import not_protected_of
 from tempriv.errors import TemprivError
+from tempriv.mechanisms.checks import Check
 from tempriv.privacy import guarantees, serialization
 from tempriv.releases.description import read_about
-from tempriv.releases.verify import Check, checksum_check
+from tempriv.releases.verify import checksum_check
 
 KIND = "Campaign"
 

@@ -22,16 +22,11 @@ from tempriv.correlation.growth import shown
 from tempriv.data.series import ONLY_SERIES
 from tempriv.errors import DataError, TemprivError, require
 from tempriv.mechanisms import registry
-from tempriv.mechanisms.landmarks.budget import WHOLE
-from tempriv.mechanisms.landmarks.count_bound import CountBoundLandmarks
+from tempriv.mechanisms.base import Mechanism
 from tempriv.mechanisms.landmarks.domain import WithLandmarks
-from tempriv.mechanisms.landmarks.uniform import UniformLandmarks
-from tempriv.mechanisms.value.laplace import Laplace
-from tempriv.mechanisms.value.planar_laplace import PlanarLaplace
-from tempriv.mechanisms.value.randomized_response import RandomizedResponse
-from tempriv.privacy.guarantees import NoGuarantee, Pure
+from tempriv.privacy.guarantees import NoGuarantee
 from tempriv.privacy.serialization import KIND
-from tempriv.privacy.units import Event
+from tempriv.privacy.units import Event, WithinDistance
 from tempriv.releases.description import read_about
 from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT, owner_path
 from tempriv.releases.release import read_table
@@ -89,18 +84,21 @@ def rounded_down(budget: float, digits: int = 4) -> str:
 # where budgets come from
 
 
-def distance_factor(mechanism: Any, across: float | None) -> float:
+def distance_factor(mechanism: Mechanism, across: float | None) -> float:
     """How many times its epsilon a mechanism loses between any two states of a chain.
 
     That of places holds within so many meters and grows with the distance, so how far states can be
     apart must be known. All others hold between any two readings.
 
     Parameters:
-        mechanism: of any kind; all but those of places lose it once.
-        across: how many meters two places of the chain can be apart, for mechanisms of places.
+        mechanism: of a release.
+        across: how many meters two places of the chain can be apart; None for other values.
+
+    Raises:
+        UsageError: if ``across`` is missing for places, or given for anything else.
     """
-    over = getattr(mechanism, "over", mechanism)
-    if not isinstance(over, PlanarLaplace):
+    unit = getattr(mechanism, "over", mechanism).unit
+    if not isinstance(unit, WithinDistance):
         require(across is None, "[[across]]: is for places, and these values are none")
         return 1.0
     require(
@@ -111,39 +109,22 @@ def distance_factor(mechanism: Any, across: float | None) -> float:
     assert across is not None
     fine = math.isfinite(across) and across > 0
     require(fine, f"across={across:g}: must be a number of meters above 0")
-    return max(1.0, across / over.unit.meters)
+    return max(1.0, across / unit.meters)
 
 
-def reading_epsilon(mechanism: Any, across: float | None = None) -> float | None:
+def reading_epsilon(mechanism: Mechanism, across: float | None = None) -> float | None:
     """The epsilon that every reading spends, if that is public and the same for all of them.
 
     Parameters:
-        mechanism: what the readings went through.
-        across: how many meters two places of the chain can be apart, for mechanisms of places.
+        mechanism: of a release.
+        across: how many meters two places of the chain can be apart; None for other values.
     """
-    apart = distance_factor(mechanism, across)
-    if isinstance(mechanism, (Laplace, RandomizedResponse)):
-        if mechanism.unit.counts_people:
-            return None
-        return float(mechanism.share * mechanism.domain.columns)
-    if isinstance(mechanism, PlanarLaplace):
-        return mechanism.epsilon * apart
-    if isinstance(mechanism, (UniformLandmarks, CountBoundLandmarks)):
-        if mechanism.count is None:
-            return None
-        spent = mechanism.over.guarantee.loss
-        assert isinstance(spent, Pure)
-        return WHOLE // (mechanism.count + 1) * (spent.epsilon / WHOLE) * apart
-    return None
+    factor, epsilon = distance_factor(mechanism, across), mechanism.reading_epsilon()
+    return None if epsilon is None else epsilon * factor
 
 
-def require_budgets(mechanism: Any, across: float | None = None) -> None:
-    """Refuse mechanisms of which it is not known what each reading spends.
-
-    Parameters:
-        mechanism: what the readings went through.
-        across: how many meters two places of the chain can be apart, for mechanisms of places.
-    """
+def require_budgets(mechanism: Mechanism, across: float | None = None) -> None:
+    """Refuse mechanisms of which it is not known what each reading spends."""
     known = reading_epsilon(mechanism, across) is not None or isinstance(
         mechanism.domain, WithLandmarks
     )
@@ -168,7 +149,7 @@ def budgets_of_release(
         public: count only what everyone may know, not the owner's file.
     """
     about = read_about(path)
-    mechanism: Any = registry.decode(about["mechanism"])
+    mechanism = registry.decode(about["mechanism"])
     require_budgets(mechanism, across)
     each = reading_epsilon(mechanism, across)
     owned = None
@@ -199,7 +180,7 @@ def budgets_of_release(
     constant = each if marks is None else _same(budgets)
     return ReadingBudgets(
         spending=_split(budgets, marks, ids, times),
-        promise=_promise(mechanism, budgets, constant, across),
+        promise=_guarantee_text(mechanism, budgets, constant, across),
         private=owned is not None,
         constant=constant,
         remarks=tuple(remarks),
@@ -222,7 +203,9 @@ def _owned(path: Path, about: About) -> pa.Table:
     return table
 
 
-def _promise(mechanism: Any, budgets: Floats, constant: float | None, across: float | None) -> str:
+def _guarantee_text(
+    mechanism: Mechanism, budgets: Floats, constant: float | None, across: float | None
+) -> str:
     guarantee = mechanism.guarantee
     readings = _readings(budgets, constant)
     if isinstance(guarantee, NoGuarantee):

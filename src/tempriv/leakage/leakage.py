@@ -301,7 +301,7 @@ def _limit(chain: Chain, budgets: ReadingBudgets) -> float | None:
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Correlation:
-    """A chain for the reports of a release; ``across`` is for places, see ``farther``."""
+    """A chain for the reports of a release; ``across`` is for places, see ``distance_factor``."""
 
     chain: Chain
     across: float | None = None

@@ -9,13 +9,14 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from tempriv.data.series import Flags
+from tempriv.mechanisms.checks import Check, ReleasedRows
 from tempriv.mechanisms.domains import Domain, Floats, Integers, ValueKind
 from tempriv.mechanisms.options import Option, options_of
 from tempriv.mechanisms.reorder._kernels import Carriage
@@ -211,6 +212,9 @@ class ReportTexts:
         status: what the column of statuses tells, with ``{}`` for its name.
         outside: whether values outside the bounds can come out and must be left in.
         measured: what the errors are that the owner's report measures.
+        scope: for which values errors are stated, if not for all.
+        without: without what in a series errors are as stated, if they grow with it.
+        counted: what shares are counted over, ``readings`` or ``series``.
     """
 
     done: str = ""
@@ -225,6 +229,9 @@ class ReportTexts:
     )
     outside: bool = True
     measured: str = "Error: the mean size of released value minus reading."
+    scope: str = ""
+    without: str = ""
+    counted: str = "readings"
 
 
 class Mechanism(ABC):
@@ -245,6 +252,10 @@ class Mechanism(ABC):
     """Whether outputs may repeat earlier ones or be empty, and say so."""
     values_are_readings: ClassVar[bool] = True
     """Whether what comes out is of the kind that came in, not a sum or an alert."""
+    accumulates: ClassVar[bool] = False
+    """Whether each value is about the sum of all readings of its series so far."""
+    is_retimed: ClassVar[bool] = False
+    """Whether values were read at another time than their own, which is all that is off."""
 
     @property
     def causal(self) -> bool:
@@ -356,6 +367,11 @@ class Mechanism(ABC):
         return self.texts.done or DONE[self.value_kind]
 
     @property
+    def report_texts(self) -> ReportTexts:
+        """What a report says of released values, all of it filled in."""
+        return replace(self.texts, done=self.done)
+
+    @property
     def value_kind(self) -> ValueKind:
         """What released values are."""
         return self.domain.kind
@@ -372,6 +388,34 @@ class Mechanism(ABC):
     def reading_epsilon(self) -> float | None:
         """The epsilon that every reading spends, if that is public and the same for all."""
         return None
+
+    def without_noise(self, readings: Floats) -> Floats:
+        """What would come out of readings without noise, for the owner's report.
+
+        Parameters:
+            readings: a row for each, as they were.
+        """
+        return readings
+
+    def status_fits(self, rows: ReleasedRows) -> bool:
+        """Whether statuses are such as it gives, and fit the values beside them.
+
+        Parameters:
+            rows: of a released table.
+        """
+        return rows.ends_are_empty if self.domain.latency else rows.repeat_the_last
+
+    def check_output(self, rows: ReleasedRows) -> list[Check]:
+        """Whatever else can be seen of its output, for ``tempriv verify``.
+
+        Parameters:
+            rows: of a released table.
+        """
+        return []
+
+    def beyond_guarantee(self) -> list[str]:
+        """What can be learned that the guarantee does not cover, as sentences for a report."""
+        return []
 
     def not_protected(self, about: Mapping[str, Any]) -> list[str]:
         """What a release says that it does not protect.

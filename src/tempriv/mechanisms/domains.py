@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from tempriv.data.series import Block, Bounds, Categories, Flags
 from tempriv.errors import DataError, require
+from tempriv.mechanisms.checks import Check
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -28,6 +29,7 @@ FINENESS = 1024
 LARGEST = 2**52  # grid numbers stay exact as floats
 TOO_FINE = "grid: too fine for bounds this far from zero; choose a coarser grid"
 EARTH_RADIUS = 6_371_008.8  # meters, the mean radius
+ROUNDING_DEGREES = 6e-8  # places are written to seven decimals
 
 
 ValueKind = Literal["numbers", "categories", "places", "rows", "alerts"]
@@ -92,14 +94,14 @@ class Domain(ABC):
         """
         return missing
 
-    def grid_problem(self, columns: Sequence[Floats]) -> tuple[str, bool, str] | None:
+    def check_values(self, columns: Sequence[Any]) -> Check | None:
         """Whether released values are such as can come out, for ``tempriv verify``.
 
         Parameters:
-            columns: released values, without those that are missing.
+            columns: released values as Arrow columns.
 
         Returns:
-            What was checked, whether it holds and what was found; None if there is no grid.
+            None if values lie on no grid.
         """
         return None
 
@@ -243,6 +245,20 @@ class Numbers(Domain):
     def from_grid(self, outputs: Integers) -> Floats:
         return np.asarray(outputs * np.array(self.grids))
 
+    def check_values(self, columns: Sequence[Any]) -> Check:
+        return _on_grid(columns, self.grids)
+
+
+def _on_grid(columns: Sequence[Any], grids: Sequence[float]) -> Check:
+    steps = [
+        np.asarray(column.drop_null()) / grid for column, grid in zip(columns, grids, strict=True)
+    ]
+    return Check(
+        "every value lies on the public grid",
+        all(bool((step == np.rint(step)).all()) for step in steps),
+        f"grid {', '.join(f'{grid:g}' for grid in grids)}",
+    )
+
 
 @dataclass(frozen=True)
 class Derived(Domain):
@@ -265,6 +281,9 @@ class Derived(Domain):
 
     def from_grid(self, outputs: Integers) -> Floats:
         return np.asarray(outputs * np.array(self.grids))
+
+    def check_values(self, columns: Sequence[Any]) -> Check:
+        return _on_grid(columns, self.grids)
 
 
 @dataclass(frozen=True)
@@ -289,6 +308,13 @@ class Categorical(Domain):
 
     def from_grid(self, outputs: Integers) -> Floats:
         return outputs.astype(np.float64)
+
+    def check_values(self, columns: Sequence[Any]) -> Check:
+        known = all(
+            set(column.unique().to_pylist()) <= {*names, None}
+            for column, names in zip(columns, self.categories, strict=True)
+        )
+        return Check("every value is one of the categories", known, "checked all")
 
 
 def numbers_of(names: Any, categories: Categories) -> Any:
@@ -378,6 +404,15 @@ class Locations(Domain):
     def degrees(self, meters: Floats) -> Floats:
         """Latitude and longitude of places given in meters north and east of the origin."""
         return np.asarray(meters / self._meters_per_degree + np.array(self.origin))
+
+    def check_values(self, columns: Sequence[Any]) -> Check:
+        places = np.stack([column.drop_null().to_numpy() for column in columns], axis=1)
+        off = np.abs(self.from_grid(self.to_grid(places)) - places)
+        return Check(
+            "every place lies on the lattice",
+            bool((off < ROUNDING_DEGREES).all()),
+            f"grid {self.grid:g} meters",
+        )
 
     def missing_after(self, missing: Flags) -> Flags:
         """Half a location is none."""

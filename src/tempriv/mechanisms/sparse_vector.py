@@ -9,10 +9,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tempriv.data.series import Bounds
+from tempriv.data.series import EMPTY, RELEASED, Bounds
 from tempriv.errors import require
 from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
-from tempriv.mechanisms.domains import Derived, Integers, Numbers, bounds_of, positive
+from tempriv.mechanisms.checks import Check, ReleasedRows
+from tempriv.mechanisms.domains import (
+    Derived,
+    Floats,
+    Integers,
+    Numbers,
+    ValueKind,
+    bounds_of,
+    positive,
+)
 from tempriv.mechanisms.options import BOUNDS, RESOLUTION, option, shared
 from tempriv.mechanisms.value._shared import LEAST_SHARE, change_of, model_of, number_grids
 from tempriv.privacy.guarantees import Guarantee, Published, Pure
@@ -69,9 +78,12 @@ class SparseVector(Mechanism):
     texts = ReportTexts(
         done="each says only whether a reading was at or above a threshold, and random "
         "noise was added to both before they were compared",
+        measured="Error: how often the answer was another than that of the reading itself.",
     )
 
     has_status: ClassVar[bool] = True
+    values_are_readings: ClassVar[bool] = False
+    value_kind: ClassVar[ValueKind] = "alerts"
     memory_size: ClassVar[int] = 3
     per_column: ClassVar[bool] = False
     error_name: ClassVar[str] = "distance from the threshold beyond which 1 answer in 20 is wrong"
@@ -200,6 +212,25 @@ class SparseVector(Mechanism):
             state.status,
         )
         return alerts[:, None]
+
+    def without_noise(self, readings: Floats) -> Floats:
+        return (readings >= self.threshold).astype(np.float64)
+
+    def check_output(self, rows: ReleasedRows) -> list[Check]:
+        bits = rows.numbers[:, 0]
+        good = bool(np.isin(bits[~np.isnan(bits)], (0.0, 1.0)).all())
+        return [Check("every alert is 0 or 1", good, f"{int(np.nansum(bits == 1)):,} alerts")]
+
+    def status_fits(self, rows: ReleasedRows) -> bool:
+        """Rows are empty from the last alert of their series on, and none before that."""
+        bits = rows.numbers[:, 0]
+        alerts = np.cumsum(bits == 1)
+        before = np.concatenate(([0], alerts[:-1]))
+        # how many of them were before the series began
+        start = np.maximum.accumulate(np.where(rows.firsts, before, 0))
+        over = before - start >= self.most
+        expected = np.where(over, EMPTY, RELEASED)
+        return bool((rows.status == expected).all() and np.isnan(bits[over]).all())
 
 
 def _beyond(distance: float, a: float, b: float) -> float:

@@ -34,34 +34,6 @@ from tempriv.releases.writer import (
     require_new_output,
 )
 
-NOT_PROTECTED = (
-    "which series there are (their ids, or as many pseudonyms), and how many",
-    "the times of readings, and how many there are in each series",
-    "which readings are missing",
-)
-NOT_PROTECTED_OF_MOVED = (
-    "all values: they are published exactly as they are, and at most when each was read is hidden",
-    "the order of values that give it away themselves, such as those of a meter that only rises",
-    "which series there are (their ids, or as many pseudonyms), and how many",
-    "the time steps of each series",
-    "how many readings are missing, but not which: they are moved like all others",
-)
-NOT_PROTECTED_OF_RETIMED = (
-    "the values: they lie on the curve through the readings, and whoever knows a few readings can "
-    "work out the others; where readings stay the same they are published as they are",
-    "when something happened, where values show it: what is read at another moment is another "
-    "value",
-)
-NOT_PROTECTED_OF_TIMES = (
-    "which series there are (their ids, or as many pseudonyms), and how many",
-    "how many readings there are in each series, and their order",
-    "which readings are missing",
-)
-NOT_PROTECTED_OF_COUNTS = (
-    "the time steps and the columns: they were declared, not taken from the data",
-    "what was counted, and how much one person could add to it at most",
-)
-
 
 @dataclass(frozen=True)
 class Release:
@@ -188,63 +160,6 @@ def _nullable(kind: pa.DataType) -> str:
     """
     name = str(kind)
     return f"UI{name[2:]}" if name.startswith("ui") else f"I{name[1:]}"
-
-
-TOLD_OF_LANDMARKS = {
-    "UniformLandmarks": "about how many landmarks a series has: the size of its noise shows it",
-    "SkipLandmarks": "which moments are landmarks: they repeat the release before them",
-    "AdaptiveLandmarks": "about how many landmarks a series has, and a little of when they were: "
-    "noise becomes less as they are passed over",
-    "SplitLandmarks": "which moments are landmarks, as far as their greater noise shows it; and "
-    "about how many there are",
-    "CountBoundLandmarks": "the bound on how many landmarks a series has",
-}
-
-
-def not_protected(about: dict[str, Any]) -> list[str]:
-    """What a release that ``about`` describes does not protect, in sentences."""
-    scheme = about["mechanism"][serialization.KIND]
-    if scheme == "UniformLandmarks" and about["mechanism"].get("count") is not None:
-        scheme = "CountBoundLandmarks"  # it is one
-    hidden = about["mechanism"].get("count_epsilon")
-    if hidden is not None:
-        told = (
-            f"how many landmarks a series has, but for one more or less: epsilon = {hidden:g}, "
-            f"delta at most {about['mechanism']['miss']:g}, which no ledger counts"
-        )
-        return [told, *NOT_PROTECTED]
-    if scheme in TOLD_OF_LANDMARKS:
-        return [TOLD_OF_LANDMARKS[scheme], *NOT_PROTECTED]
-    if about["mechanism"][serialization.KIND] == "SamplingPeriod":
-        told = about["mechanism"]["pace"] == "public"
-        return [*NOT_PROTECTED_OF_RETIMED, *(NOT_PROTECTED if told else NOT_PROTECTED_OF_TIMES)]
-    if about["mechanism"][serialization.KIND] == "NoisyTimes":
-        return list(NOT_PROTECTED_OF_TIMES)
-    if "types" in about["columns"]:
-        return [NOT_PROTECTED_OF_MOVED[0], *_reach(about), *NOT_PROTECTED_OF_MOVED[1:]]
-    return list(NOT_PROTECTED_OF_COUNTS if about.get("counted") else NOT_PROTECTED)
-
-
-def _reach(about: dict[str, Any]) -> list[str]:
-    """What remains known of when a value was read, as far as that is certain."""
-    made, unit = about["mechanism"], about["guarantee"].get("unit")
-    promised = unit.get(serialization.KIND) if isinstance(unit, dict) else None
-    if "block" in made:
-        return [f"in which block of {made['block']} time steps each value was read"]
-    window = made.get("window")
-    said = []
-    if "noise" not in made and isinstance(window, int):
-        said.append(f"that each value was read where it stands or up to {window - 1} steps before")
-    elif made.get("latency") is not None:
-        steps = made["latency"]
-        said.append(f"that each value was read at most {steps} time steps from where it is shown")
-    if made[serialization.KIND] == "Backward":
-        said.append("that a row marked repeated was not read in its own time step, but before")
-    if promised == "SlotOrigin":
-        said.append("what several rows together tell of the order: each by itself is protected")
-    elif promised == "Swap":
-        said.append(f"the order of values read {window} or more time steps apart")
-    return said
 
 
 def read(path: str | Path) -> Release:

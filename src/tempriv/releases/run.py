@@ -44,7 +44,7 @@ from tempriv.releases.blocks import (
 )
 from tempriv.releases.description import FORMAT, with_receipt
 from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT
-from tempriv.releases.release import Release, not_protected
+from tempriv.releases.release import Release
 from tempriv.sampling.keys import Key, SeriesKey
 from tempriv.sampling.keystream import StepRange
 
@@ -315,7 +315,7 @@ class ReleaseRun:
             "ledger": None,
             **({} if counted is None else {"counted": serialization.encode(counted.unit)}),
         }
-        return {**about, "not_protected": not_protected(about)}
+        return {**about, "not_protected": mechanism.not_protected(about)}
 
 
 def _times(series: SeriesTable, summary: TableSummary) -> dict[str, Any]:

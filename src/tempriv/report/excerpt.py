@@ -11,11 +11,8 @@ import numpy.typing as npt
 
 from tempriv.data.series import STATUSES, Block, Flags
 from tempriv.mechanisms.base import Mechanism
-from tempriv.mechanisms.counting.running_count import RunningCount
-from tempriv.mechanisms.domains import Categorical, Locations, OpaqueRows
-from tempriv.mechanisms.landmarks.domain import without_landmarks
+from tempriv.mechanisms.domains import Locations, OpaqueRows
 from tempriv.mechanisms.reorder.carry import first_of, held_of_first, pool_of, together
-from tempriv.mechanisms.sparse_vector import SparseVector
 from tempriv.releases.release import Release
 from tempriv.report.plots.series import Floats, Trace, numbers_of, trace_of
 
@@ -95,7 +92,7 @@ class PrivateSample:
     """
 
     def __init__(self, mechanism: Mechanism) -> None:
-        self.mechanism, self.domain = mechanism, without_landmarks(mechanism.domain)
+        self.mechanism, self.domain = mechanism, mechanism.domain.released
         columns = self.domain.columns or 0
         self.sums = np.zeros((1, columns))  # so far, of the series at hand
         self.private, self.released = Excerpt(), Excerpt()
@@ -115,10 +112,8 @@ class PrivateSample:
             private = self._read_then(private, released)
         there = ~(private.missing | released.missing)
         reading, after = (np.where(there, block.values, 0.0) for block in (private, released))
-        before = reading
-        if isinstance(self.mechanism, SparseVector):
-            before = 1.0 * (reading >= self.mechanism.threshold)
-        elif isinstance(self.mechanism, RunningCount):
+        before = self.mechanism.without_noise(reading)
+        if self.mechanism.accumulates:
             before = self._running(private)
             private = replace(private, values=before)
         if not self.domain.latency:
@@ -128,7 +123,7 @@ class PrivateSample:
             apart = (self.domain.to_grid(after) - self.domain.to_grid(before)) * self.domain.grid
             size = np.broadcast_to(np.hypot(*apart.T)[:, None], apart.shape)
         else:
-            named = isinstance(self.domain, Categorical) or isinstance(self.mechanism, SparseVector)
+            named = self.mechanism.value_kind in ("categories", "alerts")
             apart = 1.0 * (after != before) if named else after - before
             size = np.abs(apart)
         if self.domain.bounds is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -21,23 +22,29 @@ from tempriv.leakage.leakage import Leakage
 from tempriv.privacy import guarantees
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Pure
 from tempriv.privacy.serialization import KIND
-from tempriv.privacy.units import Event, Person, Window, WithinDistance
+from tempriv.privacy.units import Event, Person, Unit, Window, WithinDistance
+from tempriv.privacy.units.landmarks import Landmarks, Readings
 from tempriv.releases.description import ledger_sentence
-from tempriv.report import landmarks, reordered
 from tempriv.report import leakage as report_leakage
+from tempriv.report import reordered
 from tempriv.report.accuracy import (
-    MOST_PICTURED,
+    PICTURED_COLUMNS,
     average,
-    band_name,
-    done,
     items,
     lasts,
-    move_name,
     percent,
     trust,
 )
 from tempriv.report.excerpt import PrivateSample, PublicSample
-from tempriv.report.plots.series import About, bounds_of, is_retimed, kind_of, moves, shown
+from tempriv.report.plots.series import (
+    About,
+    bounds_of,
+    is_moved,
+    kind_of,
+    mechanism_of,
+    shown,
+    stated_without,
+)
 from tempriv.report.svg import pictures
 
 PRIVATE = "Contains private data: do not hand out"
@@ -70,10 +77,9 @@ def page(about: About, sample: PublicSample | PrivateSample, leakage: Leakage | 
     guarantee = guarantees.decode(about["guarantee"])
     names = about["columns"]["values"]
     columns = ", ".join(names[:3]) + (" and others" if len(names) > 3 else "")
-    kind = "copy" if is_retimed(about) else "protected copy"  # of what no value is hidden
-    headline, promise, alarm = f"A {kind} of {columns}", promise_section(guarantee), ""
-    if is_retimed(about):
-        headline += " at a noisy pace"
+    headline, promise, alarm = f"A protected copy of {columns}", promise_section(guarantee), ""
+    if mechanism_of(about).is_retimed:  # no value is hidden
+        headline = f"A copy of {columns} at a noisy pace"
     if isinstance(guarantee, NoGuarantee):
         headline, promise, alarm = f"A copy of {columns} without any guarantee", "", promise
     secret = f'<p class="secret">{PRIVATE}</p>' if isinstance(sample, PrivateSample) else ""
@@ -82,8 +88,8 @@ def page(about: About, sample: PublicSample | PrivateSample, leakage: Leakage | 
         f"<h1>{escape(headline)}</h1>{_lead(about, guarantee)}{promise}",
         _not_protected(about, guarantee),
         *_correlated(leakage, isinstance(sample, PrivateSample)),
-        reordered.trust(about, sample) if moves(about) else trust(about, sample),
-        reordered.rows(about, sample) if moves(about) else _pictures(about, sample),
+        reordered.trust(about, sample) if is_moved(about) else trust(about, sample),
+        reordered.rows(about, sample) if is_moved(about) else _pictures(about, sample),
         _made(about, guarantee),
         _check(about),
         f"<footer>This page loads nothing and runs nothing.</footer>{secret}",
@@ -130,10 +136,10 @@ def _lead(about: About, guarantee: Guarantee | NoGuarantee) -> str:
     if times["clock"] != "index" and times["step"] is not None:
         facts.append(("Time step", describe_step(times["clock"], times["step"])))
     goes = f"This page goes with the file <code>{escape(file)}</code>. " if file else ""
-    said = f"The values in it are not the originals: {done(about)}{purpose}"
-    if moves(about):
-        said = escape(reordered.lead(about, guarantee))
-    return f'<p class="lead">{goes}{said}</p>' + facts_list(facts, "facts")
+    change = f"The values in it are not the originals: {mechanism_of(about).done}{purpose}"
+    if is_moved(about):
+        change = escape(reordered.lead(about, guarantee))
+    return f'<p class="lead">{goes}{change}</p>' + facts_list(facts, "facts")
 
 
 def promise_section(guarantee: Guarantee | NoGuarantee) -> str:
@@ -179,7 +185,7 @@ def _not_protected(about: About, guarantee: Guarantee | NoGuarantee) -> str:
             else f"Ids: those in “{name}” are shown as they are."
         )
     first, more = "Nothing in this copy is protected. These things are not even changed:", ""
-    if moves(about):
+    if is_moved(about):
         first = "Nothing in this copy is protected. What others can learn:"
         points += reordered.beyond(guarantee)
         more = reordered.together(about)
@@ -193,33 +199,54 @@ def _not_protected(about: About, guarantee: Guarantee | NoGuarantee) -> str:
 
 def _beyond(about: About, guarantee: Guarantee) -> list[str]:
     """What can be told from more than the unit covers, and how little is guaranteed for that."""
-    unit, said = guarantee.unit, []
+    unit, points = guarantee.unit, list[str]()
     each = unit.each if isinstance(unit, Person) else unit
-    if isinstance(each, WithinDistance):
-        far, stay = WithinDistance(10 * each.meters), average(about, 0, 24) or math.nan
-        less: Any = guarantee.for_unit(far)
-        said = [
-            f"The wider area: places {far.meters:,.0f} meters apart have only {less.loss}.",
-            "Places where someone stays, or often returns to: 24 readings taken at one place give "
-            f"it away to about {shown(stay)} meters when they are averaged.",
-        ]
-    elif isinstance(each, (Event, Window)):
-        longer = Window(24 if isinstance(each, Event) else 10 * each.length)
-        wider = Person(unit.max_series, longer) if isinstance(unit, Person) else longer
-        less = guarantee.for_unit(wider)
-        covered = "single readings" if isinstance(each, Event) else f"{each.length} steps in a row"
-        time = f" ({lasts(about, longer.length)})".replace(" ()", "")
-        said = [
+    near = isinstance(each, WithinDistance)
+    less: Any
+    if isinstance(each, (WithinDistance, Landmarks, Readings)) and each.meters is not None:
+        far = replace(each, meters=10 * each.meters)
+        less = guarantee.for_unit(far)
+        points.append(
+            f"The wider area: places {10 * each.meters:,.0f} meters apart have only {less.loss}."
+        )
+    elif isinstance(each, (Event, Window, Landmarks, Readings)):
+        covered, many = _covered(each)
+        wider = Window(many)
+        time = "" if isinstance(each, (Landmarks, Readings)) else lasts(about, many)
+        time = time and f" ({time})"
+        less = guarantee.for_unit(
+            Person(unit.max_series, wider) if isinstance(unit, Person) else wider
+        )
+        points.append(
             f"Habits, averages, trends: the guarantee covers {covered}, not what many readings "
-            f"show together. For any {longer.length} readings in a row{time} it is only "
-            f"{less.loss}.",
+            f"show together. For any {many} readings in a row{time} it is only {less.loss}."
+        )
+    if near:
+        stay = shown(average(about, 0, 24) or math.nan)
+        points.append(
+            "Places where someone stays, or often returns to: 24 readings taken at one place give "
+            f"it away to about {stay} meters when they are averaged."
+        )
+    elif points:
+        points.append(
             "Readings that go together: where one reading lets you guess its neighbors, their "
-            "released values together tell more about it than its own does.",
-        ]
-    said += landmarks.beyond(about, guarantee)
+            "released values together tell more about it than its own does."
+        )
+    points += mechanism_of(about).beyond_guarantee()
     if not isinstance(unit, Person) and about["series"] > 1:
-        said.append("Several series of one person: each is protected alone; their losses add up.")
-    return said
+        points.append("Several series of one person: each is protected alone; their losses add up.")
+    return points
+
+
+def _covered(unit: Unit) -> tuple[str, int]:
+    """What a unit covers, and how many readings in a row are far more than that."""
+    if isinstance(unit, Window):
+        return f"{unit.length} steps in a row", 10 * unit.length
+    if isinstance(unit, Readings):
+        return f"{unit.count} readings", max(24, 10 * unit.count)
+    if isinstance(unit, Landmarks):
+        return "landmarks and one other reading", 24
+    return "single readings", 24
 
 
 def _pictures(about: About, sample: PublicSample | PrivateSample) -> str:
@@ -230,13 +257,15 @@ def _pictures(about: About, sample: PublicSample | PrivateSample) -> str:
     keys = [("released" + dot, "released"), *([("private" + dot, "private")] if private else [])]
     if kind == "numbers":
         keys += [("bound", "bounds")] if bounds_of(about, 0) is not None else []
-        keys += [] if private or is_retimed(about) else [("band", band_name(about))]
+        banded = not private and not mechanism_of(about).is_retimed
+        keys += [("band", mechanism_of(about).report_texts.band)] if banded else []
     if kind == "alerts":
         keys = [("released dot", "released alert")]
         beside = [("private", "private"), ("bound", "threshold")]
         keys += beside if private else [("released", "output, until it ends")]
     if kind == "places":
-        keys.append(("ring", move_name(about)))
+        error = shown(about["expected_error"][0]["error"])
+        keys.append(("ring", f"typical move{stated_without(about)}: {error} m"))
     legend = "".join(f'<span><i class="key {style}"></i>{text}</span>' for style, text in keys)
     rows = max((len(trace.ticks) for trace in released), default=0)
     n, every = len(released), about["series"]
@@ -244,7 +273,7 @@ def _pictures(about: About, sample: PublicSample | PrivateSample) -> str:
     first = f"The first {rows:,} readings of {some} series." if rows else "No readings were kept."
     title = "Before and after" if private else "What the released values look like"
     parts = [f'<h2>{title}</h2><p>{first}</p><p class="legend">{legend}</p>']
-    for column in range(1 if kind == "places" else min(len(names), MOST_PICTURED)):
+    for column in range(1 if kind == "places" else min(len(names), PICTURED_COLUMNS)):
         parts.append(f'<div class="{"wide" if len(released) == 1 else "pair"}">')
         for name, svg in pictures(about, column, released, private) if released else ():
             caption = f"<figcaption>{escape(f'{known}: {name}')}</figcaption>" if known else ""

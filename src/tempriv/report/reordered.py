@@ -9,51 +9,27 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from html import escape
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from tempriv.data.clock import describe_tick
 from tempriv.data.series import EMPTY, STATUSES
-from tempriv.mechanisms import registry
 from tempriv.mechanisms.domains import Floats, Integers
-from tempriv.mechanisms.reorder import shares as reorder_shares
-from tempriv.mechanisms.reorder.noisy_order import key_law, masses
+from tempriv.mechanisms.reorder.base import ReorderMechanism
+from tempriv.mechanisms.reorder.shares import Shares
 from tempriv.privacy.guarantees import Approximate, Guarantee, NoGuarantee
-from tempriv.privacy.serialization import KIND
 from tempriv.privacy.units.order import BlockSwap, Swap
-from tempriv.report.accuracy import MOST_PICTURED, PERCENT, items, lasts, percent, table
+from tempriv.report.accuracy import PERCENT, PICTURED_COLUMNS, items, lasts, percent, table
 from tempriv.report.excerpt import PrivateSample, PublicSample
-from tempriv.report.plots.series import About, Trace, numbers_of, shown
+from tempriv.report.plots.series import About, Trace, mechanism_of, numbers_of, shown
 from tempriv.report.svg import Frame, number_ticks, pictures
-from tempriv.utility import reorder_costs
 
-BOTH_WAYS = ("BlockShuffle", "NoisyOrder")  # all come out once, some earlier than they were read
 MOST_SHOWN = 16  # rows of a table
 LEAST_DRAWN = 48  # rows
 NUMBERS = ("int", "uint", "float", "double", "halffloat", "decimal")
 BETRAYED = 0.9  # so many changes in one direction give an order away
 
-DONE = {
-    "Backward": "each row shows one of the last {window} readings, drawn at random, so that some "
-    "came out twice and some never",
-    "Forward": "each reading was sent to one of {window} rows, its own and those after it, at "
-    "random; where several met, the last one stayed, and where none came, a row is empty",
-    "Threshold": "each reading was put into one of {window} rows, its own and those after it, at "
-    "random",
-    "DualThreshold": "each row took one of {threshold} readings that were waiting, at random, at "
-    "most {window} rows from its own",
-    "BlockShuffle": "the readings in each block of {block} rows were put into a random order",
-    "NoisyOrder": "the rows were put into the order of their times with random noise on them",
-}
-ALL = "Every reading came out once, and no row is empty."
-ONCE = "Every reading comes out once, and past the start of a series no row is empty."
-DROPPED = "Some readings were dropped at random, and as many rows are empty."
-FATE = {
-    "Backward": "A reading that was drawn again says “repeated”. Others were never drawn.",
-    "Forward": "A reading that another one met is lost.",
-    **dict.fromkeys(BOTH_WAYS, ALL),
-}
 LONG_BEFORE = (
     "Each series was treated as if it had begun long before: some of its first rows belong to "
     "readings from before it, and are empty. Readings that would come out after the last row are "
@@ -69,16 +45,8 @@ BY_VALUE = (
 )
 
 
-def _made(about: About) -> Any:
-    """The mechanism."""
-    return registry.decode(about["mechanism"])
-
-
-def said_of(about: About) -> str:
-    """What was done to the times."""
-    made = about["mechanism"]
-    said = DONE[made[KIND]].format_map(made)
-    return said + ", or dropped" if _is_extended(about) else said
+def _mechanism(about: About) -> ReorderMechanism:
+    return cast(ReorderMechanism, mechanism_of(about))
 
 
 def lead(about: About, guarantee: Guarantee | NoGuarantee) -> str:
@@ -88,13 +56,8 @@ def lead(about: About, guarantee: Guarantee | NoGuarantee) -> str:
         if isinstance(guarantee, Guarantee)
         else "That does not protect anyone. Treat this copy like the original."
     )
-    return f"The values in it are exact. What was changed is when they were: {said_of(about)}. " + (
-        purpose
-    )
-
-
-def _is_extended(about: About) -> bool:
-    return bool(getattr(_made(about), "extended", False))
+    done = mechanism_of(about).done
+    return f"The values in it are exact. What was changed is when they were: {done}. {purpose}"
 
 
 def _time(about: About, steps: float) -> str:
@@ -126,7 +89,7 @@ def beyond(guarantee: Guarantee | NoGuarantee) -> list[str]:
 
 def together(about: About) -> str:
     """What all rows together tell of two readings, as a table."""
-    mechanism = _made(about)
+    mechanism = _mechanism(about)
     rows = []
     if isinstance(mechanism.unit, BlockSwap):
         within = Approximate(mechanism.epsilon, 0.0)
@@ -167,35 +130,35 @@ def _small(share: float) -> str:
 
 def trust(about: About, sample: PublicSample | PrivateSample) -> str:
     """The section that says how far the times can be trusted."""
-    mechanism, name = _made(about), about["mechanism"][KIND]
-    both, exact = name in BOTH_WAYS, "A value is what was read, with what stood beside it."
-    fate = FATE.get(name) or (DROPPED if _is_extended(about) else ONCE)
+    mechanism = _mechanism(about)
+    shares, early = _shares(mechanism), mechanism.moves_both_ways
     far = mechanism.unit.span + 1
     long = f"over stretches much longer than {_plain(_time(about, far))}"
     hold = (
         f"Totals, averages and shares hold {long}: at both ends some readings have come from "
         "outside or gone there."
     )
-    if _shares(mechanism).missing:
+    if shares.missing:
         hold = (
             f"Averages and shares hold {long}, but for chance: about as much as those of a sample "
             "do. Totals and counts lack what was lost"
-            + (", and hold some readings twice." if name == "Backward" else ".")
+            + (", and hold some readings twice." if shares.repeated else ".")
         )
-    said = [
-        f"{exact} It needs no correction, and an average over many rows has no noise.",
-        f"{fate}{'' if both else ' ' + LONG_BEFORE}",
+    sentences = [
+        "A value is what was read, with what stood beside it. It needs no correction, and an "
+        "average over many rows has no noise.",
+        f"{mechanism.fate}{'' if early else ' ' + LONG_BEFORE}",
         hold,
         "What happened within such a stretch does not hold: which of two readings was first, how "
         "long something took, how fast it changed, what came at the same time in another series.",
     ]
     status = about["columns"].get("status")
-    said += [STATUS.format(status)] if status else []
+    sentences += [STATUS.format(status)] if status else []
     return (
         "<section><h2>How far the times can be trusted</h2>"
         + _expected(about)
-        + items(said)
-        + _law(about, sample)
+        + items(sentences)
+        + _moves(about, sample)
         + (_measured(about, sample) if isinstance(sample, PrivateSample) else "")
         + "</section>"
     )
@@ -205,63 +168,33 @@ def _plain(html: str) -> str:
     return html.replace("<small>", " (").replace("</small>", ")")
 
 
-def _shares(mechanism: Any) -> reorder_shares.Shares:
-    name = type(mechanism).__name__
-    return reorder_shares.Shares() if name in BOTH_WAYS else reorder_costs.expected(mechanism)
+def _shares(mechanism: ReorderMechanism) -> Shares:
+    return Shares() if mechanism.moves_both_ways else mechanism.expected_shares()
 
 
 def _expected(about: About) -> str:
-    mechanism = _made(about)
+    mechanism = _mechanism(about)
     shares = _shares(mechanism)
-    kind = about["mechanism"][KIND]
-    way = "moved by" if kind in BOTH_WAYS else "late by"
-    way = "noise on a time" if kind == "NoisyOrder" else way
     row = ["Expected", _time(about, mechanism.errors[0])]
-    row += [_part(one) for one in (shares.missing, shares.repeated, shares.empty)]
-    head = ["", f"{way}, on average", "readings lost", "rows that repeat", "rows left empty"]
-    return table(head, [row])
+    row += [_part(share) for share in (shares.missing, shares.repeated, shares.empty)]
+    late = f"{mechanism.move_name}, on average"
+    return table(["", late, "readings lost", "rows that repeat", "rows left empty"], [row])
 
 
 def _part(share: float) -> str:
     return "none" if share == 0 else percent(share)
 
 
-def law_of(mechanism: Any) -> tuple[Integers, Floats]:
-    """How many rows readings are moved, and how often; the rarest moves are left out."""
-    name = type(mechanism).__name__
-    if name == "BlockShuffle":
-        size = mechanism.block
-        far = np.arange(1 - size, size)
-        each = (1 - mechanism.stays) / (size - 1)  # any other slot of the block
-        return far, np.where(far == 0, mechanism.stays, each * (size - np.abs(far)) / size)
-    if name == "NoisyOrder":
-        law = key_law(mechanism.epsilon, mechanism.window, mechanism.noise)
-        # far more than the share of the noise that is shown
-        reach = int(min(12 * mechanism.errors[0] + mechanism.window, 1 << 22))
-        half = masses(law, reach if mechanism.latency is None else mechanism.latency // 2)
-        inside = half[0] + 2 * np.cumsum(half[1:])
-        reach = int(np.searchsorted(inside, 0.995)) + 1
-        return np.arange(-reach, reach + 1), np.append(half[reach:0:-1], half[: reach + 1])
-    return np.arange(mechanism.window), np.asarray(mechanism.probabilities)
-
-
-LAWS = {
-    "Backward": "How many rows before its own a row's reading was",
-    "NoisyOrder": "Noise on the times, in rows",
-    "BlockShuffle": "How many rows readings are moved",
-}
-
-
-def _law(about: About, sample: PublicSample | PrivateSample) -> str:
-    """The public law of the moves as bars, with the moves that were seen for their owner."""
-    mechanism = _made(about)
-    far, chances = law_of(mechanism)
-    title = LAWS.get(type(mechanism).__name__, "How many rows later readings come out")
+def _moves(about: About, sample: PublicSample | PrivateSample) -> str:
+    """The public distribution of moves as bars, with the moves that were seen for their owner."""
+    mechanism = _mechanism(about)
+    far, chances = mechanism.move_distribution()
+    title = mechanism.move_title
     dots, note = "", ""
     if isinstance(sample, PrivateSample):
         seen, rows = seen_moves(mechanism, sample)
         if seen:
-            counts = np.array([seen.count(one) for one in far.tolist()])
+            counts = np.array([seen.count(move) for move in far.tolist()])
             dots = _bars(far, chances, title, counts / len(seen))
             note = (
                 f'<p class="note">Dots: how far {len(seen):,} of {rows:,} readings were moved, all '
@@ -304,11 +237,10 @@ def _bars(far: Integers, chances: Floats, title: str, seen: Floats | None = None
 # for the owner
 
 
-def seen_moves(mechanism: Any, sample: PrivateSample) -> tuple[list[int], int]:
+def seen_moves(mechanism: ReorderMechanism, sample: PrivateSample) -> tuple[list[int], int]:
     """By how many rows readings were moved, where their values tell; of how many rows."""
-    both = type(mechanism).__name__ in BOTH_WAYS
-    back = mechanism.domain.reach or math.inf
-    found, rows = list[int](), 0
+    early, back = mechanism.moves_both_ways, mechanism.domain.reach or math.inf
+    moves, rows = list[int](), 0
     for name, released in sample.released.traces.items():
         before = defaultdict(list)
         for place, row in enumerate(_keys(sample.private.traces[name])):
@@ -317,10 +249,10 @@ def seen_moves(mechanism: Any, sample: PrivateSample) -> tuple[list[int], int]:
             if released.status is not None and released.status[place] == EMPTY:
                 continue
             rows += 1
-            near = [one for one in before[row] if (both or one <= place) and place - one <= back]
+            near = [at for at in before[row] if (early or at <= place) and place - at <= back]
             if len(near) == 1:
-                found.append(place - near[0])
-    return found, rows
+                moves.append(place - near[0])
+    return moves, rows
 
 
 def _keys(trace: Trace) -> list[tuple[Any, ...]]:
@@ -360,7 +292,7 @@ def rows(about: About, sample: PublicSample | PrivateSample) -> str:
     """The section that shows some rows: numbers as lines, anything else as it stands there."""
     private = [*sample.private.traces.values()] if isinstance(sample, PrivateSample) else None
     released, names = [*sample.released.traces.values()], about["columns"]["values"]
-    span = _made(about).unit.span
+    span = _mechanism(about).unit.span
     most = max(LEAST_DRAWN, 6 * (span + 1))  # so that a move can be seen
     n, every = len(released), about["series"]
     some = "the" if every == 1 else "each" if n == every else f"{n} of {every:,}"
@@ -373,7 +305,7 @@ def rows(about: About, sample: PublicSample | PrivateSample) -> str:
     lines = [i for i in range(len(names)) if _drawn(about, released, i)]
     if lines and released:
         parts.append(f'<p class="legend">{legend}</p>')
-    for column in lines[:MOST_PICTURED]:
+    for column in lines[:PICTURED_COLUMNS]:
         parts.append(_drawings(about, column, released, private, most))
     if len(lines) < len(names) and released:
         parts.append(_text_rows(about, released[0], private[0] if private else None))

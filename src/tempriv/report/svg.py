@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from tempriv.data.clock import DAY, HOUR, SECOND
-from tempriv.releases.description import value_spec
 from tempriv.report.plots.series import (
-    FEW,
+    DOTTED_ROWS,
     METRES_PER_DEGREE,
     About,
     Floats,
@@ -21,6 +20,7 @@ from tempriv.report.plots.series import (
     Trace,
     band,
     bounds_of,
+    categories_of,
     kind_of,
     time_name,
 )
@@ -181,7 +181,7 @@ def _lines(
         y = frame.down(edge)
         parts.append(f'<path class="bound" d="M{frame.left} {y:.1f}H{frame.width - frame.right}"/>')
     parts.append(frame.line(trace.ticks, values, "released"))
-    if len(values) <= FEW:
+    if len(values) <= DOTTED_ROWS:
         parts.append(frame.dots(trace.ticks, values, 4.5, "released"))
     if was is not None:
         parts.append(frame.line(was.ticks, was.values[:, column], "private"))
@@ -219,14 +219,16 @@ def _alerts(
 
 
 def _choices(about: About, column: int, trace: Trace, was: Trace | None, wide: bool) -> str:
-    names = value_spec(about)["categories"][column]
+    categories = categories_of(about)
+    assert categories is not None
+    names = categories[column]
     labels = [name if len(name) <= 16 else name[:15] + "…" for name in names]
     y_marks: AxisTicks = [
         (float(i), labels[i], "") for i in range(0, len(names), len(names) // 25 + 1)
     ]
     height = 82 + max(60, min(len(names), 24) * 24)
     frame = _frame(about, trace, height, (-0.6, len(names) - 0.4), y_marks, wide)
-    size, apart = 6.0 if len(trace.ticks) <= FEW else 3.6, 0.0 if was is None else 0.16
+    size, apart = 6.0 if len(trace.ticks) <= DOTTED_ROWS else 3.6, 0.0 if was is None else 0.16
     parts = [frame.dots(trace.ticks, trace.values[:, column] - apart, size, "released")]
     if was is not None:
         parts.append(frame.dots(was.ticks, was.values[:, column] + apart, size, "private"))

@@ -110,6 +110,8 @@ class RunningCount(Mechanism):
         outside=False,
     )
 
+    values_are_readings: ClassVar[bool] = False
+    accumulates: ClassVar[bool] = True
     per_column: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

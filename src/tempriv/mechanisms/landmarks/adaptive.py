@@ -87,12 +87,13 @@ class AdaptiveLandmarks(LandmarkMechanism):
     )
     texts = ReportTexts(
         band="± expected error of the first value",
+        single="the first value",
+        scope="for the first value of a series",
         besides="Later values have no more noise than the first. A repeated one is as far off as "
         "the one that it repeats, and misses what has changed since. Averages over repeated values "
         "are no better than one of them.",
     )
 
-    stated_for = ("the first value", "for the first value of a series")
     tells_landmarks = (
         "about how many landmarks a series has, and a little of when they were: noise becomes "
         "less as they are passed over"

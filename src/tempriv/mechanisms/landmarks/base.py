@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from tempriv.data.series import Block
 from tempriv.errors import DataError, require
-from tempriv.mechanisms.base import NOT_PROTECTED, Mechanism, SeriesState
+from tempriv.mechanisms.base import NOT_PROTECTED, Mechanism, ReportTexts, SeriesState
 from tempriv.mechanisms.domains import LARGEST, Integers
 from tempriv.mechanisms.landmarks._kernels import CAME, CERTAIN, SLOTS
 from tempriv.mechanisms.landmarks.budget import WHOLE, Over, require_over
@@ -28,7 +28,7 @@ from tempriv.mechanisms.options import (
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.mechanisms.value.planar_laplace import PlanarLaplace
 from tempriv.mechanisms.value.randomized_response import RandomizedResponse
-from tempriv.privacy.guarantees import Guarantee, NoGuarantee
+from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Pure
 from tempriv.privacy.units import Unit, WithinDistance
 from tempriv.privacy.units.landmarks import Landmarks
 
@@ -77,6 +77,11 @@ DONE = {
         "and farther",
     ),
 }
+GROWS = (
+    "Each landmark of a series adds to that, and with some of them it may be many times as much. "
+    "How many there are is not told here; how much neighboring values differ shows about how far "
+    "off they are."
+)
 NAMED = "landmarks (the moments that the owner named)"
 
 
@@ -90,8 +95,6 @@ class LandmarkMechanism(Mechanism):
         LANDMARKS_OPTION,
         *(BOUNDS, CATEGORIES, ORIGIN, METERS, RESOLUTION, PER_COLUMN),
     )
-    stated_for: ClassVar[tuple[str, str]] = ("one value", "for all values")
-    """Which values a stated error is about: in the head of a table, and in a sentence."""
     equal_noise: ClassVar[bool] = False
     """Whether all readings of a series have the same noise."""
     tells_landmarks: ClassVar[str] = ""
@@ -178,9 +181,25 @@ class LandmarkMechanism(Mechanism):
         return self.takes_whole
 
     @property
-    def is_uneven(self) -> bool:
-        """Whether landmarks change how far values are off."""
-        return not self.equal_noise or self.grows
+    def report_texts(self) -> ReportTexts:
+        texts = super().report_texts
+        if not self.grows:
+            return texts
+        return replace(
+            texts,
+            band="± expected error without landmarks",
+            single="one value, without landmarks",
+            scope="in a series without landmarks",
+            without="landmarks",
+            besides=GROWS,
+        )
+
+    def reading_epsilon(self) -> float | None:
+        if not self.equal_noise or self.count is None:
+            return None
+        loss = self.over.guarantee.loss
+        assert isinstance(loss, Pure)
+        return WHOLE // (self.count + 1) * (loss.epsilon / WHOLE)
 
     @property
     def done(self) -> str:

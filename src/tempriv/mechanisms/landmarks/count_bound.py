@@ -145,6 +145,16 @@ class CountBoundLandmarks(LandmarkMechanism):
             f"{self.count_epsilon:g}, delta at most {self.miss:g}, which no ledger counts"
         )
 
+    def beyond_guarantee(self) -> list[str]:
+        if self.count_loss is None:
+            return []
+        epsilon, delta = self.count_loss
+        return [
+            "How many landmarks there are: the noise shows a bound that was drawn at random. One "
+            f"landmark more or less is hidden in it with epsilon = {epsilon:g} and delta = "
+            f"{delta:.2g}."
+        ]
+
     @property
     def published(self) -> Published:
         return Published(

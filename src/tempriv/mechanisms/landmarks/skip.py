@@ -48,12 +48,13 @@ class SkipLandmarks(LandmarkMechanism):
     )
     texts = ReportTexts(
         band="± expected error of a fresh value",
+        single="one fresh value",
+        scope="for fresh values",
         besides="At landmarks the last fresh value stands again: it is as far off as that one, "
         "and misses what has changed since.",
     )
 
     takes_whole = False
-    stated_for = ("one fresh value", "for fresh values")
     tells_landmarks = "which moments are landmarks: they repeat the release before them"
 
     has_status: ClassVar[bool] = True

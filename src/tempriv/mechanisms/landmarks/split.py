@@ -67,10 +67,11 @@ class SplitLandmarks(LandmarkMechanism):
     )
     texts = ReportTexts(
         band="± expected error on average",
+        single="one value, on average",
+        scope="on average over landmarks and others",
         besides="At landmarks errors are larger, elsewhere smaller.",
     )
 
-    stated_for = ("one value, on average", "on average over landmarks and others")
     tells_landmarks = (
         "which moments are landmarks, as far as their greater noise shows it; and about how many "
         "there are"

@@ -10,11 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tempriv.data.series import Flags
-from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, SeriesState
-from tempriv.mechanisms.domains import Floats, Integers, OpaqueRows, positive
+from tempriv.mechanisms.base import CommandLine, NoiseSource, SeriesState
+from tempriv.mechanisms.domains import Floats, Integers, positive
 from tempriv.mechanisms.options import WINDOW, shared
 from tempriv.mechanisms.reorder import analysis, loss, shares
 from tempriv.mechanisms.reorder._kernels import backward, forward
+from tempriv.mechanisms.reorder.base import ReorderMechanism
 from tempriv.mechanisms.reorder.distributions import FreeSlotDistribution, LagDistribution
 from tempriv.privacy.guarantees import Approximate, Guarantee, NoGuarantee, Published, Pure
 from tempriv.privacy.units.order import SlotOrigin, Swap
@@ -33,14 +34,6 @@ NOT_YET = (
 
 
 # what the mechanisms of the paper have in common
-
-
-def unit_of(mechanism: Any) -> SlotOrigin:
-    return SlotOrigin(mechanism.window)
-
-
-def form_of(mechanism: Any) -> OpaqueRows:
-    return OpaqueRows(mechanism.window - 1)
 
 
 def unmet_claim(where: str, remark: str) -> Published:
@@ -73,13 +66,13 @@ def decided(
 # what the two that draw one lag at a time have in common
 
 
-def even_lags_of(mechanism: Any) -> Floats:
+def even_lags_of(mechanism: Backward | Forward) -> Floats:
     """Equation 4: that a reading moves by so many steps; all but 0 are alike."""
     first, other = analysis.even_lags(mechanism.epsilon, mechanism.window)
     return np.array([first] + [other] * (mechanism.window - 1))
 
 
-def delay_of_first(mechanism: Any) -> tuple[float, ...]:
+def delay_of_first(mechanism: Backward | Forward) -> tuple[float, ...]:
     """The mean delay of a reading that comes out, by its first time (Table I, given that)."""
     probabilities = mechanism.probabilities
     first, other = float(probabilities[0]), float(probabilities[-1])
@@ -89,7 +82,7 @@ def delay_of_first(mechanism: Any) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Backward(Mechanism):
+class Backward(ReorderMechanism):
     """At every step releases one of the last ``window`` readings, mostly the newest.
 
     Guarantees:
@@ -121,11 +114,12 @@ class Backward(Mechanism):
         rank=28,
     )
 
-    has_status: ClassVar[bool] = True
     error_name: ClassVar[str] = DELAY
 
-    unit = property(unit_of)
-    domain = property(form_of)
+    may_repeat: ClassVar[bool] = True
+    move_title: ClassVar[str] = "How many rows before its own a row's reading was"
+    fate: ClassVar[str] = "A reading that was drawn again says “repeated”. Others were never drawn."
+
     probabilities = property(even_lags_of)
     errors = property(delay_of_first)
 
@@ -136,6 +130,27 @@ class Backward(Mechanism):
     @property
     def memory_size(self) -> int:
         return self.window
+
+    @property
+    def unit(self) -> SlotOrigin:
+        return SlotOrigin(self.window)
+
+    @property
+    def done(self) -> str:
+        return (
+            f"each row shows one of the last {self.window} readings, drawn at random, so that some "
+            "came out twice and some never"
+        )
+
+    @property
+    def empty_rows(self) -> tuple[int | None, int | None]:
+        return self.window - 1, None
+
+    def known_origins(self) -> list[str]:
+        return [
+            *super().known_origins(),
+            "that a row marked repeated was not read in its own time step, but before",
+        ]
 
     @property
     def guarantee(self) -> Guarantee:
@@ -154,7 +169,6 @@ class Backward(Mechanism):
         return shares.backward(self.epsilon, self.window)
 
     def loss_at(self, distance: int) -> Approximate:
-        """What the whole output tells of two readings so many steps apart that trade places."""
         return loss.backward(self.epsilon, self.window, distance)
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
@@ -181,7 +195,7 @@ class Backward(Mechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Forward(Mechanism):
+class Forward(ReorderMechanism):
     """Sends every reading to one of the next ``window`` slots, mostly its own; the last one stays.
 
     Guarantees:
@@ -209,10 +223,9 @@ class Forward(Mechanism):
         rank=29,
     )
 
-    has_status: ClassVar[bool] = True
     error_name: ClassVar[str] = DELAY
+    fate: ClassVar[str] = "A reading that another one met is lost."
 
-    domain = property(form_of)
     probabilities = property(even_lags_of)
     errors = property(delay_of_first)
 
@@ -227,6 +240,13 @@ class Forward(Mechanism):
     @property
     def unit(self) -> Swap:
         return Swap(self.window)
+
+    @property
+    def done(self) -> str:
+        return (
+            f"each reading was sent to one of {self.window} rows, its own and those after it, at "
+            "random; where several met, the last one stayed, and where none came, a row is empty"
+        )
 
     @property
     def guarantee(self) -> NoGuarantee:
@@ -248,7 +268,6 @@ class Forward(Mechanism):
         return shares.forward(self.epsilon, self.window)
 
     def loss_at(self, distance: int) -> Approximate:
-        """What the whole output tells of two readings so many steps apart that trade places."""
         return loss.forward(self.epsilon, self.window, distance)
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:

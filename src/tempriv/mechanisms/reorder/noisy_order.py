@@ -1,4 +1,4 @@
-"""Orders that hide a swap: shuffled blocks, and rows sorted by noisy times."""
+"""Rows sorted by noisy times."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tempriv.errors import UsageError, require
-from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, NoiseSource, SeriesState
 from tempriv.mechanisms.domains import Floats, Integers, OpaqueRows, positive
 from tempriv.mechanisms.options import WINDOW, option, shared
 from tempriv.mechanisms.reorder import analysis, loss, shares
 from tempriv.mechanisms.reorder._kernels import by_key
+from tempriv.mechanisms.reorder.base import ReorderMechanism
 from tempriv.mechanisms.reorder.distributions import TieDistribution, WindowDistribution
-from tempriv.mechanisms.reorder.shuffle import (
-    whole,
-)
+from tempriv.mechanisms.reorder.shuffle import ALL_ONCE, whole
 from tempriv.privacy.guarantees import Approximate, Guarantee, Published, Pure
 from tempriv.privacy.units.order import Swap
 from tempriv.sampling import distributions
@@ -92,7 +91,7 @@ def least_latency(epsilon: float, window: int, delta: float, kind: str = "stairc
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyOrder(Mechanism):
+class NoisyOrder(ReorderMechanism):
     """Puts the rows of a series into the order of their times with noise on them.
 
     Noise is drawn so that two times less than ``window`` steps apart are told apart by e^epsilon/2
@@ -146,8 +145,15 @@ class NoisyOrder(Mechanism):
     )
 
     causal: ClassVar[bool] = False
-    has_status: ClassVar[bool] = True
     error_name: ClassVar[str] = "mean magnitude in time steps of the noise on a reading's time"
+    moves_both_ways: ClassVar[bool] = True
+    move_name: ClassVar[str] = "noise on a time"
+    move_title: ClassVar[str] = "Noise on the times, in rows"
+    fate: ClassVar[str] = ALL_ONCE
+    empty_rows: ClassVar[tuple[int, int]] = (0, 0)
+    done: ClassVar[str] = (
+        "the rows were put into the order of their times with random noise on them"
+    )
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
@@ -207,6 +213,21 @@ class NoisyOrder(Mechanism):
         latency = self.latency or 0
         return OpaqueRows(2 * latency, latency)
 
+    def known_origins(self) -> list[str]:
+        if self.latency is None:
+            return []
+        steps = f"{self.latency} time steps"
+        return [f"that each value was read at most {steps} from where it is shown"]
+
+    def move_distribution(self) -> tuple[Integers, Floats]:
+        law = key_law(self.epsilon, self.window, self.noise)
+        # far more than the share of the noise that is shown
+        reach = int(min(12 * self.errors[0] + self.window, 1 << 22))
+        half = masses(law, reach if self.latency is None else self.latency // 2)
+        inside = half[0] + 2 * np.cumsum(half[1:])
+        reach = int(np.searchsorted(inside, 0.995)) + 1
+        return np.arange(-reach, reach + 1), np.append(half[reach:0:-1], half[: reach + 1])
+
     @property
     def law(self) -> Any:
         """The noise on a reading's time."""
@@ -251,7 +272,6 @@ class NoisyOrder(Mechanism):
         return shares.noisy_order(self.latency or 0)
 
     def loss_at(self, distance: int) -> Approximate:
-        """What the whole output tells of two readings so many steps apart that trade places."""
         epsilon = loss.noisy_order(self.epsilon, self.window, distance, self.noise)
         if self.latency is None:
             return Approximate(epsilon, 0.0)

@@ -10,16 +10,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tempriv.errors import require
-from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, SeriesState
-from tempriv.mechanisms.domains import Integers, OpaqueRows, positive
+from tempriv.mechanisms.base import CommandLine, NoiseSource, SeriesState
+from tempriv.mechanisms.domains import Floats, Integers, OpaqueRows, positive
 from tempriv.mechanisms.options import option
 from tempriv.mechanisms.reorder import loss, shares
 from tempriv.mechanisms.reorder._kernels import shuffle
+from tempriv.mechanisms.reorder.base import ReorderMechanism
 from tempriv.privacy.guarantees import Approximate, Guarantee, Published, Pure
 from tempriv.privacy.units.order import BlockSwap
 from tempriv.sampling import distributions
 
 MOST_BLOCK = 1 << 16
+ALL_ONCE = "Every reading came out once, and no row is empty."
 
 
 def whole(name: str, value: Any, least: int, most: int) -> None:
@@ -31,7 +33,7 @@ def whole(name: str, value: Any, least: int, most: int) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockShuffle(Mechanism):
+class BlockShuffle(ReorderMechanism):
     """Shuffles the readings of each block of ``block`` steps, mildly or wholly as epsilon says.
 
     A permutation is as likely as e^(epsilon cycles), the law of Ewens. Exchanging two readings
@@ -74,8 +76,12 @@ class BlockShuffle(Mechanism):
     )
 
     causal: ClassVar[bool] = False
-    has_status: ClassVar[bool] = True
     error_name: ClassVar[str] = "mean distance in time steps between a reading and its slot"
+    moves_both_ways: ClassVar[bool] = True
+    move_name: ClassVar[str] = "moved by"
+    move_title: ClassVar[str] = "How many rows readings are moved"
+    fate: ClassVar[str] = ALL_ONCE
+    empty_rows: ClassVar[tuple[int, int]] = (0, 0)
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
@@ -98,6 +104,19 @@ class BlockShuffle(Mechanism):
     @property
     def domain(self) -> OpaqueRows:
         return OpaqueRows(2 * self.block - 2, self.latency)
+
+    @property
+    def done(self) -> str:
+        return f"the readings in each block of {self.block} rows were put into a random order"
+
+    def known_origins(self) -> list[str]:
+        return [f"in which block of {self.block} time steps each value was read"]
+
+    def move_distribution(self) -> tuple[Integers, Floats]:
+        far = np.arange(1 - self.block, self.block)
+        each = (1 - self.stays) / (self.block - 1)  # any other slot of the block
+        moved = each * (self.block - np.abs(far)) / self.block
+        return far, np.where(far == 0, self.stays, moved)
 
     @property
     def stays(self) -> float:

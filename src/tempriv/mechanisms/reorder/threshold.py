@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tempriv.errors import require
-from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, SeriesState
+from tempriv.mechanisms.base import CommandLine, NoiseSource, SeriesState
 from tempriv.mechanisms.domains import Floats, Integers, positive
 from tempriv.mechanisms.options import WINDOW, option, shared
 from tempriv.mechanisms.reorder import analysis, shares
@@ -21,15 +21,18 @@ from tempriv.mechanisms.reorder.backward_forward import (
     DELAY,
     TLDP,
     decided,
-    form_of,
     is_pending,
-    unit_of,
     unmet_claim,
 )
+from tempriv.mechanisms.reorder.base import ReorderMechanism
 from tempriv.mechanisms.reorder.distributions import FreeSlotDistribution, FreeSlots
 from tempriv.privacy.guarantees import Approximate, Guarantee, Published, Pure
+from tempriv.privacy.units.order import SlotOrigin
 from tempriv.sampling._kernels import parts, suited
 from tempriv.sampling.distributions import Bernoulli
+
+ONCE = "Every reading comes out once, and past the start of a series no row is empty."
+DROPPED = "Some readings were dropped at random, and as many rows are empty."
 
 
 def settle(mechanism: Any, choose: Any) -> None:
@@ -65,6 +68,14 @@ def lags(epsilon: float, window: int, free: int) -> Floats:
 
 
 # what Threshold and its dual have in common
+
+
+def unit_of(mechanism: Threshold | DualThreshold) -> SlotOrigin:
+    return SlotOrigin(mechanism.window)
+
+
+def fate_of(mechanism: Threshold | DualThreshold) -> str:
+    return DROPPED if mechanism.extended else ONCE
 
 
 def free_of(mechanism: Any) -> int:
@@ -123,7 +134,7 @@ def kept(mechanism: Any, noise: NoiseSource) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Threshold(Mechanism):
+class Threshold(ReorderMechanism):
     """Every reading comes out exactly once, in one of the next ``window`` slots.
 
     A slot that would pass empty takes the reading of its own time; otherwise a reading goes to one
@@ -165,13 +176,12 @@ class Threshold(Mechanism):
         rank=16,
     )
 
-    has_status: ClassVar[bool] = True
     error_name: ClassVar[str] = DELAY
 
     free = property(free_of)
     memory_size = property(slots_of)
     unit = property(unit_of)
-    domain = property(form_of)
+    fate = property(fate_of)
     keep = property(keep_of)
     extended = property(is_extended)
     derived_epsilon = property(derived_epsilon_of)
@@ -187,6 +197,23 @@ class Threshold(Mechanism):
         return lags(self.epsilon, self.window, self.free)
 
     @property
+    def done(self) -> str:
+        dropped = ", or dropped" if self.extended else ""
+        return (
+            f"each reading was put into one of {self.window} rows, its own and those after it, at "
+            f"random{dropped}"
+        )
+
+    @property
+    def empty_rows(self) -> tuple[int | None, int | None]:
+        """See the base.
+
+        >>> Threshold(epsilon=5.0, window=10, threshold=7).empty_rows
+        (9, 3)
+        """
+        return (None, None) if self.extended else (self.window - 1, self.window - self.free)
+
+    @property
     def published(self) -> Published:
         return unmet_claim(
             f"Theorem {'4.5' if self.extended else '4.3'}",
@@ -199,7 +226,6 @@ class Threshold(Mechanism):
         return shares.threshold(self.window, self.free, self.keep)
 
     def loss_at(self, distance: int) -> Approximate:
-        """What the whole output tells of two readings so many steps apart that trade places."""
         return order_losses.threshold(self.window, self.free, self.keep, distance)
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
@@ -238,7 +264,7 @@ def are_all_but_one(numbers: Integers, count: int) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualThreshold(Mechanism):
+class DualThreshold(ReorderMechanism):
     """Threshold with readings and slots exchanged: every slot draws from a pool of readings.
 
     The pool holds ``threshold`` readings. One that has grown ``window`` - 1 steps old comes out
@@ -274,13 +300,12 @@ class DualThreshold(Mechanism):
         rank=17,
     )
 
-    has_status: ClassVar[bool] = True
     error_name: ClassVar[str] = DELAY
 
     free = property(free_of)
     memory_size = property(slots_of)
     unit = property(unit_of)
-    domain = property(form_of)
+    fate = property(fate_of)
     keep = property(keep_of)
     extended = property(is_extended)
     derived_epsilon = property(derived_epsilon_of)
@@ -294,6 +319,18 @@ class DualThreshold(Mechanism):
     def probabilities(self) -> Floats:
         """That a reading comes out so many steps later."""
         return lags(self.epsilon, self.window, self.free)[::-1]
+
+    @property
+    def done(self) -> str:
+        dropped = ", or dropped" if self.extended else ""
+        return (
+            f"each row took one of {self.free} readings that were waiting, at random, at most "
+            f"{self.window} rows from its own{dropped}"
+        )
+
+    @property
+    def empty_rows(self) -> tuple[int | None, int | None]:
+        return (None, None) if self.extended else (self.window - 1, self.free - 1)
 
     @property
     def published(self) -> Published:
@@ -310,7 +347,6 @@ class DualThreshold(Mechanism):
         return shares.dual(self.window, self.free, self.keep)
 
     def loss_at(self, distance: int) -> Approximate:
-        """What the whole output tells of two readings so many steps apart that trade places."""
         return order_losses.dual(self.window, self.free, self.keep, distance)
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:

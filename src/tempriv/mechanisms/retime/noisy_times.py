@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -13,6 +14,7 @@ from tempriv.mechanisms.options import RESOLUTION, option, shared
 from tempriv.mechanisms.retime.domains import Timed
 from tempriv.mechanisms.retime.sampling_period import (
     LARGEST_SCALE,
+    NOT_PROTECTED_OF_TIMES,
     SOURCE,
     require_window,
     time_grid,
@@ -109,6 +111,9 @@ class NoisyTimes(Mechanism):
         """What two inputs lose whose times are so far apart, those of ``window`` readings."""
         steps = widest(max(distance, 0.0), self.grid) if distance > 0 else 0
         return Pure(float(steps * self.window / self.law.scale))
+
+    def not_protected(self, about: Mapping[str, Any]) -> list[str]:
+        return list(NOT_PROTECTED_OF_TIMES)
 
     @property
     def published(self) -> Published:

@@ -17,7 +17,14 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from tempriv.errors import require
-from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
+from tempriv.mechanisms.base import (
+    NOT_PROTECTED,
+    CommandLine,
+    Mechanism,
+    NoiseSource,
+    ReportTexts,
+    SeriesState,
+)
 from tempriv.mechanisms.domains import (
     FINENESS,
     LARGEST,
@@ -42,6 +49,18 @@ MOST_COLUMNS = 1000
 SOURCE = (
     "Local Differentially Private Release of Infinite Streams With Temporal Relevance, WWW 2025 "
     "submission"
+)
+
+NOT_PROTECTED_OF_RETIMED = (
+    "the values: they lie on the curve through the readings, and whoever knows a few readings can "
+    "work out the others; where readings stay the same they are published as they are",
+    "when something happened, where values show it: what is read at another moment is another "
+    "value",
+)
+NOT_PROTECTED_OF_TIMES = (
+    "which series there are (their ids, or as many pseudonyms), and how many",
+    "how many readings there are in each series, and their order",
+    "which readings are missing",
 )
 
 
@@ -173,6 +192,7 @@ class SamplingPeriod(Mechanism):
     causal: ClassVar[bool] = False
     has_status: ClassVar[bool] = True
     error_name: ClassVar[str] = "mean shift in time, in the unit of the period"
+    is_retimed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
@@ -301,6 +321,10 @@ class SamplingPeriod(Mechanism):
                 "readings determine"
             )
         return Guarantee(Pure(self.epsilon), self.unit)
+
+    def not_protected(self, about: Mapping[str, Any]) -> list[str]:
+        times = NOT_PROTECTED if self.pace == "public" else NOT_PROTECTED_OF_TIMES
+        return [*NOT_PROTECTED_OF_RETIMED, *times]
 
     @property
     def published(self) -> Published:

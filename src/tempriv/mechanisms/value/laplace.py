@@ -94,6 +94,11 @@ class Laplace(Mechanism):
     def averaging_factor(self) -> float | None:
         return 2 / math.sqrt(math.pi)
 
+    def reading_epsilon(self) -> float | None:
+        if isinstance(self.unit, Contribution):
+            return None
+        return float(self.share * self.domain.columns)
+
     @property
     def published(self) -> Published:
         return Published(

@@ -68,6 +68,9 @@ It holds against anyone who sees the output, whatever else they know.
     texts = ReportTexts(
         done="for each answer another or the same was drawn at random, once, and that "
         "one is reported from then on",
+        besides="Count one report of each series: further ones go back to the same permanent "
+        "answer, so they add little to a share, or nothing.",
+        counted="series",
     )
 
     error_name: ClassVar[str] = "probability of another category"
@@ -86,6 +89,11 @@ It holds against anyone who sees the output, whatever else they know.
             f"unit={self.unit!r}: must be Answers, Event, Window or WholeSeries",
         )
         _ = self.guarantee
+
+    @property
+    def done(self) -> str:
+        again = "" if self.epsilon_instant is None else ", each time with some chance of another"
+        return self.texts.done + (again and f"{again} instead")
 
     @property
     def choices(self) -> int:

@@ -134,6 +134,9 @@ class PlanarLaplace(Mechanism):
     def guarantee(self) -> Guarantee:
         return Guarantee(Pure(self.epsilon), self.unit)
 
+    def reading_epsilon(self) -> float:
+        return self.epsilon
+
     @property
     def published(self) -> Published:
         return Published(

@@ -79,6 +79,9 @@ class RandomizedResponse(Mechanism):
         epsilon = _total(self.epsilon, len(self.categories), self.per_column)
         return Guarantee(Pure(epsilon), self.unit)
 
+    def reading_epsilon(self) -> float:
+        return float(self.share * self.domain.columns)
+
     @property
     def published(self) -> Published:
         return Published(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import io
+import json
 import math
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,26 +17,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tempriv.data.clock import HOUR
-from tempriv.data.series import ONLY_SERIES, STATUSES
+from tempriv.data.series import ONLY_SERIES, STATUSES, Bounds, Categories
 from tempriv.errors import TemprivError, extra_packages
-from tempriv.mechanisms.domains import EARTH_RADIUS
+from tempriv.mechanisms import registry
+from tempriv.mechanisms.base import Mechanism
+from tempriv.mechanisms.domains import EARTH_RADIUS, ValueKind
 from tempriv.privacy.guarantees import Guarantee
 from tempriv.privacy.serialization import KIND
-from tempriv.releases.description import value_spec
+from tempriv.privacy.units import Contribution
 from tempriv.releases.release import Release
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 About = dict[str, Any]
-Kind = Literal["numbers", "alerts", "categories", "places"]
 Span = tuple[float, float]
 
 # Okabe and Ito's blue, and grays: told apart with any color vision, and in print
 BLUE, INK, GRAY, RULE = "#0072B2", "#1f2430", "#5b6472", "#d5d9e0"
 METRES_PER_DEGREE = math.radians(EARTH_RADIUS)
-MADE_OF_READINGS = ("RunningCount", "SparseVector")
-MOVING = ("Backward", "Forward", "Threshold", "DualThreshold", "BlockShuffle", "NoisyOrder")
-FEW = 120  # so many readings are drawn as dots too
+DOTTED_ROWS = 120  # up to so many readings are drawn as dots too
 MOST_NAMES = 25  # beside an axis
 
 
@@ -50,22 +52,45 @@ class Trace:
     status: npt.NDArray[np.int8] | None = None
 
 
-def kind_of(about: About) -> Kind:
-    """What the values of a release are."""
-    made = value_spec(about)
-    if made[KIND] == "SparseVector":
-        return "alerts"
-    return "categories" if "categories" in made else "places" if "origin" in made else "numbers"
+def mechanism_of(about: About) -> Mechanism:
+    """The mechanism of a release.
+
+    Parameters:
+        about: the description of the release.
+    """
+    return _decoded(json.dumps(about["mechanism"]))
 
 
-def moves(about: About) -> bool:
-    """Whether the values are exact, and only when they were is another."""
-    return about["mechanism"][KIND] in MOVING
+@functools.lru_cache(maxsize=16)
+def _decoded(spec: str) -> Mechanism:
+    return registry.decode(json.loads(spec))
 
 
-def is_retimed(about: About) -> bool:
-    """Whether values were read at another time than their own, which is all that is off."""
-    return bool(about["mechanism"][KIND] == "SamplingPeriod")
+def kind_of(about: About) -> ValueKind:
+    """What the values of a release are.
+
+    Parameters:
+        about: the description of the release.
+    """
+    return mechanism_of(about).value_kind
+
+
+def is_moved(about: About) -> bool:
+    """Whether the values are exact, and only when they were is another.
+
+    Parameters:
+        about: the description of the release.
+    """
+    return kind_of(about) == "rows"
+
+
+def categories_of(about: About) -> Categories | None:
+    """The names of categories, for each column, if values are such.
+
+    Parameters:
+        about: the description of the release.
+    """
+    return mechanism_of(about).domain.released.categories
 
 
 def numbers_of(values: npt.NDArray[Any]) -> Floats | None:
@@ -81,31 +106,48 @@ def numbers_of(values: npt.NDArray[Any]) -> Floats | None:
     return np.array([math.nan if one is None else one for one in values], np.float64)
 
 
-def where_stated(about: About) -> str:
-    """For which readings the expected error is, if not for all: nobody may count landmarks."""
-    alone = "without landmarks" in about["expected_error"][0]["measure"]
-    return " without landmarks" if alone else ""
-
-
 def time_name(about: About) -> str:
     return " + ".join(about["columns"]["time"] or ["reading number"])
 
 
 def bounds_of(about: About, column: int) -> Span | None:
-    """Where values lie, if they are readings: counts of people, sums and alerts have no such."""
-    made = value_spec(about)
-    bounds, unit = made.get("bounds"), made.get("unit") or {}
-    if bounds is None or made[KIND] in MADE_OF_READINGS or unit.get(KIND) == "Contribution":
+    """Where values lie, if they are readings: counts of people, sums and alerts have no such.
+
+    Parameters:
+        about: the description of the release.
+        column: the number of a value column.
+    """
+    mechanism, bounds = mechanism_of(about), declared_bounds(about)
+    if not mechanism.values_are_readings or isinstance(mechanism.unit, Contribution):
         return None
-    return bounds[column][0], bounds[column][1]
+    return None if bounds is None else bounds[column]
+
+
+def declared_bounds(about: About) -> Bounds | None:
+    """Between which numbers readings were declared to lie, for each column; none for places.
+
+    Parameters:
+        about: the description of the release.
+    """
+    return None if kind_of(about) == "places" else mechanism_of(about).domain.released.bounds
+
+
+def stated_without(about: About) -> str:
+    """Without what in a series the expected error is as stated, if it grows with it.
+
+    Parameters:
+        about: the description of the release.
+    """
+    without = mechanism_of(about).report_texts.without
+    return without and f" without {without}"
 
 
 def band(about: About, column: int, values: Floats) -> tuple[Floats, Floats]:
     """The expected error: about each of a few values, or else about the bounds."""
-    if moves(about) or is_retimed(about):  # there is none about values
+    if is_moved(about) or mechanism_of(about).is_retimed:  # there is none about values
         return np.full(len(values), math.nan), np.full(len(values), math.nan)
     error, bounds = about["expected_error"][column]["error"], bounds_of(about, column)
-    if len(values) <= FEW or bounds is None:
+    if len(values) <= DOTTED_ROWS or bounds is None:
         return values - error, values + error
     return np.full(len(values), bounds[0] - error), np.full(len(values), bounds[1] + error)
 
@@ -187,10 +229,11 @@ def _plot_column(axes: Any, about: About, trace: Trace, column: int) -> None:
 
     dates: Any = matplotlib.dates  # without types
     clock, values = about["times"]["clock"], trace.values[:, column]
-    names: list[str] | None = value_spec(about).get("categories", {column: None})[column]
-    if moves(about) and numbers_of(values) is None:
+    categories = categories_of(about)
+    names: Sequence[str] | None = None if categories is None else categories[column]
+    if is_moved(about) and numbers_of(values) is None:
         names, values = _named(values)
-    elif moves(about):
+    elif is_moved(about):
         values = np.asarray(numbers_of(values))
     times: Any = trace.ticks
     if clock in ("date", "datetime"):
@@ -198,7 +241,7 @@ def _plot_column(axes: Any, about: About, trace: Trace, column: int) -> None:
         locator = dates.AutoDateLocator(minticks=4, maxticks=8)
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
-    few = len(values) <= FEW
+    few = len(values) <= DOTTED_ROWS
     if names is not None:
         axes.step(times, values, where="mid", color=RULE, linewidth=1)
         axes.plot(times, values, "o", color=BLUE, markersize=5 if few else 3, alpha=0.8)
@@ -215,9 +258,9 @@ def _plot_column(axes: Any, about: About, trace: Trace, column: int) -> None:
         axes.set_ylim(-0.3, 1.3)
         axes.margins(x=0.01)
         return
-    if not moves(about):
+    if not is_moved(about):
         size = shown(about["expected_error"][column]["error"])
-        error = f"expected error{where_stated(about)}: ± {size}"
+        error = f"expected error{stated_without(about)}: ± {size}"
         low, high = band(about, column, values)
         axes.fill_between(times, low, high, color=BLUE, alpha=0.15, linewidth=0, label=error)
     axes.plot(
@@ -227,7 +270,7 @@ def _plot_column(axes: Any, about: About, trace: Trace, column: int) -> None:
         linewidth=1.2,
         marker="o" if few else None,
         markersize=4,
-        label="exact values, moved in time" if moves(about) else "released",
+        label="exact values, moved in time" if is_moved(about) else "released",
     )
     for edge, label in zip(bounds_of(about, column) or (), ("bounds", None), strict=False):
         axes.axhline(edge, color=GRAY, linewidth=1, linestyle=(0, (4, 3)), label=label)
@@ -270,7 +313,7 @@ def _plot_places(axes: Any, about: About, trace: Trace) -> None:
             markersize=11,
             markerfacecolor="none",
             color=INK,
-            label=f"typical move{where_stated(about)}: {shown(meters)} m",
+            label=f"typical move{stated_without(about)}: {shown(meters)} m",
         )
     _legend(axes)
 
@@ -304,7 +347,7 @@ def trace_of(release: Release, series: str | None) -> Trace:
             there = ", ".join([*some, "..."] if about["series"] > 5 else some)
             raise TemprivError(f"series={series!r}: not in this release; there are {there}")
     wanted = range(len(about["columns"]["values"]))
-    if not moves(about):
+    if not is_moved(about):
         numbers = [_numbers(about, table, i) for i in wanted]
         return Trace(series, _ticks(about, table), np.stack(numbers, axis=1))
     columns = [_as_they_are(table.column(about["columns"]["values"][i])) for i in wanted]
@@ -328,9 +371,10 @@ def _as_they_are(column: Any) -> npt.NDArray[Any]:
 
 def _numbers(about: About, table: pa.Table, column: int) -> Floats:
     values = table.column(about["columns"]["values"][column]).combine_chunks()
-    if kind_of(about) == "categories":
+    categories = categories_of(about)
+    if categories is not None:
         # what a CSV file gives back as numbers or truth values was written as text
-        known = [name.lower() for name in value_spec(about)["categories"][column]]
+        known = [name.lower() for name in categories[column]]
         text = pc.utf8_lower(pc.cast(values, pa.string()))
         values = pc.index_in(text, value_set=pa.array(known, pa.string()))
     return np.asarray(pc.cast(values, pa.float64()).to_numpy(zero_copy_only=False), np.float64)

@@ -130,9 +130,7 @@ def figure_7_ratios(
     lines = []
     for epsilon in EPSILONS:
         made = mechanisms(epsilon, WINDOW)
-        predicted = [
-            unit.cost(reorder_costs.expected(made[one])) for one in (baseline, "Threshold")
-        ]
+        predicted = [unit.cost(made[one].expected_shares()) for one in (baseline, "Threshold")]
         found = [
             measured.column("squared_error", epsilon=epsilon, mechanism=one, seen=LIVE)[0]
             for one in (baseline, "Threshold")

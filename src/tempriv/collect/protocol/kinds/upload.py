@@ -43,14 +43,13 @@ from tempriv.errors import TemprivError, require
 from tempriv.local.frequency.base import Bytes, Flags, Integers
 from tempriv.local.wire import MessageError, members, new_token, refuse_damage, whole_number
 from tempriv.mechanisms import registry
-from tempriv.mechanisms.base import Mechanism
+from tempriv.mechanisms.base import NOT_PROTECTED, Mechanism
 from tempriv.mechanisms.domains import Numbers
 from tempriv.mechanisms.perturb import perturb_block
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.privacy import serialization
 from tempriv.privacy.guarantees import Concentrated, Guarantee, NoGuarantee, Published
 from tempriv.privacy.units import Contribution, Event, Person, WholeSeries, Window
-from tempriv.releases.release import NOT_PROTECTED
 from tempriv.releases.run import release
 from tempriv.sampling.keys import Key, SeriesKey
 from tempriv.sampling.keystream import StepRange

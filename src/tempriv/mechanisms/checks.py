@@ -1,0 +1,102 @@
+"""Checks of released rows: whether they are such as a mechanism can give."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from tempriv.data.series import EMPTY, REPEATED
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at.
+
+    Parameters:
+        what: the statement that is checked.
+        good: whether it holds.
+        found: what was seen, for people.
+    """
+
+    what: str
+    good: bool
+    found: str
+
+
+@dataclass(frozen=True)
+class ReleasedRows:
+    """Rows of a released table.
+
+    Parameters:
+        columns: the value columns.
+        status: of each row, as a code of ``data.series``.
+        series: a number for each row, the same for rows of one series.
+    """
+
+    columns: Sequence[Any]
+    status: Integers
+    series: Integers
+
+    @functools.cached_property
+    def numbers(self) -> Floats:
+        """The values as numbers, NaN where missing; texts by a number for each different one."""
+        return np.stack([_numbers(column) for column in self.columns], axis=1)
+
+    @functools.cached_property
+    def firsts(self) -> npt.NDArray[np.bool_]:
+        """Which rows are the first of their series."""
+        return np.asarray(np.diff(self.series, prepend=-1) != 0)
+
+    @property
+    def repeat_the_last(self) -> bool:
+        """Whether none is empty, and a repeated one is like the last of its series, if any."""
+        known = ~np.isnan(self.numbers)
+        repeated = self.status == REPEATED
+        if (self.status == EMPTY).any() or not known[repeated].any(axis=1).all():
+            return False
+        rows = np.arange(len(known))
+        start = np.maximum.accumulate(np.where(self.firsts, rows, 0))
+        for column, there in zip(self.numbers.T, known.T, strict=True):
+            last = np.maximum.accumulate(np.where(there, rows, -1))
+            before = np.concatenate(([-1], last[:-1]))
+            again = repeated & there & (before >= start)
+            if (column[again] != column[before[again]]).any():
+                return False
+        return True
+
+    @property
+    def ends_are_empty(self) -> bool:
+        """Whether the first and the last row of each series are empty, and no others."""
+        last = np.append(self.firsts[1:], True)[: len(self.firsts)]
+        empty = (self.status == EMPTY) == (self.firsts | last)
+        return bool(empty.all() and (self.status != REPEATED).all())
+
+
+def _numbers(column: Any) -> Floats:
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return np.where(np.asarray(column.is_null()), np.nan, codes_of(column))
+    return np.asarray(column.to_numpy()).astype(np.float64)
+
+
+def codes_of(column: Any) -> Integers:
+    """A number for each value, the same for the same; nulls are one of them.
+
+    Parameters:
+        column: an Arrow column of any type.
+    """
+    whole = pa.chunked_array(column).combine_chunks()
+    try:
+        coded = whole.dictionary_encode(null_encoding="encode")
+    except pa.ArrowException:  # values made of others
+        texts = [None if value is None else repr(value) for value in whole.to_pylist()]
+        return codes_of(pa.array(texts))
+    return np.asarray(coded.indices, dtype=np.int64)
