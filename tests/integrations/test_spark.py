@@ -24,7 +24,7 @@ from tempriv import release
 from tempriv.data.series import SeriesTable
 from tempriv.errors import BudgetError, DataError, KeyReuseError, TemprivError, UsageError
 from tempriv.integrations import spark as tempriv_spark
-from tempriv.integrations.spark import release as adapter
+from tempriv.integrations.spark import frames as adapter
 from tempriv.integrations.spark import session as spark_start
 from tempriv.integrations.spark import tasks
 from tempriv.integrations.spark.session import started

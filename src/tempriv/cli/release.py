@@ -229,7 +229,7 @@ def release(
             if not by_spark:
                 return ReleaseRun(table, chosen, key, pseudonyms, watch)
             from tempriv.integrations.spark.files import opened
-            from tempriv.integrations.spark.release import SparkReleaseRun
+            from tempriv.integrations.spark.frames import SparkReleaseRun
 
             as_text = chosen.domain.categories is not None or isinstance(chosen.domain, OpaqueRows)
             texts = table.values if as_text else ()

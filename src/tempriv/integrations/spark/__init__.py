@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tempriv.integrations.spark.stream import SETTINGS, stream, write
 
 if TYPE_CHECKING:
-    from tempriv.integrations.spark.release import Released
+    from tempriv.integrations.spark.frames import Released
     from tempriv.ledger.ledger import Ledger
     from tempriv.mechanisms.base import Mechanism
     from tempriv.sampling.keys import Key
@@ -66,6 +66,6 @@ def released(frame: Any, mechanism: Mechanism, **settings: Any) -> Released:
     from tempriv.integrations.spark import session
 
     session.require_spark()
-    from tempriv.integrations.spark import release as spark
+    from tempriv.integrations.spark import frames as spark
 
     return spark.released(frame, mechanism, **settings)

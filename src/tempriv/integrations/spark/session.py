@@ -87,7 +87,7 @@ def started(
     require(
         SparkSession.getActiveSession() is None,
         "a Spark session is open in this process already: release its frames with "
-        "tempriv.integrations.spark.release, or stop it first",
+        "tempriv.integrations.spark.frames, or stop it first",
         UsageError,
     )
     with contextlib.ExitStack() as around:
