@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from benchmarks.measure import Row
-from tempriv.integrations.spark import stream
+from tempriv.integrations.spark import streams as stream
 from tempriv.integrations.spark.session import started
 from tempriv.mechanisms.reorder.threshold import Threshold
 from tempriv.mechanisms.value.laplace import Laplace

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import tempriv as tp
 from tempriv.datasets import METERS
 from tempriv.integrations.spark.session import started
-from tempriv.integrations.spark.stream import SETTINGS, stream, write
+from tempriv.integrations.spark.streams import SETTINGS, stream, write
 
 folder = Path(tempfile.mkdtemp())
 (folder / "arriving").mkdir()

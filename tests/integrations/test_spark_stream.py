@@ -97,7 +97,7 @@ def lay_out(folder: Path, files: list[list[tuple[Any, ...]]]) -> None:
 
 
 def settings(folder: Path) -> dict[str, str]:
-    from tempriv.integrations.spark.stream import SETTINGS
+    from tempriv.integrations.spark.streams import SETTINGS
 
     (folder / "events").mkdir(exist_ok=True)
     return {
@@ -115,7 +115,7 @@ def settings(folder: Path) -> dict[str, str]:
 
 def go_on(spark: Any, folder: Path, kind: str) -> Any:
     """Stream what is in a folder, a file a batch, to its end; the query when it ended."""
-    from tempriv.integrations.spark import stream as spark_stream
+    from tempriv.integrations.spark import streams as spark_stream
 
     frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
     released = spark_stream.stream(
@@ -298,7 +298,7 @@ def test_a_deleted_checkpoint_and_other_readings_are_refused(spark, tmp_path):
 
 @spark_is_needed
 def test_times_ids_and_values_of_many_kinds(spark, tmp_path):
-    from tempriv.integrations.spark import stream as spark_stream
+    from tempriv.integrations.spark import streams as spark_stream
 
     answers = RandomizedResponse(epsilon=1.0, categories=("no", "yes"))
     day, moment = datetime.date(2024, 2, 28), datetime.datetime(2024, 2, 28, 23, 59, 59, 5)
@@ -351,7 +351,7 @@ def test_times_ids_and_values_of_many_kinds(spark, tmp_path):
 
 @spark_is_needed
 def test_what_cannot_be_meant_is_refused(spark, tmp_path, ledger):
-    from tempriv.integrations.spark import stream as spark_stream
+    from tempriv.integrations.spark import streams as spark_stream
 
     lay_out(tmp_path, readings(1))
     frame = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))
@@ -396,7 +396,7 @@ def test_what_cannot_be_meant_is_refused(spark, tmp_path, ledger):
 
 @spark_is_needed
 def test_the_ledger_is_charged_once(spark, tmp_path, ledger):
-    from tempriv.integrations.spark import stream as spark_stream
+    from tempriv.integrations.spark import streams as spark_stream
 
     lay_out(tmp_path, readings(1))
     frame = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tempriv.integrations.spark.stream import SETTINGS, stream, write
+from tempriv.integrations.spark.streams import SETTINGS, stream, write
 
 if TYPE_CHECKING:
     from tempriv.integrations.spark.frames import Released

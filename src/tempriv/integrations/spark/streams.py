@@ -198,7 +198,7 @@ def _require_possible(
     require(
         str(store).endswith("RocksDBStateStoreProvider"),
         "spark.sql.streaming.stateStore.providerClass: must be RocksDB's; set all of "
-        "tempriv.integrations.spark.stream.SETTINGS when the session is built",
+        "tempriv.integrations.spark.streams.SETTINGS when the session is built",
     )
     require_encryption(frame.sparkSession)
 
