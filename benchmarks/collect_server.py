@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from tempriv.collect.server.app import make_app
 from tempriv.collect.server.database import Database
 from tempriv.collect.server.rate_limits import RateLimits
-from tempriv.collect.server.routes.answers import AnswerBatch, Taken
+from tempriv.collect.server.routes.answers import AnswerBatch, AnswerOutcomes
 
 BARE = """CREATE TABLE IF NOT EXISTS bare (
     question TEXT, device BIGINT, answer BLOB, PRIMARY KEY (question, device)
@@ -42,7 +42,7 @@ def main(url: str, port: int) -> None:
             db.exec_driver_sql("INSERT INTO bare VALUES (?, ?, ?)", rows)
 
         await asyncio.wrap_future(store.do(insert))
-        return Response(msgspec.msgpack.encode(Taken(bytes(len(devices)))))
+        return Response(msgspec.msgpack.encode(AnswerOutcomes(bytes(len(devices)))))
 
     uvicorn.run(app, port=port, log_level="critical", access_log=False)
 

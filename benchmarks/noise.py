@@ -12,14 +12,14 @@ from tempriv.sampling.keys import Key
 from tempriv.sampling.keystream import Keystream, StepRange
 
 DRAWS = 1 << 22
-PART = distributions.PART
+BATCH_ROWS = distributions.BATCH_ROWS
 
 
 def rows() -> list[Row]:
     key = Key.from_seed(1).series("bench", "series")
     run = [StepRange(key, 0, DRAWS)]
     unsafe = np.random.default_rng(1)
-    scales = np.random.default_rng(2).uniform(10, 1e6, PART)
+    scales = np.random.default_rng(2).uniform(10, 1e6, BATCH_ROWS)
     laws = {
         "discrete Laplace, fixed scale 2^20 grid steps": distributions.DiscreteLaplace(
             Fraction(1 << 20)
@@ -33,9 +33,9 @@ def rows() -> list[Row]:
     }
 
     def varying() -> None:
-        for start in range(0, DRAWS, PART):
+        for start in range(0, DRAWS, BATCH_ROWS):
             distributions.discrete_laplace_varying(
-                scales, Keystream([StepRange(key, start, PART)], "varying")
+                scales, Keystream([StepRange(key, start, BATCH_ROWS)], "varying")
             )
 
     calls = [lambda: unsafe.laplace(size=DRAWS), varying]

@@ -24,6 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
 QUICK = {
     *("test_architecture.py", "test_public_names.py", "test_errors.py", "test_guarantees.py"),
     *("test_spec.py", "test_cli.py", "test_python_api.py", "test_keys.py", "test_sparse.py"),
+    "test_documented.py",
 }
 
 

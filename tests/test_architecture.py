@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -288,6 +289,47 @@ def test_only_the_command_line_speaks_of_options(path):
         for node in texts
         if id(node) not in declared and isinstance(node.value, str) and OPTION.search(node.value)
     ]
+
+
+def classes_of(path: Path) -> list[str]:
+    return [node.name for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)]
+
+
+def test_a_class_has_a_name_of_its_own():
+    """Also within a module: two classes of one name are told apart by nobody."""
+    times = Counter(name for path in FILES for name in classes_of(path))
+    assert not [name for name, count in times.items() if count > 1]
+
+
+@functools.cache
+def mechanism_names() -> frozenset[str]:
+    """The public classes of the package of mechanisms."""
+    modules = [path for path in FILES if package_of(name_of(path)) == "mechanisms"]
+    return frozenset(name for path in modules for name in classes_of(path) if name[0] != "_")
+
+
+def names_in_strings(path: Path) -> list[str]:
+    """The classes of mechanisms that strings of a module name, docstrings apart."""
+    texts = {id(node.body[0].value) for node in documented(path)}
+    strings = [node for node in ast.walk(tree(path)) if isinstance(node, ast.Constant)]
+    return [s.value for s in strings if s.value in mechanism_names() and id(s) not in texts]
+
+
+# what finds mechanisms by name, and what repeats experiments of papers with some of them
+NAME_MECHANISMS = {"tempriv.mechanisms.registry", "tempriv"}
+
+
+@every_module
+def test_no_string_names_a_mechanism(path):
+    """A mechanism is asked; nothing else tells mechanisms apart by their names."""
+    if name_of(path) not in NAME_MECHANISMS and package_of(name_of(path)) != "studies":
+        assert not names_in_strings(path)
+
+
+def test_a_string_that_names_a_mechanism_is_seen():
+    assert {"Laplace", "SparseVector", "Mechanism"} <= mechanism_names()
+    seen = {name for path in FILES for name in names_in_strings(path)}
+    assert seen, "not even in the studies"
 
 
 # files and words

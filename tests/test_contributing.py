@@ -57,8 +57,8 @@ def test_a_unit_takes_a_file_and_ledgers_and_audits_know_it(scratch):
     walkthrough = Walkthrough.read("A unit")
     assert sorted(name.partition("/")[0] for name in walkthrough.files) == ["src", "tests"]
     scratch.carry_out(walkthrough)
-    listed = "from tempriv.privacy.units import all_units; print([u.__name__ for u in all_units()])"
-    assert "'Habit'" in scratch.run(f'python -c "{listed}"')
+    assert scratch.run("python -c 'import tempriv as tp; print(tp.Habit(24, 7))'")
+    scratch.run("python tools/generate.py --check")
     scratch.run(f"python -m ruff check {' '.join(walkthrough.files)}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import pkgutil
 import re
@@ -16,7 +17,7 @@ from tests.support.tracing import PATHS, SOURCE
 from tests.test_architecture import LAYERS
 
 PAGE = (DOCS / "architecture.md").read_text()
-MODULES_AT_MOST = 75
+MODULES_AT_MOST = 59
 
 
 def between(marker: str, end: str) -> str:
@@ -111,6 +112,13 @@ def test_a_page_names_modules_and_files_that_exist(page):
     files = set(re.findall(r"\b(?:src|tests|docs|benchmarks|examples|tools)/[\w/.-]+\.\w+", text))
     missing = {name for name in files if not MADE.fullmatch(name) and not (ROOT / name).exists()}
     assert not missing | {name for name in dotted if not resolves(name)}
+
+
+def test_the_example_of_errors_runs():
+    section = (DOCS / "python.md").read_text().partition("## Errors\n")[2]
+    (example,) = re.findall(r"```python\n(>>> .*?)```", section, re.DOTALL)
+    test = doctest.DocTestParser().get_doctest(example, {}, "python.md", None, None)
+    assert test.examples and not doctest.DocTestRunner().run(test).failed
 
 
 def test_a_laplace_release_loads_few_modules(tmp_path):

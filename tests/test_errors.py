@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from tempriv import errors
-from tempriv.cli._parsing import typed_option
+from tempriv.cli._options import typed_option
 from tempriv.errors import BudgetError, TemprivError, UsageError, require
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import tempriv
 from tempriv.mechanisms import registry
+from tempriv.privacy import units
 from tests.support.paths import ROOT
 
 
@@ -30,8 +31,9 @@ def test_every_public_name_resolves(name):
 
 def test_a_name_has_one_module():
     listed = [name for names in tempriv._PUBLIC.values() for name in names]
-    mechanisms = [entry.kind for entry in registry.entries()]
-    assert len(tempriv._MODULES) == len(listed) + len(mechanisms)
+    found = [entry.kind for entry in (*registry.entries(), *units.unit_entries())]
+    assert set(tempriv._MODULES) == {*listed, *found}
+    assert len(tempriv._MODULES) == len(listed) + len(found)
 
 
 def test_the_generated_files_are_current():
@@ -81,6 +83,26 @@ def test_importing_the_package_loads_nothing_heavy():
     code = "import json, sys, tempriv; print(json.dumps(sorted(sys.modules)))"
     loaded = {name.partition(".")[0] for name in fresh(code)}
     assert not loaded & set(HEAVY)
+
+
+def test_a_unit_is_loaded_when_it_is_used():
+    code = (
+        "import json, sys\n"
+        "from tempriv.privacy import guarantees\n"
+        "guarantees.decode({'is': 'Swap', 'window': 3})\n"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    package = "tempriv.privacy.units"
+    assert [name for name in fresh(code) if name.startswith(package)] == [
+        package,
+        f"{package}.base",
+        f"{package}.order",
+    ]
+
+
+def test_a_unit_that_is_none_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'Evnt'"):
+        units.Evnt  # noqa: B018
 
 
 def test_units_and_guarantees_need_no_arrays():

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tempriv.mechanisms import registry
 from tests.support import behavior, kept
 from tests.support.behavior import Clock, Service, done, facts, internal, run, serving, told
 from tests.support.write_fixtures import FINISHED, RUNNING, standing
@@ -70,6 +71,8 @@ def test_a_release_is_read_and_reported(name: str, tmp_path: Path) -> None:
     about = json.loads(path.with_name(f"{name}.release.json").read_text())
     read = behavior.public("read")(path)
     assert read.about["mechanism"] == about["mechanism"]
+    spec = internal("encode")(registry.decode(about["mechanism"]))
+    assert json.dumps(spec) == json.dumps(about["mechanism"]), "fields keep their order"
     assert len(read.table) == about["rows"]
     done("report", path, tmp_path / "report.html")
     assert (tmp_path / "report.html").stat().st_size > 1000

@@ -1,7 +1,8 @@
 """Write the generated files of the package: ``make generate``.
 
-``src/tempriv/mechanisms/index.json`` says where each mechanism is, ``src/tempriv/__init__.pyi``
-names the public names for type checkers, and docs/mechanisms/index.md has a table of mechanisms.
+The ``index.json`` of mechanisms and of units say where each is, the ``__init__.pyi`` of the package
+and of units name the public names for type checkers, and docs/mechanisms/index.md has a table of
+mechanisms.
 ``--check`` writes nothing and exits with 1 when a file is not what would be written.
 """
 
@@ -11,36 +12,45 @@ import itertools
 import json
 import re
 import sys
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 import tempriv
 from tempriv.cli.mechanisms import TITLES
 from tempriv.mechanisms import registry
+from tempriv.privacy import units
+from tempriv.privacy.serialization import IndexEntry
+from tempriv.privacy.units import base
 
 SOURCE = Path(tempriv.__file__).parent
-PAGES = Path(__file__).parents[1] / "docs" / "mechanisms"
+ROOT = Path(__file__).parents[1]
+PAGES = ROOT / "docs" / "mechanisms"
 TABLE = re.compile(r"(?<=<!-- mechanisms -->\n).*?(?=<!-- /mechanisms -->)", re.DOTALL)
 HEAD = "# written by make generate; do not edit\n"
 
 
-def index() -> str:
-    """Where each mechanism is defined."""
-    return json.dumps([asdict(entry) for entry in registry.discover()], indent=1) + "\n"
+def index(entries: Iterable[IndexEntry]) -> str:
+    """Where mechanisms, or units, are defined."""
+    return json.dumps([asdict(entry) for entry in entries], indent=1) + "\n"
 
 
-def stub() -> str:
-    """The public names as imports."""
-    modules: dict[str, list[str]] = {}
-    for entry in registry.discover():
-        modules.setdefault(entry.module.removeprefix("tempriv."), []).append(entry.kind)
-    for module, names in tempriv._PUBLIC.items():
-        modules.setdefault(module, []).extend(names)
+def imports(public: Mapping[str, Iterable[str]], *entries: IndexEntry) -> str:
+    """Names, by module and those of an index, as imports for type checkers."""
+    modules = {f"tempriv.{module}": list(names) for module, names in public.items()}
+    for entry in entries:
+        modules.setdefault(entry.module, []).append(entry.kind)
     lines = []
     for module in sorted(modules):
         names = ", ".join(f"{name} as {name}" for name in sorted(modules[module]))
-        lines.append(f"from tempriv.{module} import {names}")
-    return HEAD + "\n".join([*lines, "", "__version__: str", ""])
+        lines.append(f"from {module} import {names}\n")
+    return HEAD + "".join(lines)
+
+
+def public_names() -> str:
+    """The names of the package as ``tp.X``."""
+    entries = (*registry.discover(), *base.discover_units())
+    return imports(tempriv._PUBLIC, *entries) + "\n__version__: str\n"
 
 
 def page_of(name: str) -> str:
@@ -76,8 +86,13 @@ def table() -> str:
 
 
 FILES = {
-    SOURCE / "mechanisms" / "index.json": index,
-    SOURCE / "__init__.pyi": stub,
+    SOURCE / "mechanisms" / "index.json": lambda: index(registry.discover()),
+    SOURCE / "privacy" / "units" / "index.json": lambda: index(base.discover_units()),
+    SOURCE / "privacy" / "units" / "__init__.pyi": lambda: imports(
+        {"privacy.units.base": [name for name in units.__all__ if hasattr(base, name)]},
+        *base.discover_units(),
+    ),
+    SOURCE / "__init__.pyi": public_names,
     PAGES / "index.md": table,
 }
 
@@ -87,11 +102,11 @@ def main() -> int:
     stale = {path: text for path, make in FILES.items() if (text := make()) != _read(path)}
     if "--check" in sys.argv:
         for path in stale:
-            print(f"{path.name} is not current: run make generate")
+            print(f"{path.relative_to(ROOT)} is not current: run make generate")
         return bool(stale)
     for path, text in stale.items():
         path.write_text(text)
-        print(f"wrote {path.name}")
+        print(f"wrote {path.relative_to(ROOT)}")
     return 0
 
 

@@ -1,8 +1,8 @@
 """Publish time series about people with a privacy guarantee that can be checked.
 
-The public names of the package: those listed here, and every mechanism. Each is loaded when first
-used, so that the command line starts fast. ``make generate`` writes what is generated: the index of
-mechanisms, and ``__init__.pyi`` with all names for type checkers.
+The public names of the package: those listed here, every mechanism and every unit. Each is loaded
+when first used, so that the command line starts fast. ``make generate`` writes what is generated:
+the indexes of mechanisms and units, and ``__init__.pyi`` with all names for type checkers.
 """
 
 import json as _json
@@ -26,21 +26,20 @@ _PUBLIC = {
         *("Approximate", "Concentrated", "Guarantee", "NoGuarantee", "Published", "Pure"),
     ),
     "privacy.sensitivity": ("sensitivity",),
-    "privacy.units": (
-        *("Answers", "BlockSwap", "Contribution", "Event", "Landmarks", "Pace", "Person"),
-        *("Readings", "SlotOrigin", "Swap", "Timestamps", "WholeSeries", "Window"),
-        "WithinDistance",
-    ),
     "releases.release": ("Release", "read"),
     "releases.run": ("release",),
     "sampling.keys": ("Key",),
 }
 # modules under a shorter name
 _SHORT = {"spark": "integrations.spark"}
-_INDEX = _Path(__file__).parent / "mechanisms" / "index.json"
+_INDEXES = ("mechanisms/index.json", "privacy/units/index.json")
 _MODULES = {
     **{name: f"tempriv.{module}" for module, names in _PUBLIC.items() for name in names},
-    **{entry["kind"]: entry["module"] for entry in _json.loads(_INDEX.read_text())},
+    **{
+        entry["kind"]: entry["module"]
+        for index in _INDEXES
+        for entry in _json.loads((_Path(__file__).parent / index).read_text())
+    },
 }
 
 __all__ = sorted(["__version__", *_MODULES])

@@ -34,7 +34,13 @@ from tempriv.mechanisms.w_event.sample import SampleOnce as SampleOnce
 from tempriv.mechanisms.w_event.uniform import UniformBudget as UniformBudget
 from tempriv.privacy.guarantees import Approximate as Approximate, Concentrated as Concentrated, Guarantee as Guarantee, NoGuarantee as NoGuarantee, Published as Published, Pure as Pure
 from tempriv.privacy.sensitivity import sensitivity as sensitivity
-from tempriv.privacy.units import Answers as Answers, BlockSwap as BlockSwap, Contribution as Contribution, Event as Event, Landmarks as Landmarks, Pace as Pace, Person as Person, Readings as Readings, SlotOrigin as SlotOrigin, Swap as Swap, Timestamps as Timestamps, WholeSeries as WholeSeries, Window as Window, WithinDistance as WithinDistance
+from tempriv.privacy.units.answers import Answers as Answers
+from tempriv.privacy.units.contribution import Contribution as Contribution
+from tempriv.privacy.units.distance import WithinDistance as WithinDistance
+from tempriv.privacy.units.landmarks import Landmarks as Landmarks, Readings as Readings
+from tempriv.privacy.units.order import BlockSwap as BlockSwap, SlotOrigin as SlotOrigin, Swap as Swap
+from tempriv.privacy.units.replacement import Event as Event, Person as Person, WholeSeries as WholeSeries, Window as Window
+from tempriv.privacy.units.time import Pace as Pace, Timestamps as Timestamps
 from tempriv.releases.release import Release as Release, read as read
 from tempriv.releases.run import release as release
 from tempriv.sampling.keys import Key as Key

@@ -72,13 +72,31 @@ class UsageError(TemprivError):
 
 
 class DataError(TemprivError):
-    """A table that does not have the declared form."""
+    """A table that does not have the declared form.
+
+    >>> import tempriv as tp
+    >>> tp.release([0.5, float("nan")], tp.Laplace(epsilon=1.0, bounds=(0, 5)))
+    Traceback (most recent call last):
+    tempriv.errors.DataError: 1 value is NaN; leave missing values empty (null) instead
+    """
 
     default_code = "data"
 
 
 class BudgetError(TemprivError):
-    """The ledger does not agree: the limit would be passed."""
+    """The ledger does not agree: the limit would be passed.
+
+    >>> import tempfile
+    >>> import tempriv as tp
+    >>> laplace = tp.Laplace(epsilon=2.0, bounds=(0, 5))
+    >>> with tempfile.TemporaryDirectory() as folder, tp.Ledger.create(f"{folder}/x") as ledger:
+    ...     _ = ledger.create_dataset("meters", epsilon=1.0)
+    ...     try:
+    ...         tp.release([0.5], laplace, ledger=ledger, dataset="meters")
+    ...     except tp.BudgetError as refusal:
+    ...         print(refusal.code, refusal.parameters)
+    budget {'dataset': 'meters', 'limit': 1.0, 'remaining': 1.0}
+    """
 
     default_code = "budget"
     exit_status = 3

@@ -101,12 +101,12 @@ def _chance(mechanism, seen, truth, choices):
         return math.prod(law.pmf((report - answer) % choices) for report in seen)
 
     if isinstance(mechanism, MemoizedResponse):
-        memo = mechanism.permanent_law
+        memo = mechanism.permanent_distribution
         return sum(
-            memo.pmf((answer - truth) % choices) * each(mechanism.instant_law, answer)
+            memo.pmf((answer - truth) % choices) * each(mechanism.instant_distribution, answer)
             for answer in range(choices)
         )
-    return each(mechanism.laws[0], truth)
+    return each(mechanism.distributions[0], truth)
 
 
 def test_fresh_reports_give_an_unchanging_answer_away():
@@ -182,8 +182,8 @@ def test_too_little_noise_is_seen():
 
     class Leaky(tp.Laplace):
         @property
-        def laws(self):
-            return [distributions.DiscreteLaplace(law.scale / 10) for law in super().laws]
+        def distributions(self):
+            return [distributions.DiscreteLaplace(law.scale / 10) for law in super().distributions]
 
     leaky = Leaky(epsilon=1.0, bounds=(0, 10), unit=tp.WholeSeries(24))
     assert not denoise(leaky, MODEL, (0.0, 10.0), trials=TRIALS, confidence=1 - 1e-9).holds
@@ -193,7 +193,7 @@ def test_too_little_noise_is_seen():
 def test_one_value_is_told_apart_as_often_as_its_law_allows(mechanism):
     """Alpha 1e-9; detects 12 % off. The exact chance is half of 1 plus the total variation."""
     single = replace(mechanism, unit=tp.WholeSeries(1))
-    law, (low, high) = single.laws[0], single.domain.edges()[0]
+    law, (low, high) = single.distributions[0], single.domain.edges()[0]
     reach = range(low - 40 * (high - low), high + 40 * (high - low))
     chance = sum(max(law.pmf(k - low), law.pmf(k - high)) for k in reach) / 2
     found = denoise(single, MODEL, (0.0, 10.0), trials=TRIALS, seed=3)

@@ -47,7 +47,7 @@ def test_all_but_the_tails_is_listed(mechanism, example, draws, tail):
 
 def test_probabilities_are_those_of_independent_noise():
     mechanism = Laplace(epsilon=2.0, **BOUNDED)
-    (law,) = mechanism.laws
+    (law,) = mechanism.distributions
     found = distribution(mechanism, (1.0, 7.0), 1e-4)
     for i, j in itertools.product(range(-3, 4), repeat=2):
         assert found[(((1 + i,), (2 + j,)),)] == pytest.approx(law.pmf(i) * law.pmf(j), rel=1e-12)
@@ -56,7 +56,7 @@ def test_probabilities_are_those_of_independent_noise():
 def test_persons_have_independent_series():
     response = RandomizedResponse(epsilon=2.0, categories=("a", "b"), unit=Person(2, Event()))
     found = distribution(response, ((0,), (1,)))
-    keep = response.laws[0].keep
+    keep = response.distributions[0].keep
     assert found[((0,),), ((1,),)] == pytest.approx(keep**2)
     assert found[((1,),), ((0,),)] == pytest.approx((1 - keep) ** 2)
     assert len(found) == 4
@@ -85,7 +85,7 @@ def test_equal_purposes_are_the_same_noise():
     assert source.draw(law, "a").tolist() == source.draw(law, "a").tolist() == [1]
     assert source.draw(law, "b").tolist() == [0]
     assert len(source.sizes) == 2
-    with pytest.raises(AssertionError, match="'a': two laws drawn from the same words"):
+    with pytest.raises(AssertionError, match="'a': two distributions drawn from the same words"):
         source.draw(distributions.UniformChoice(3), "a")
     source.begin(1)
     source.draw(law, "a")
@@ -146,7 +146,7 @@ def test_hockey_stick_of_three_answers():
     epsilon = 1.0
     response = RandomizedResponse(epsilon=epsilon, categories=("a", "b"))
     one, other = (distribution(response, (x, x, x)) for x in (0, 1))
-    keep = response.laws[0].keep
+    keep = response.distributions[0].keep
     for x in (0.0, 0.5, 1.0, 2.0, 2.9):
         closed = sum(
             math.comb(3, j)
@@ -212,8 +212,10 @@ class Scaled(Laplace):
     factor = Fraction(1)
 
     @property
-    def laws(self):
-        return [distributions.DiscreteLaplace(law.scale * self.factor) for law in super().laws]
+    def distributions(self):
+        return [
+            distributions.DiscreteLaplace(law.scale * self.factor) for law in super().distributions
+        ]
 
 
 class Less(Scaled):
@@ -240,9 +242,10 @@ def test_one_per_cent_of_the_scale_is_seen(unit, epsilon):
 
 class LessVariance(Gaussian):
     @property
-    def laws(self):
+    def distributions(self):
         return [
-            distributions.DiscreteGaussian(law.variance * Fraction(99, 100)) for law in super().laws
+            distributions.DiscreteGaussian(law.variance * Fraction(99, 100))
+            for law in super().distributions
         ]
 
 
@@ -301,7 +304,7 @@ class BlurtsOut(RandomizedResponse):
     delta = 0.01
 
     def perturb(self, readings, noise, state):
-        law = Leaky(self.laws[0].epsilon, 2, self.delta)
+        law = Leaky(self.distributions[0].epsilon, 2, self.delta)
         drawn = noise(law, "column 0")[:, None]
         return np.where(drawn == 2, 10 + readings, (readings + drawn) % 2)
 
@@ -328,7 +331,7 @@ def test_approximate_promises():
 
 def test_pure_is_also_approximate():
     response = RandomizedResponse(epsilon=1.0, categories=("a", "b"))
-    (law,) = response.laws
+    (law,) = response.distributions
     needed = law.keep - math.exp(0.5) * (1 - law.keep)
     for delta, holds in ((needed * 1.001, True), (needed * 0.999, False)):
         promise = Guarantee(Approximate(0.5, delta), Event())
@@ -346,8 +349,8 @@ def test_readings_out_of_bounds_are_clipped_in_the_audit_too():
 
 class AQuarterOfTheNoise(SparseVector):
     @property
-    def laws(self):
-        return tuple(distributions.DiscreteLaplace(law.scale / 4) for law in super().laws)
+    def distributions(self):
+        return tuple(distributions.DiscreteLaplace(law.scale / 4) for law in super().distributions)
 
 
 @pytest.mark.parametrize("height", [8, 16, 24, 28, 40])

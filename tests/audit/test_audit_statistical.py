@@ -42,14 +42,16 @@ ONE_STEP = [((0.0,), (1.0,))]
 
 class LessLaplace(Laplace):
     @property
-    def laws(self):
-        return [distributions.DiscreteLaplace(law.scale * LESS) for law in super().laws]
+    def distributions(self):
+        return [distributions.DiscreteLaplace(law.scale * LESS) for law in super().distributions]
 
 
 class LessGaussian(Gaussian):
     @property
-    def laws(self):
-        return [distributions.DiscreteGaussian(law.variance * LESS**2) for law in super().laws]
+    def distributions(self):
+        return [
+            distributions.DiscreteGaussian(law.variance * LESS**2) for law in super().distributions
+        ]
 
 
 def generator(key):
@@ -82,15 +84,16 @@ def test_five_per_cent_too_little_gaussian_noise_is_found(rho, seed):
 
 class LessTimes(NoisyTimes):
     @property
-    def law(self):
-        return distributions.DiscreteLaplace(super().law.scale * LESS)
+    def distribution(self):
+        return distributions.DiscreteLaplace(super().distribution.scale * LESS)
 
 
 class LessPace(SamplingPeriod):
     @property
-    def laws(self):
+    def distributions(self):
         less = Fraction(80, 100) if COMPILED else Fraction(50, 100)
-        return tuple(distributions.DiscreteLaplace(law.scale * less) for law in super().laws)
+        whole = super().distributions
+        return tuple(distributions.DiscreteLaplace(noise.scale * less) for noise in whole)
 
 
 def test_too_little_noise_on_times_is_found(seed):

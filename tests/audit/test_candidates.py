@@ -12,7 +12,7 @@ import pytest
 import tempriv as tp
 from tempriv.audit import exact
 from tempriv.audit.attacks.distinguish import TwoCandidates, two_candidates
-from tempriv.audit.attacks.distinguishers import EVERY_DRAW, LAW, NOTHING
+from tempriv.audit.attacks.distinguishers import EVERY_DRAW, KNOWN_NOISE, NOTHING
 from tempriv.audit.attacks.pairs import SECRETS, altered, hardest_pair, readings_needed
 from tempriv.errors import TemprivError
 from tempriv.mechanisms.reorder.backward_forward import Backward
@@ -62,12 +62,12 @@ def most_right(mechanism, one, other) -> float:
 def test_a_reading_behind_laplace_noise_is_told_as_often_as_its_law_allows():
     """Alpha 1e-9; detects 4 % off (of 69.7 %). The cap is 73.1 %, so the guarantee holds."""
     found = try_two(LAPLACE, [0.0], [5.0])
-    law, (low, high) = LAPLACE.laws[0], LAPLACE.domain.edges()[0]
+    law, (low, high) = LAPLACE.distributions[0], LAPLACE.domain.edges()[0]
     reach = range(low - 40 * (high - low), high + 40 * (high - low))
     chance = sum(max(law.pmf(k - low), law.pmf(k - high)) for k in reach) / 2
     assert chance == pytest.approx(1 - math.exp(-0.5) / 2, abs=1e-3)
     assert_proportion(found.success.right, RUNS, chance, detects=0.04 if COMPILED else 0.07)
-    assert found.observer == LAW and found.success.trials == RUNS
+    assert found.observer == KNOWN_NOISE and found.success.trials == RUNS
     assert found.cap == pytest.approx(CAP) and found.holds and not found.broken
     assert found.advantage == pytest.approx(2 * found.rate - 1)
     assert found.most_advantage == pytest.approx(2 * CAP - 1)
@@ -87,7 +87,7 @@ def test_a_reading_behind_laplace_noise_is_told_as_often_as_its_law_allows():
 def test_an_observer_who_knows_the_law_is_below_the_cap(mechanism, one, other):
     """At 1 - 1e-9."""
     found = try_two(mechanism, one, other)
-    assert found.observer == LAW
+    assert found.observer == KNOWN_NOISE
     assert found.rate > 0.55 and found.holds and found.cap < 1
 
 
@@ -127,8 +127,8 @@ def test_half_the_noise_breaks_the_promise():
 
     class HalfNoise(tp.Laplace):
         @property
-        def laws(self):
-            return [distributions.DiscreteLaplace(law.scale / 2) for law in super().laws]
+        def distributions(self):
+            return [distributions.DiscreteLaplace(law.scale / 2) for law in super().distributions]
 
     found = try_two(HalfNoise(epsilon=1.0, bounds=(0, 5)), [0.0], [5.0], runs=RUNS)
     assert found.broken and not found.holds
@@ -138,7 +138,7 @@ def test_half_the_noise_breaks_the_promise():
 def test_noise_that_is_used_twice_is_seen_though_the_law_of_each_is_right():
     class Reused(tp.Laplace):
         def perturb(self, readings, noise, state):
-            drawn = noise(self.laws[0], "column 0").reshape(len(state.counts), -1)
+            drawn = noise(self.distributions[0], "column 0").reshape(len(state.counts), -1)
             return readings + np.repeat(drawn[:, :1], drawn.shape[1], axis=1).reshape(-1, 1)
 
     found = try_two(Reused(epsilon=1.0, bounds=(0, 5)), [1.0, 2.0], [1.0, 4.0])
@@ -533,10 +533,10 @@ def test_rows_that_are_moved_have_no_readings_in_between():
         ({"runs": 10}, "runs=10: must be a whole number, 600 or more"),
         ({"confidence": 1.0}, "confidence=1.0"),
         ({"row": 2}, "row=2: must be from 0 to 0"),
-        ({"one": []}, "no reading"),
-        ({"one": [[1.0, 2.0]]}, "inputs of 1 and 2 columns"),
-        ({"one": [math.nan]}, "NaN or infinite"),
-        ({"one": [0.0] * 3000}, "3,000 numbers: must have 2,000 at most"),
+        ({"first": []}, "no reading"),
+        ({"first": [[1.0, 2.0]]}, "inputs of 1 and 2 columns"),
+        ({"first": [math.nan]}, "NaN or infinite"),
+        ({"first": [0.0] * 3000}, "3,000 numbers: must have 2,000 at most"),
         ({"mechanism": "laplace"}, "must be a mechanism, or"),
         ({"mechanism": lambda example, runs, at: np.ones(3)}, "one row for each run"),
         ({"mechanism": lambda example, runs, at: np.ones(3), "row": 1}, "goes with a mechanism"),
@@ -544,14 +544,14 @@ def test_rows_that_are_moved_have_no_readings_in_between():
     ids=lambda one: one if isinstance(one, str) else "+".join(one),
 )
 def test_what_cannot_be_meant_is_refused(given, sentence):
-    asked = {"mechanism": LAPLACE, "one": [0.0], "other": [5.0], **given}
+    asked = {"mechanism": LAPLACE, "first": [0.0], "second": [5.0], **given}
     with pytest.raises(TemprivError, match=sentence):
         two_candidates(**asked)
 
 
 def test_the_same_key_gives_the_same_answer_and_all_runs_are_reported():
     told = []
-    asked = {"mechanism": Threshold(epsilon=2.0, window=3), "one": [1, 2, 3], "other": [1, 3, 2]}
+    asked = {"mechanism": Threshold(epsilon=2.0, window=3), "first": [1, 2, 3], "second": [1, 3, 2]}
     answers = [
         two_candidates(**asked, runs=FEW, key=key(seed), progress=told.append) for seed in (4, 4, 5)
     ]
@@ -594,5 +594,5 @@ def test_scores_belong_to_the_inputs():
 def test_the_law_of_the_noise_needs_no_fraction_of_a_step():
     """Grid outputs are whole numbers: what is put on the grid is what was drawn."""
     mechanism = replace(LAPLACE, grid=0.5)
-    assert mechanism.laws[0].scale == Fraction(10)
+    assert mechanism.distributions[0].scale == Fraction(10)
     assert try_two(mechanism, [0.2], [4.9], runs=FEW).holds

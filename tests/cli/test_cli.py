@@ -395,6 +395,13 @@ def test_the_demo_ends_by_naming_a_report(run):
     assert run("demo")[0] == 0, "and can be run again"
 
 
+def test_the_demo_needs_no_command_that_was_loaded_before(tmp_path):
+    command = [sys.executable, "-m", "tempriv", "demo"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "tempriv-demo" / "report.html").exists()
+
+
 def test_mechanisms_are_listed_and_shown_with_both_claims(run):
     listed = run("mechanisms")[1]
     assert "Hide values" in listed and "laplace                numbers" in listed
@@ -430,7 +437,7 @@ def test_module_and_command_are_the_same():
 
 
 def test_words_that_belong_together_are_joined():
-    from tempriv.cli._parsing import join_pairs
+    from tempriv.cli._options import join_pairs
 
     words = ["release", "a", "b", "--bounds", "-1", "5", "--grid", "calendar", "d.csv", "--clip"]
     assert join_pairs(words) == [

@@ -16,7 +16,7 @@ from tempriv.cli.advise import PAPERS_COSTS
 from tempriv.datasets import METERS
 from tempriv.errors import DataError, UsageError
 from tempriv.utility.advisor import AdviceRequest, advise
-from tempriv.utility.inputs import MOST_ROWS, papers_costs, read
+from tempriv.utility.inputs import MAX_ROWS, papers_costs, read
 from tempriv.utility.reorder_costs import average_costs, counting_costs
 from tempriv.utility.simulation import Average, Count, TrialReadings
 
@@ -359,11 +359,11 @@ def test_the_most_frequent_value_is_counted(tmp_path, monkeypatch):
 
 def test_a_million_readings_are_enough(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    rows = MOST_ROWS + 1000
+    rows = MAX_ROWS + 1000
     file = write("a.parquet", {"s": np.arange(rows) // 400_000, "v": np.zeros(rows)})
     found = read(file, ["v"], task="average", series="s")
     assert found.cut and found.counts.tolist() == [400_000, 400_000, 200_000]
-    assert len(found.task) == MOST_ROWS
+    assert len(found.task) == MAX_ROWS
 
 
 def test_of_very_many_series_some_are_tried(tmp_path, monkeypatch):

@@ -27,11 +27,11 @@ def run(run):
 
 @pytest.fixture
 def half_the_noise(monkeypatch):
-    laws = Laplace.laws.fget
+    noises = Laplace.distributions.fget
     broken = property(
-        lambda self: [distributions.DiscreteLaplace(one.scale / 2) for one in laws(self)]
+        lambda self: [distributions.DiscreteLaplace(one.scale / 2) for one in noises(self)]
     )
-    monkeypatch.setattr(Laplace, "laws", broken)
+    monkeypatch.setattr(Laplace, "distributions", broken)
 
 
 @pytest.mark.parametrize(

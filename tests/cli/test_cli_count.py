@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import tempriv as tp
-from tempriv.cli._parsing import join_pairs
+from tempriv.cli._options import join_pairs
 from tempriv.cli.mechanism_options import MechanismOptions
 from tempriv.data.aggregate import aggregate
 from tempriv.datasets import METERS

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import func, select
 
 from tempriv.cli.app import app as commands
-from tempriv.collect.protocol.assignment import ALL, assignment_hash, in_range
+from tempriv.collect.protocol.assignment import HASH_VALUES, assignment_hash, in_range
 from tempriv.collect.protocol.campaign import Campaign
 from tempriv.collect.server import schema
 from tempriv.collect.server.results import result_of
@@ -70,7 +70,7 @@ def test_each_device_is_asked_one_question_of_a_shapes_campaign(service):
         assert question["expected"] == len(mine)
         service.close(campaign)
     assert set(asked.values()) == {1}
-    assert high == ALL
+    assert high == HASH_VALUES
 
 
 def test_a_question_ends_when_all_have_answered_and_as_many_are_there_as_announced(service):

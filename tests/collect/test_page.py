@@ -73,6 +73,20 @@ def test_every_module_that_is_imported_is_there():
             assert (folders[where] / name).is_file(), f"{path.name} imports {name}"
 
 
+def test_every_file_that_a_style_or_the_page_names_is_there():
+    """An address in a style is relative to the style, and not to the page."""
+    named = [
+        path.parent / address
+        for path in OURS
+        for address in re.findall(r'url\("([^"#]+)"\)', path.read_text())
+    ]
+    index = (PAGE / "index.html").read_text()
+    named += [SOURCE / part for part in re.findall(r'(?:href|src)="(ui/[^"]+)"', index)]
+    named += [PAGE / part for part in re.findall(r'(?:href|src)="page/([^"]+)"', index)]
+    assert UI / "icon.svg" in named and PAGE / "app.js" in named
+    assert [path for path in named if not path.is_file()] == []
+
+
 def test_what_pages_share_knows_no_page():
     for path in UI.glob("*.js"):
         assert "../" not in path.read_text(), path.name
@@ -384,7 +398,7 @@ def test_what_is_wrong_between_fields_is_told_beside_one_of_them(tab, page_serve
     assert tab.get_by_label("Longest sequence").get_attribute("aria-invalid") == "true"
     tab.get_by_role("radio", name="Upload of protected series").check()
     assert tab.get_by_label("Lowest reading").is_visible()
-    tab.get_by_label("Mechanism", exact=True).select_option("other")
+    tab.get_by_label("How readings are protected", exact=True).select_option("other")
     assert tab.get_by_label("Mechanism as JSON").is_visible()
     assert not tab.get_by_label("Lowest reading").is_visible()
 

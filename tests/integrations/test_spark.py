@@ -124,7 +124,7 @@ def test_times_ids_and_pseudonyms_come_out_as_they_do_of_a_table(spark):
 
 
 def test_long_series_go_on_over_batches(spark, monkeypatch):
-    monkeypatch.setattr(tasks, "ROWS", 300)
+    monkeypatch.setattr(tasks, "BATCH_ROWS", 300)
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "100")
     table = readings(days=3000, homes=2)
     for kind in (Laplace, Threshold, SamplingPeriod):

@@ -317,7 +317,7 @@ def test_variances_are_those_of_the_joint_law(oracle):
 def test_a_randomized_response_is_estimated_as_elsewhere():
     """But for the standard error of a count below 0, which is that of 0 here."""
     asked, support = GRR(epsilon=1.0, size=3), np.array([500, 300, 200])
-    there = estimate_counts(support, asked.law)
+    there = estimate_counts(support, asked.distribution)
     here = asked.estimate(support, 1000, interval="exact")
     assert np.allclose(here.counts, there.counts[0])
     assert here.counts[2] < 0 < here.counts[1]
@@ -677,12 +677,12 @@ def test_bad_questions_and_answers_are_refused(oracle):
     for values in ([0, 3], [-1, 0], [0.0, 1.0], [[0, 1]]):
         with pytest.raises(DataError, match="values: must be whole numbers from 0 to 2"):
             asked.reports(values, words)
-    with pytest.raises(UsageError, match="words for 2 devices: 3 report"):
+    with pytest.raises(UsageError, match="keystream of 2 devices: 3 report"):
         asked.reports([0, 1, 2], words)
     for value in (3, -1, 1.0, True):
         with pytest.raises(DataError, match="value: must be a whole number from 0 to 2"):
             asked.report(value, words_for(1, 1))
-    with pytest.raises(UsageError, match="words for 2 devices: one reports"):
+    with pytest.raises(UsageError, match="keystream of 2 devices: one reports"):
         asked.report(1, words)
     with pytest.raises(DataError, match="matrix of bytes"):
         asked.support(np.zeros((2, asked.report_bytes + 1), dtype=np.uint8))

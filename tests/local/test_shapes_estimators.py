@@ -206,7 +206,8 @@ def test_shares_are_shown_from_none_to_all():
         share, low, high = found.share(shape)
         assert 0 <= low <= share <= high <= 1
         told = describe_outcome(replace(found, shapes=(shape,)))
-        assert f"{100 * share:.1f} % ({100 * low:.1f} to" in page(told)
+        shown = page(told).replace("\u00a0", " ")
+        assert f"{100 * share:.1f} %" in shown and f"{100 * low:.1f} to {100 * high:.1f} %" in shown
         assert told["shapes"][0]["count"] == count, "counts stay unbiased"
 
 

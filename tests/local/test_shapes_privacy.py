@@ -15,7 +15,13 @@ from tempriv.local.device_ledger import DeviceLedger
 from tempriv.local.frequency.oracles import GRR, ORACLES
 from tempriv.local.shapes.messages import EXPONENTIAL, HEAD, INDEX, ShapesQuestion
 from tempriv.local.shapes.plan import ShapesPlan
-from tempriv.local.shapes.randomizer import NO_CELL, NO_LABEL, LocalAnswers, WordsOf, local_answers
+from tempriv.local.shapes.randomizer import (
+    NO_CELL,
+    NO_LABEL,
+    LocalAnswers,
+    ReportKeystreams,
+    local_answers,
+)
 from tempriv.local.shapes.roles import ShapesDevice, simulate_answers
 from tempriv.local.shapes.sax import Sax
 from tempriv.privacy.guarantees import Pure
@@ -211,7 +217,7 @@ def assert_law(reports, law):
 
 
 def drawn(seen, one, seed, kind=LocalAnswers):
-    words = WordsOf([StepRange(Key.from_seed(seed).series("answers", "people"), 0, DRAWS)])
+    words = ReportKeystreams([StepRange(Key.from_seed(seed).series("answers", "people"), 0, DRAWS)])
     mine = kind(seen.question, seen.cells, seen.scores)
     return [row.tobytes() for row in mine.reports(np.full(DRAWS, one), words)]
 
@@ -423,7 +429,7 @@ def test_a_label_that_nobody_asks_for_counts_for_every_cell_alike(name):
     chain = Key.from_seed(5).series("answers", "one")
     alone = ShapesDevice([0.0, 1.0], label="y").answer(rare, chain)
     by_itself = local_answers(rare, ["ac"], [NO_LABEL]).reports(
-        np.zeros(1, int), WordsOf([StepRange(chain, 0, 1)])
+        np.zeros(1, int), ReportKeystreams([StepRange(chain, 0, 1)])
     )
     assert alone.report == by_itself.tobytes()
 

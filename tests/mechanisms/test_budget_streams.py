@@ -142,7 +142,7 @@ def test_no_window_spends_more_than_half_of_epsilon_on_publishing(kind, window, 
     half = Fraction(0.7) / 2
     assert most <= half
     assert most > half * Fraction(49, 100), "what is there gets used"
-    looking = mechanism.laws[0].scale
+    looking = mechanism.spending.looking.scale
     assert window / looking == half
 
 
@@ -163,7 +163,7 @@ def test_absorbed_budget_is_taken_from_the_steps_after_too(rng):
 def test_a_person_with_few_events_makes_looking_cheaper(kind):
     few = kind(epsilon=1.0, bounds=(0, 400), unit=Contribution(Window(10), total=3))
     many = kind(epsilon=1.0, bounds=(0, 400), unit=Contribution(Window(10)))
-    assert few.laws[0].scale / many.laws[0].scale == Fraction(3, 10)
+    assert few.spending.looking.scale / many.spending.looking.scale == Fraction(3, 10)
 
 
 @pytest.mark.parametrize("kind", ADAPTIVE)
@@ -171,7 +171,7 @@ def test_budgets_too_small_to_draw_noise_for_are_not_spent(kind, rng):
     """A step whose noise would be past any use repeats."""
     window = 10**6
     mechanism = kind(epsilon=1e-4, bounds=(0, 400), unit=Contribution(Window(window)))
-    plan = mechanism.plan
+    plan = mechanism.spending
     assert max(plan.scales(plan.least)) <= 2**34 < max(plan.scales(plan.least - 1))
     rows = made_up(rng, 600)
     source = Spending(rng, len(rows))
@@ -345,5 +345,5 @@ def test_the_exponential_is_right_and_the_same_compiled_or_not(rng):
 
 def test_a_person_with_few_events_makes_samples_cheaper():
     few = month(unit=Contribution(WholeSeries(720), total=6))
-    assert few.laws[0].scale / month().laws[0].scale == Fraction(6, 60)
+    assert few.distributions[0].scale / month().distributions[0].scale == Fraction(6, 60)
     assert changes_of(few) == [1]

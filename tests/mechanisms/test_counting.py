@@ -237,10 +237,10 @@ class Zeros:
     """Draws without noise, and what was asked for."""
 
     def __init__(self, rows):
-        self.rows, self.laws = rows, []
+        self.rows, self.distributions = rows, []
 
     def each(self, law, purpose):
-        self.laws.append(law)
+        self.distributions.append(law)
         return np.zeros(self.rows, dtype=np.int64)
 
     __call__ = each
@@ -264,8 +264,8 @@ def test_an_endless_stream_goes_on_to_two_to_the_forty(branching):
     out = mechanism.perturb(np.full((steps, 1), top), source, state)
     exact_sums = [count * top for count in range(start + 1, LONGEST + 1)]
     assert out[:, 0].tolist() == [(s + epochs.step // 2) // epochs.step for s in exact_sums]
-    last = epochs.laws[reference.epoch_of(LONGEST, branching)]
-    assert set(source.laws) <= set(last) and source.laws
+    last = epochs.noises[reference.epoch_of(LONGEST, branching)]
+    assert set(source.distributions) <= set(last) and source.distributions
     assert mechanism.error_at(LONGEST) < 300
 
 
@@ -295,7 +295,7 @@ def test_sensitivities_of_trees_are_those_of_the_worst_window(branching, horizon
         l1, l2 = reference.norms(matrix, window, window)
         changes = Changes(Fraction(1), window, window, Fraction(window))
         laws = [
-            Tree(branching, horizon, Fraction(1), gaussian, changes, 1).law
+            Tree(branching, horizon, Fraction(1), gaussian, changes, 1).noise
             for gaussian in (False, True)
         ]
         assert laws[0].scale == l1 and 2 * laws[1].variance == l2
@@ -306,7 +306,7 @@ def test_sensitivities_of_trees_are_those_of_the_worst_window(branching, horizon
             l1, l2 = reference.norms(matrix, window, steps)
             fewer = Changes(Fraction(1), steps, window, Fraction(steps))
             laws = [
-                Tree(branching, horizon, Fraction(1), gaussian, fewer, 1).law
+                Tree(branching, horizon, Fraction(1), gaussian, fewer, 1).noise
                 for gaussian in (False, True)
             ]
             assert laws[0].scale >= l1 and 2 * laws[1].variance >= l2, "too little noise"
@@ -337,7 +337,7 @@ def test_no_change_costs_more_than_the_budget_in_any_epochs(branching, window):
         for start in range(steps - window + 1):
             cost = Fraction(0)
             for first, stop in nodes:
-                law = epochs.laws[reference.epoch_of(stop, branching)]
+                law = epochs.noises[reference.epoch_of(stop, branching)]
                 law = law[reference.is_end(stop, branching)]
                 overlap = max(0, min(stop, start + window) - max(first, start))
                 cost += (
@@ -447,11 +447,11 @@ def test_default_grids_round_away_less_than_the_noise():
 
 def test_noise_laws_are_those_of_the_units():
     """Twice the people in a window cost as group privacy says, not as windows apart would."""
-    event = RunningCount(rho=0.5, bounds=(0, 1), horizon=100, grid=1).plans[0].law
+    event = RunningCount(rho=0.5, bounds=(0, 1), horizon=100, grid=1).plans[0].noise
     for length in (2, 5, 100):
         window = RunningCount(rho=0.5, bounds=(0, 1), horizon=100, grid=1, unit=Window(length))
-        ratio = window.plans[0].law.variance / event.variance
+        ratio = window.plans[0].noise.variance / event.variance
         assert length < ratio <= length**2
     person = RunningCount(rho=0.5, bounds=(0, 1), horizon=100, grid=1, unit=Person(3, Event()))
-    assert person.plans[0].law.variance == 3 * event.variance
+    assert person.plans[0].noise.variance == 3 * event.variance
     assert isinstance(event, distributions.DiscreteGaussian)

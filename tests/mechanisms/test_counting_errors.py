@@ -20,7 +20,6 @@ from tempriv.mechanisms.counting.matrix_factorization import (
     optimal_mean_error,
 )
 from tempriv.mechanisms.counting.running_count import RunningCount, window_sum
-from tempriv.mechanisms.counting.sensitivity import variance_of
 from tempriv.mechanisms.counting.tree import Epochs
 from tempriv.mechanisms.perturb import perturb_block
 from tempriv.privacy import serialization
@@ -81,15 +80,13 @@ def noise_variances(mechanism, steps):
     if isinstance(plan, Epochs):
         return np.array(
             [
-                variance_of(
-                    plan.laws[reference.epoch_of(n, plan.branching)][
-                        reference.is_end(n, plan.branching)
-                    ]
-                )
+                plan.noises[reference.epoch_of(n, plan.branching)][
+                    reference.is_end(n, plan.branching)
+                ].mean_square
                 for n in range(1, steps + 1)
             ]
         )
-    return np.full(steps, variance_of(plan.law))
+    return np.full(steps, plan.noise.mean_square)
 
 
 METHODS = [
@@ -223,9 +220,9 @@ def test_a_twelve_ary_day_errs_as_stated(seed):
     mechanism = RunningCount(epsilon=1.0, bounds=(0, 1), grid=0.25, horizon=DAY, branching=12)
     plan = mechanism.plans[0]
     nodes = sum(counting_tree.digits(DAY, 12))
-    assert nodes == 10 and plan.law.scale == 12
+    assert nodes == 10 and plan.noise.scale == 12
     series = 5000 if COMPILED else 1000
-    law = convolved(plan.law, nodes)
+    law = convolved(plan.noise, nodes)
     middle = len(law) // 2
     variance = float(law @ (np.arange(len(law)) - middle) ** 2)
     assert math.isclose(variance * 0.25**2, mechanism.error_at(DAY) ** 2, rel_tol=1e-6)

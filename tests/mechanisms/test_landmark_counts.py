@@ -17,7 +17,7 @@ pytest_plugins = ["tests.support.statistics"]
 
 def tail(epsilon, k):
     """Pr[Z <= -k] by adding up the mass."""
-    law = private_count.law(epsilon)
+    law = private_count.noise_of_count(epsilon)
     reach = k + math.ceil(40 / epsilon)
     return math.fsum(law.pmf(-i) for i in range(k, reach))
 
@@ -45,7 +45,7 @@ def test_delta_is_exact(margin, epsilon, length):
     laws = []
     for count in (7, 8):
         law: dict[int, float] = {}
-        for drawn, mass in private_count.law(epsilon).outcomes(1e-14):
+        for drawn, mass in private_count.noise_of_count(epsilon).outcomes(1e-14):
             bound = private_count.bound(count, drawn, margin, length)
             assert bound >= count and (length is None or bound <= length)
             law[bound] = law.get(bound, 0.0) + mass
@@ -73,14 +73,14 @@ def test_private_counts_follow_their_law(seed):
     assert min(counts) == 20
     chance = private_count.delta(epsilon, margin)
     assert_proportion(counts.count(20), draws, chance, detects=0.7)
-    chance = private_count.law(epsilon).pmf(0)
+    chance = private_count.noise_of_count(epsilon).pmf(0)
     assert_proportion(counts.count(20 + margin), draws, chance, detects=0.35)
 
 
 def test_counts_that_cannot_be_meant():
     words = Keystream([run(5, 2)], "count")
     for call, kind, sentence in [
-        (lambda: private_count.law(0), UsageError, "count_epsilon=0"),
+        (lambda: private_count.noise_of_count(0), UsageError, "count_epsilon=0"),
         (lambda: private_count.margin(1, 1), UsageError, "miss=1"),
         (lambda: private_count.delta(1, -1), UsageError, "margin=-1"),
         (lambda: private_count.bound(4711, 0, 0, 3), DataError, "more of them than steps"),

@@ -96,7 +96,7 @@ def test_drawn_bounds_tell_about_one_landmark_what_is_said(epsilon, miss):
     def law(landmarks):
         state = SeriesState.fresh(scheme, 1, length)
         found = {}
-        for drawn, mass in private_count.law(epsilon).outcomes(1e-13):
+        for drawn, mass in private_count.noise_of_count(epsilon).outcomes(1e-13):
             given = lambda *_, drawn=drawn: np.array([drawn])  # noqa: E731
             bound = int(scheme._drawn_bounds(np.array([landmarks]), given, state)[0])
             assert landmarks <= bound <= length, "a bound below the number of landmarks"

@@ -97,7 +97,7 @@ def test_the_audit_holds_for_every_unit_that_a_promise_is_given_for(unit):
 def test_many_reports_reach_the_promise_but_never_pass_it():
     """By counts of reports, so that long series can be looked at too."""
     mechanism = memo(1.0, 0.7)
-    first, second = mechanism.permanent_law.keep, mechanism.instant_law.keep
+    first, second = mechanism.permanent_distribution.keep, mechanism.instant_distribution.keep
 
     def loss(reports):
         yes = np.arange(reports + 1)
@@ -297,7 +297,7 @@ def reported(instant):
 
 def test_permanent_answers_follow_their_law():
     """Alpha 1e-9; detects 6 % off in the chance of a true answer, 10 % in that of two."""
-    permanent, law = reported(None), memo(1.0, None, 3).permanent_law
+    permanent, law = reported(None), memo(1.0, None, 3).permanent_distribution
     for truth in range(3):
         kept = int((permanent[:, truth] == truth).sum())
         assert_proportion(kept, PEOPLE, law.keep, detects=0.06)
@@ -314,7 +314,7 @@ def test_reports_follow_their_laws():
         kept = int((reports[:, step] == truth).sum())
         assert_proportion(kept, PEOPLE, mechanism.keep, detects=0.08)
     # two reports through one permanent answer agree if both kept it, or both took one other
-    second = mechanism.instant_law
+    second = mechanism.instant_distribution
     agree = second.keep**2 + 2 * other_probability(second) ** 2
     found = int((reports[:, 2] == reports[:, 3]).sum())
     assert_proportion(found, PEOPLE, agree, detects=0.08)

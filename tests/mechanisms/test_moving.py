@@ -8,7 +8,7 @@ import pytest
 import tempriv as tp
 from tempriv.errors import DataError, UsageError
 from tempriv.mechanisms.reorder.carry import bits, rows_of
-from tempriv.mechanisms.reorder.noisy_order import key_law, masses
+from tempriv.mechanisms.reorder.noisy_order import key_distribution, masses
 from tempriv.utility.advisor import AdviceRequest, advise
 from tempriv.utility.reorder_costs import UnitCosts
 
@@ -91,7 +91,7 @@ def test_noise_that_is_nearly_all_cut_off_is_refused_and_not_drawn_for_ever():
 def test_the_mean_size_of_the_noise_is_told_right(epsilon, window, kind):
     """Summed as far as the noise goes; a cut at 65,536 steps told a sixth of it."""
     told = tp.NoisyOrder(epsilon=epsilon, window=window, noise=kind).errors[0]
-    mass = masses(key_law(epsilon, window, kind), 8_000_000 if epsilon < 0.01 else 20_000)
+    mass = masses(key_distribution(epsilon, window, kind), 8_000_000 if epsilon < 0.01 else 20_000)
     assert told == pytest.approx(2 * float((mass * np.arange(len(mass))).sum()), rel=1e-9)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tempriv.data.series import EMPTY, RELEASED, REPEATED, Block
-from tempriv.mechanisms.perturb import perturb_block
+from tempriv.mechanisms.perturb import held_of_first, perturb_block
 from tempriv.mechanisms.reorder.backward_forward import Backward, Forward
-from tempriv.mechanisms.reorder.carry import held_of_first, kept
+from tempriv.mechanisms.reorder.carry import kept
 from tempriv.mechanisms.reorder.noisy_order import NoisyOrder
 from tempriv.mechanisms.reorder.shuffle import BlockShuffle
 from tempriv.mechanisms.reorder.threshold import DualThreshold, Threshold

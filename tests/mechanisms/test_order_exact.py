@@ -56,7 +56,7 @@ def test_a_row_at_a_time_and_all_at_once_have_one_law(mechanism, rows):
     ):
         key = tuple(shown), tuple(status)
         found[key] = found.get(key, 0.0) + mass
-    expected = exact.slot_law(mechanism, rows)
+    expected = exact.slot_distribution(mechanism, rows)
     assert found.keys() == expected.keys()
     assert all(math.isclose(found[key], expected[key], rel_tol=1e-9) for key in found)
 
@@ -334,7 +334,7 @@ class Orders:
     """Every order of so many rows, and its chance, by each outcome of keys and ties at once."""
 
     def __init__(self, mechanism, rows, tail):
-        listed = mechanism.law.outcomes(tail)
+        listed = mechanism.distribution.outcomes(tail)
         numbers, chances = (np.array(one) for one in zip(*listed, strict=True))
         picks = np.array(list(itertools.product(range(len(listed)), repeat=rows)))
         ties = np.array(list(itertools.permutations(range(rows))))
@@ -481,7 +481,7 @@ def test_cut_keys_are_not_pure():
 def test_the_delta_of_cut_keys_is_exact_for_the_keys():
     """The hockey stick of the two keys that move, before anything is sorted."""
     for mechanism, _ in CUT:
-        law, shift = mechanism.law, mechanism.window - 1
+        law, shift = mechanism.distribution, mechanism.window - 1
         reach = mechanism.latency // 2
         one = np.array([law.pmf(k) for k in range(-reach, reach + 1 + shift)])
         other = np.array([law.pmf(k - shift) for k in range(-reach, reach + 1 + shift)])

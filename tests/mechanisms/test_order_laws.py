@@ -325,7 +325,7 @@ def test_a_law_for_some_windows_is_not_that_of_others():
 def test_cut_noise_is_drawn_again_from_other_words():
     """A number beyond the reach is not clipped to it."""
     law = WindowDistribution(noise.DiscreteLaplace(Fraction(5)), 2)
-    full = law.law.sample(words(20_000).substream(0))
+    full = law.uncut.sample(words(20_000).substream(0))
     cut = law.sample(words(20_000))
     inside = np.abs(full) <= 2
     assert (cut[inside] == full[inside]).all() and np.abs(cut).max() == 2
@@ -403,14 +403,14 @@ def test_rows_with_equal_words_are_told_apart_by_more_of_them():
         state = SeriesState.fresh(mechanism, 1, 200)
         ages = mechanism.perturb(np.zeros((200, 0), dtype=np.int64), draw, state)[:, 0]
     assert next(calls) == 3
-    keys = draw(mechanism.law, "key")
+    keys = draw(mechanism.distribution, "key")
     last = real(TieDistribution(), Keystream(draw.runs, "tie 4"))
     assert (199 - ages).tolist() == reference.sorted_by_key(keys.tolist(), last.tolist())
 
 
 def test_wide_laws_join_into_cells():
     """The staircase that moves rows least, as it is drawn by the mechanism itself."""
-    law = NoisyOrder(epsilon=2.0, window=6).law
+    law = NoisyOrder(epsilon=2.0, window=6).distribution
     draws = DRAWS // 2
     sample = law.sample(words(draws, "staircase"))
     edges, masses = joined(law.outcomes(1e-12), draws, most=30)

@@ -31,7 +31,7 @@ def test_the_stated_noise_on_times_is_that_of_the_law(epsilon, noise):
     if noise == "laplace":
         weights = np.exp(-rate * far / width)
     else:
-        weights = np.exp(-rate * (far // width + (far % width >= mechanism.law.inner)))
+        weights = np.exp(-rate * (far // width + (far % width >= mechanism.distribution.inner)))
     mean = 2 * (far * weights).sum() / (2 * weights.sum() - weights[0])
     assert mechanism.errors[0] == pytest.approx(mean, rel=1e-6)
 

@@ -98,18 +98,18 @@ def test_noise_and_groups_cost_epsilon_together(unit, change, columns):
     mechanism = PeGaSus(epsilon=0.7, bounds=((0, 4),) * columns, unit=unit, share=0.3)
     counted = isinstance(unit, Contribution)
     cost = Fraction(0)
-    for j, one in enumerate(mechanism.plan):
+    for j, one in enumerate(mechanism.plans):
         # a person adds it to one column, whichever; numbers change in all of them
-        moved = (change if j == 0 else 0) if counted else change * mechanism.plan[j].width
+        moved = (change if j == 0 else 0) if counted else change * mechanism.plans[j].group.width
         moved = Fraction(moved) / (Fraction(mechanism.grid[j]) if counted else 1)
-        cost += moved / one.law.scale + 2 * moved / one.limit.scale + 4 * moved / one.test.scale
+        cost += moved / one.noise.scale + 2 * moved / one.limit.scale + 4 * moved / one.test.scale
     assert cost == Fraction(0.7)
 
 
 @pytest.mark.parametrize("window", [2, 8])
 def test_the_form_for_windows_is_the_one_for_events_at_a_part_of_epsilon(window):
     local = PeGaSus(epsilon=4.0, bounds=(0, 5), unit=Window(window))
-    assert local.plan == PeGaSus(epsilon=4.0 / window, bounds=(0, 5), grid=local.grid).plan
+    assert local.plans == PeGaSus(epsilon=4.0 / window, bounds=(0, 5), grid=local.grid).plans
     assert local.guarantee.loss.epsilon == 4.0 and local.guarantee.unit == Window(window)
 
 
@@ -300,7 +300,7 @@ def lengths_of_groups(mechanism, readings, rng):
     state = SeriesState.fresh(mechanism, 1, len(readings))
     out = mechanism.perturb(readings[:, None], Marked(rng, readings), state)[:, 0]
     # in a group of n so far, the mean of running numbers is (n - 1) / 2 behind
-    behind = np.arange(len(readings)) - out / mechanism.plan[0].fineness
+    behind = np.arange(len(readings)) - out / mechanism.plans[0].group.fineness
     lengths, is_open = [], False
     for size in (np.rint(2 * behind).astype(int) + 1).tolist():
         if is_open and size == 1:
@@ -329,7 +329,7 @@ def test_groups_of_a_calm_stream_are_as_long_as_stated(theta, rng):
 def test_groups_hardly_see_anything_where_a_reading_may_be_any_other(rng):
     """Up and down at every step: groups of counts are short then, those of numbers are not."""
     local = PeGaSus(epsilon=1.0, bounds=(0, 5))
-    readings = np.tile([0, local.plan[0].width], ROWS // 2)
+    readings = np.tile([0, local.plans[0].group.width], ROWS // 2)
     assert np.mean(lengths_of_groups(local, readings, rng)) > 0.8 * local.calm_length
     counted = counts()
     readings = np.tile([0, 500], ROWS // 2)

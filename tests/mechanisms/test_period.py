@@ -240,7 +240,7 @@ def mean_change(mechanism):
     low, high = (-math.inf, math.inf) if mechanism.clamp is None else mechanism.clamp
     return math.fsum(
         mass * abs(min(max((usual + k) * unit, low), high) - mechanism.period)
-        for k, mass in mechanism.laws[0].outcomes(1e-13)
+        for k, mass in mechanism.distributions[0].outcomes(1e-13)
     )
 
 
@@ -262,7 +262,7 @@ def test_stated_errors_are_exact(clamp):
 def test_a_shift_adds_its_own_error():
     mechanism = SamplingPeriod(epsilon=2.0, window=4, tau=1.0, shift=3.0, grid=0.25)
     point, late, step = mechanism.errors
-    law = mechanism.laws[1]
+    law = mechanism.distributions[1]
     mean = math.fsum(abs(k) * mass for k, mass in law.outcomes(1e-13)) * 0.25 / 4
     assert late == pytest.approx(mean, rel=1e-6)
     assert point >= max(late, step * 2.5)
@@ -271,9 +271,10 @@ def test_a_shift_adds_its_own_error():
 def test_noise_is_for_the_times_as_they_lie_on_the_grid():
     for tau, grid, widest in ((1.0, 1.0, 1), (1.5, 1.0, 2), (1.0, 0.25, 4), (0.3, 0.25, 2)):
         mechanism = SamplingPeriod(epsilon=0.5, window=3, tau=tau, grid=grid)
-        assert mechanism.laws[0].scale == 3 * widest / 0.5
-        assert NoisyTimes(epsilon=0.5, tau=tau, grid=grid).law.scale == widest / 0.5
-        assert NoisyTimes(epsilon=0.5, tau=tau, grid=grid, window=4).law.scale == 4 * widest / 0.5
+        assert mechanism.distributions[0].scale == 3 * widest / 0.5
+        one = NoisyTimes(epsilon=0.5, tau=tau, grid=grid)
+        assert one.distribution.scale == widest / 0.5
+        assert replace(one, window=4).distribution.scale == 4 * widest / 0.5
     # rounded down, two times within tau are never further apart than that
     times = np.random.default_rng(1).uniform(-50, 50, 10_000)
     for tau, grid, widest in ((1.5, 1.0, 2), (0.3, 0.25, 2)):
@@ -299,7 +300,7 @@ def test_one_time_that_is_nearer_than_tau_loses_less():
 
 def test_curves_of_noisy_values_keep_the_promise_of_the_noise():
     curve = NoisyCurve(epsilon=1.5, bounds=((0, 5), (-1, 1)), window=6, unit=Window(3))
-    assert curve.laws == curve.noisy.laws and curve.guarantee.unit == Window(3)
+    assert curve.distributions == curve.noisy.distributions and curve.guarantee.unit == Window(3)
     assert curve.guarantee.loss == Pure(1.5) == curve.noisy.guarantee.loss
     assert curve.published.holds
 

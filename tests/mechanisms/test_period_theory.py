@@ -11,7 +11,7 @@ import pytest
 from tempriv.audit.exact import to_the_end
 from tempriv.errors import TemprivError
 from tempriv.mechanisms.base import KeyedNoise
-from tempriv.mechanisms.retime.analysis import Turns
+from tempriv.mechanisms.retime.analysis import PaceDistribution
 from tempriv.mechanisms.retime.domains import as_numbers
 from tempriv.mechanisms.retime.interpolation import INTERPOLATIONS
 from tempriv.mechanisms.retime.sampling_period import SamplingPeriod
@@ -52,7 +52,7 @@ def paced(interpolation, clamp, grid=2.0**-7, **more):
 def periods(mechanism, center):
     """Every noisy period in units of the public one, with its probability; the tail is 2e-9."""
     unit = mechanism.grid / mechanism.window
-    scale = float(mechanism.laws[0].scale)
+    scale = float(mechanism.distributions[0].scale)
     reach = int(scale * 20)
     k = np.arange(-reach, reach + 1)
     mass = np.tanh(1 / (2 * scale)) * np.exp(-np.abs(k) / scale)
@@ -262,7 +262,7 @@ def test_draws_agree_with_the_formula_within_two_per_cent(interpolation, clamp, 
 )
 def test_the_wave_is_the_mean_of_a_clamped_laplace(center, low, high):
     """By adding up a fine histogram; Laplace noise has the density e^(-|x| / scale) / (2 scale)."""
-    law = Turns(scale=0.8, center=center, low=low, high=high)
+    law = PaceDistribution(scale=0.8, center=center, low=low, high=high)
     edges = np.linspace(-28, 28, 560_001) * 0.8
     cdf = np.where(edges < 0, np.exp(edges / 0.8) / 2, 1 - np.exp(-edges / 0.8) / 2)
     middles = np.clip(center + (edges[1:] + edges[:-1]) / 2, low, high)

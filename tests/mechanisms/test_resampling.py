@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tempriv.data.series import EMPTY, RELEASED, Block
-from tempriv.mechanisms import perturb
+from tempriv.mechanisms import late
 from tempriv.mechanisms.base import SeriesState
 from tempriv.mechanisms.retime import interpolation as resampling
 from tempriv.mechanisms.retime._kernels import TOGETHER, bridge
 from tempriv.mechanisms.retime.interpolation import (
-    DIRECT,
     INTERPOLATIONS,
+    MAX_DIRECT_READINGS,
     Windows,
     basis,
     chirp_points,
@@ -73,7 +73,7 @@ def test_the_printed_curve_is_no_interpolation():
 
 
 @each
-@pytest.mark.parametrize("n", [3, 4, 17, DIRECT + 1, 700])
+@pytest.mark.parametrize("n", [3, 4, 17, MAX_DIRECT_READINGS + 1, 700])
 def test_chirps_are_the_points_by_definition(interpolation, n, rng):
     readings = rng.normal(size=n)
     for first, ratio in itertools.product((0.0, 0.4, -3.0), (1e-6, 0.5, 1.0, 1.13, -0.7, 40.0)):
@@ -101,7 +101,9 @@ def alone(interpolation, rows, firsts, ratios, waves=None):
 
 
 @each
-@pytest.mark.parametrize("n", [3, 4, 5, 10, 11, 40, DIRECT, DIRECT + 1, 300])
+@pytest.mark.parametrize(
+    "n", [3, 4, 5, 10, 11, 40, MAX_DIRECT_READINGS, MAX_DIRECT_READINGS + 1, 300]
+)
 def test_kernels_agree_with_the_definition(interpolation, n, rng):
     """To a billionth of the readings; recurrences of cosines lose most for long windows."""
     count = 2 * TOGETHER + 3 if n < 50 else 6
@@ -116,7 +118,7 @@ def test_kernels_agree_with_the_definition(interpolation, n, rng):
 
 
 @each
-@pytest.mark.parametrize("n", [3, 10, DIRECT + 2])
+@pytest.mark.parametrize("n", [3, 10, MAX_DIRECT_READINGS + 2])
 def test_bits_do_not_depend_on_what_is_worked_on_together(interpolation, n, rng):
     count = 2 * TOGETHER + 3
     rows, ratios = rng.normal(size=(count, n)), rng.uniform(0.1, 2, count)
@@ -224,7 +226,9 @@ def test_what_is_remembered_is_no_more_than_what_can_still_matter(window):
     "mechanism",
     [
         SamplingPeriod(epsilon=1.0, window=3, tau=1.0, columns=2),
-        SamplingPeriod(epsilon=1.0, window=DIRECT + 20, tau=1.0, pace="public", clamp=None),
+        SamplingPeriod(
+            epsilon=1.0, window=MAX_DIRECT_READINGS + 20, tau=1.0, pace="public", clamp=None
+        ),
         SamplingPeriod(epsilon=1.0, window=1, tau=1.0, shift=1.0, interpolation="hermitian"),
         NoisyCurve(epsilon=1.0, bounds=(0, 5), window=5),
     ],
@@ -259,7 +263,7 @@ def test_a_long_series_in_one_block_is_worked_on_in_parts_with_the_same_bits(rng
 
     whole = made()
     for size in (1, 7, 64, 987, 988):
-        with mock.patch.object(perturb, "PART", size):
+        with mock.patch.object(late, "PART", size):
             assert same(made(), whole), f"parts of {size}"
 
 
@@ -277,9 +281,9 @@ def test_status_and_gaps_of_short_series():
 
 
 def test_the_choice_of_the_way_is_made_by_the_readings_of_a_window(rng):
-    rows = rng.normal(size=(2, DIRECT + 1))
+    rows = rng.normal(size=(2, MAX_DIRECT_READINGS + 1))
     with mock.patch.object(resampling, "chirp_points", side_effect=chirp_points) as used:
         alone("cosine", rows, np.zeros(2), np.ones(2))
         assert used.call_count == 2
-        alone("cosine", rows[:, :DIRECT], np.zeros(2), np.ones(2))
+        alone("cosine", rows[:, :MAX_DIRECT_READINGS], np.zeros(2), np.ones(2))
         assert used.call_count == 2

@@ -89,7 +89,7 @@ def test_enumeration_comes_to_the_promise_on_hard_streams():
 def test_counts_with_half_the_noise_come_to_the_promise_too():
     """Quiet counts go up by one, those that alert stay: the same way for all."""
     mechanism = replace(SIGNED, unit=Contribution(WholeSeries(500)))
-    assert mechanism.laws[1].scale * 2 == SIGNED.laws[1].scale
+    assert mechanism.distributions[1].scale * 2 == SIGNED.distributions[1].scale
     one, other = (3,) * 8 + (1, 1), (4,) * 8 + (1, 1)
     assert mechanism.unit.are_neighbors(one, other)
     laws = [exact.distribution(mechanism, example, 1e-12) for example in (one, other)]
@@ -157,7 +157,7 @@ def test_a_threshold_between_two_counts_is_the_upper_one():
 def test_the_stated_distance_is_where_one_answer_in_twenty_is_wrong(name):
     """Exactly, over both laws; the statement is for continuous noise, a grid step is finer."""
     mechanism = replace(NAMED[name].mechanism, most=2, epsilon=0.5)
-    once, each = mechanism.laws
+    once, each = mechanism.distributions
     reach = math.ceil(60 * float(once.scale + each.scale))
     ks = np.arange(-reach, reach + 1)
     first, second = (np.array([law.pmf(int(k)) for k in ks]) for law in (once, each))

@@ -27,7 +27,7 @@ from tests.mutants.value import broken, streaming
 @broken("permanent answers drawn anew each time", "memoized, as it is", the_promise_holds)
 class AnewEachTime(MemoizedResponse):
     def perturb(self, readings, noise, state):
-        law, answers = self.permanent_law, []
+        law, answers = self.permanent_distribution, []
         for row, truth in enumerate(readings[:, 0].tolist()):
             shift = at(noise.each(law, f"permanent {truth}"), row)
             answers.append((truth + shift) % self.choices)
@@ -73,7 +73,7 @@ class OneShift(MemoizedResponse):
     """The answer to one truth then tells those to all others."""
 
     def perturb(self, readings, noise, state):
-        drawn = noise.each(self.permanent_law, "permanent")
+        drawn = noise.each(self.permanent_distribution, "permanent")
         if state.memory[0, 0] == 0:
             state.memory[0] = 1 + (np.arange(self.choices) + at(drawn, 0)) % self.choices
         return (state.memory[0, readings[:, 0]] - 1)[:, None]
@@ -125,7 +125,7 @@ class ReusesWords(MemoizedResponse):
 )
 class WithoutSecond(MemoizedResponse):
     @property
-    def instant_law(self):
+    def instant_distribution(self):
         return None
 
 

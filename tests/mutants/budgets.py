@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from tempriv.mechanisms.adaptive.fast import Fast
 from tempriv.mechanisms.sparse_vector import SparseVector
 from tempriv.mechanisms.w_event._kernels import publish_or_repeat
 from tempriv.mechanisms.w_event.absorption import BudgetAbsorption
-from tempriv.mechanisms.w_event.base import _origin, _publish_or_repeat
+from tempriv.mechanisms.w_event.base import origin_of, publish_on_change
 from tempriv.mechanisms.w_event.distribution import BudgetDistribution
 from tempriv.mechanisms.w_event.sample import SampleOnce
 from tempriv.mechanisms.w_event.uniform import UniformBudget
@@ -35,7 +34,7 @@ class Alerting(SparseVector):
     """A plain loop over rows; ``answer`` says what comes out, given the noisy threshold."""
 
     def perturb(self, readings, noise, state):
-        once, each = self.laws
+        once, each = self.distributions
         limits, values = noise.each(once, "threshold"), noise.each(each, "values")
         out = np.zeros(len(readings), dtype=np.int64)
         alerts = threshold = 0
@@ -71,8 +70,8 @@ class NeverHalts(Alerting):
 @broken("noise for monotone values on others", "alerts, signed sums", hard_streams_are_hidden)
 class HalfTheNoise(SparseVector):
     @property
-    def laws(self):
-        once, each = super().laws
+    def distributions(self):
+        once, each = super().distributions
         return once, distributions.DiscreteLaplace(each.scale / 2)
 
 
@@ -103,20 +102,20 @@ class OpenThreshold(Alerting):
 @broken("all of epsilon at every step", "uniform, window", the_promise_holds)
 class WholeAtEachStep(UniformBudget):
     @property
-    def laws(self):
+    def distributions(self):
         return [
-            distributions.DiscreteLaplace(law.scale / self.unit.readings) for law in super().laws
+            distributions.DiscreteLaplace(law.scale / self.unit.readings)
+            for law in super().distributions
         ]
 
 
-def instead(mechanism, window=None, laws=None, plan=None):
-    """What the common code looks at, with something else in its place."""
-    return SimpleNamespace(
-        plan=plan or mechanism.plan,
-        unit=mechanism.unit if window is None else Window(window),
-        laws=laws or mechanism.laws,
-        domain=mechanism.domain,
-    )
+def published(mechanism, readings, noise, state, *, window=None, spending=None):
+    """By the code of the mechanism, with something else in its place."""
+    kind = BudgetAbsorption if isinstance(mechanism, BudgetAbsorption) else BudgetDistribution
+    given = {field.name: getattr(mechanism, field.name) for field in fields(kind)}
+    other = kind(**given) if window is None else kind(**{**given, "unit": Window(window)})
+    absorbing, spending = kind is BudgetAbsorption, spending or mechanism.spending
+    return publish_on_change(other, spending, absorbing, readings, noise, state)
 
 
 @broken("once in w - 1 steps", "once, window", the_promise_holds)
@@ -129,8 +128,11 @@ class SamplesTooSoon(SampleOnce):
 @broken("columns of numbers do not share", "once, unlike columns", the_promise_holds)
 class ColumnsEachHaveAll(SampleOnce):
     @property
-    def laws(self):
-        return [distributions.DiscreteLaplace(law.scale / len(self.bounds)) for law in super().laws]
+    def distributions(self):
+        return [
+            distributions.DiscreteLaplace(law.scale / len(self.bounds))
+            for law in super().distributions
+        ]
 
 
 @broken(
@@ -141,8 +143,7 @@ class ColumnsEachHaveAll(SampleOnce):
 )
 class ReturnedTooSoon(BudgetDistribution):
     def perturb(self, readings, noise, state):
-        sooner = instead(self, window=self.unit.readings - 1)
-        return _publish_or_repeat(sooner, readings, noise, state, absorbing=False)
+        return published(self, readings, noise, state, window=self.unit.readings - 1)
 
 
 @broken(
@@ -156,20 +157,23 @@ class NeverReturned(BudgetDistribution):
         return 2 + 10**5
 
     def perturb(self, readings, noise, state):
-        return _publish_or_repeat(
-            instead(self, window=10**5), readings, noise, state, absorbing=False
-        )
+        return published(self, readings, noise, state, window=10**5)
 
 
-def halved(plan):
-    return replace(plan, changes=[change / 2 for change in plan.changes])
+def looking(spending, factor):
+    """With other noise on the distance from the last release."""
+    less = distributions.DiscreteLaplace(spending.looking.scale * factor)
+    return replace(spending, looking=less)
+
+
+def halved(spending):
+    return replace(spending, changes=[change / 2 for change in spending.changes])
 
 
 @broken("half the noise on what is published", "distribution, window", the_promise_holds)
 class HalfPublished(BudgetDistribution):
     def perturb(self, readings, noise, state):
-        less = instead(self, plan=halved(self.plan))
-        return _publish_or_repeat(less, readings, noise, state, absorbing=False)
+        return published(self, readings, noise, state, spending=halved(self.spending))
 
 
 @broken(
@@ -177,24 +181,21 @@ class HalfPublished(BudgetDistribution):
 )
 class HalfAbsorbed(BudgetAbsorption):
     def perturb(self, readings, noise, state):
-        less = instead(self, plan=halved(self.plan))
-        return _publish_or_repeat(less, readings, noise, state, absorbing=True)
+        return published(self, readings, noise, state, spending=halved(self.spending))
 
 
 @broken("looking is measured for one step", "absorption, window", the_promise_holds)
 class LooksOnce(BudgetAbsorption):
     @property
-    def laws(self):
-        (law,) = super().laws
-        return [distributions.DiscreteLaplace(law.scale / self.unit.readings)]
+    def spending(self):
+        return looking(super().spending, 1 / Fraction(self.unit.readings))
 
 
 @broken("looking has all of epsilon too", "absorption, window", the_promise_holds)
 class LooksForAll(BudgetAbsorption):
     @property
-    def laws(self):
-        (law,) = super().laws
-        return [distributions.DiscreteLaplace(law.scale * Fraction(1, 2))]
+    def spending(self):
+        return looking(super().spending, Fraction(1, 2))
 
 
 class Certain:
@@ -213,37 +214,26 @@ class LooksClosely(BudgetDistribution):
         return super().perturb(readings, Certain(noise, len(readings)), state)
 
 
-def row_by_row(mechanism, readings, noise, state, absorbing, after):
+def row_by_row(mechanism, readings, noise, state, after):
     """One column through the common kernel, with a hand in its memory after each row."""
-    plan, origin = mechanism.plan, _origin(mechanism)
-    looks, source = noise.each(mechanism.laws[0], "dissimilarity"), noise.scalable("column 0")
+    absorbing = isinstance(mechanism, BudgetAbsorption)
+    plan = mechanism.spending.plan(mechanism.unit.readings, absorbing)
+    looks, source = (
+        noise.each(mechanism.spending.looking, "dissimilarity"),
+        noise.scalable("column 0"),
+    )
     kernel = suited(publish_or_repeat, looks, source.words)
-    outputs, moved = np.zeros_like(readings), readings - origin
+    moved = readings - origin_of(mechanism)
+    rows = state.kernel_rows(moved)
     for row in range(len(readings)):
-        at_row = row
-        while at_row == row:
-            at_row, place, scale = kernel(
-                row,
-                moved[: row + 1],
-                state.missing,
-                state.which,
-                state.steps,
-                plan.weights,
-                plan.tops,
-                plan.least,
-                plan.whole,
-                mechanism.unit.readings,
-                absorbing,
-                looks,
-                source.words,
-                state.memory,
-                outputs,
-                state.status,
-            )
-            if at_row == row:
+        begin = row
+        while begin == row:
+            until = rows._replace(readings=moved[: row + 1])
+            begin, place, scale = kernel(row, until, plan, looks, source.words)
+            if begin == row:
                 source.settle(place, scale)
         after(row, state.memory[state.which[row]], moved[row, 0])
-    return outputs + origin
+    return rows.outputs + origin_of(mechanism)
 
 
 @broken(
@@ -258,7 +248,7 @@ class NothingLeftOut(BudgetAbsorption):
         def after(row, own, reading):
             own[1] = min(own[1], steps[row] + 1)
 
-        return row_by_row(self, readings, noise, state, True, after)
+        return row_by_row(self, readings, noise, state, after)
 
 
 @broken("the reading is repeated, not its release", "absorption, window", the_promise_holds)
@@ -268,7 +258,7 @@ class RepeatsTheReading(BudgetAbsorption):
             if state.status[row] != REPEATED:
                 own[0] = reading
 
-        return row_by_row(self, readings, noise, state, True, after)
+        return row_by_row(self, readings, noise, state, after)
 
 
 @broken(

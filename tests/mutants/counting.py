@@ -10,7 +10,7 @@ import numpy as np
 
 from tempriv.mechanisms.counting.matrix_factorization import SquareRoot
 from tempriv.mechanisms.counting.running_count import RunningCount
-from tempriv.mechanisms.counting.tree import Epochs, Tree
+from tempriv.mechanisms.counting.tree import EpochNoise, Epochs, Tree
 from tempriv.sampling import distributions
 from tests.conformance.distribution_checks import the_promise_holds
 from tests.conformance.key_checks import every_number_varies_with_key_and_place
@@ -51,8 +51,8 @@ def levels_of(state, branching):
 @dataclass(frozen=True)
 class OneLevelPaid(Tree):
     @property
-    def law(self):
-        return distributions.DiscreteLaplace(super().law.scale / len(self.sizes))
+    def noise(self):
+        return distributions.DiscreteLaplace(super().noise.scale / len(self.sizes))
 
 
 @broken("a tree paid for as one level", "tree, three steps", the_promise_holds)
@@ -63,9 +63,9 @@ class PaysForOneLevel(RunningCount):
 @dataclass(frozen=True)
 class OneFewer(Tree):
     @property
-    def law(self):
+    def noise(self):
         levels = len(self.sizes)
-        return distributions.DiscreteLaplace(super().law.scale * (levels - 1) / levels)
+        return distributions.DiscreteLaplace(super().noise.scale * (levels - 1) / levels)
 
 
 @broken("a tree paid for with a level too few", "tree, event", the_promise_holds)
@@ -133,7 +133,7 @@ class OneDrawForALevel(RunningCount):
 @dataclass(frozen=True)
 class NoisedAgain(Tree):
     def sums(self, increments, noise, purpose, state, first):
-        return np.cumsum(increments) + noise(self.law, purpose)
+        return np.cumsum(increments) + noise(self.noise, purpose)
 
 
 @broken("a node gets fresh noise at each use", "tree, event", the_promise_holds)
@@ -144,9 +144,9 @@ class FreshNoise(RunningCount):
 @dataclass(frozen=True)
 class AsEvent(Tree):
     @property
-    def law(self):
+    def noise(self):
         one = replace(self.changes, steps=1, window=1, total=self.changes.each)
-        return Tree(**{**settings(self), "changes": one}).law
+        return Tree(**{**settings(self), "changes": one}).noise
 
 
 @broken("a tree calibrated for one reading", "tree, whole series", the_promise_holds)
@@ -173,7 +173,7 @@ class SharesMemory(RunningCount):
 @dataclass(frozen=True)
 class OnlyDiagonal(SquareRoot):
     @property
-    def law(self):
+    def noise(self):
         first = int(self.factors.strategy[0])
         return distributions.DiscreteGaussian(self.changes.each**2 * first**2 / (2 * self.rho))
 
@@ -188,9 +188,9 @@ class Orthogonal(SquareRoot):
     """As if columns of C that change together were at right angles."""
 
     @property
-    def law(self):
+    def noise(self):
         one = replace(self.changes, steps=1)
-        apart = SquareRoot(**{**settings(self), "changes": one}).law
+        apart = SquareRoot(**{**settings(self), "changes": one}).noise
         return distributions.DiscreteGaussian(apart.variance * self.changes.steps)
 
 
@@ -245,10 +245,10 @@ class SharesNoise(RunningCount):
 
 @dataclass(frozen=True)
 class FreeTotals(Epochs):
-    def _laws(self, epoch):
-        nodes, total = super()._laws(epoch)
+    def _noise(self, epoch):
+        nodes, total = super()._noise(epoch)
         whole = (self.levels(epoch) + self.weight) / Fraction(self.levels(epoch))
-        return distributions.DiscreteLaplace(nodes.scale / whole), total
+        return EpochNoise(distributions.DiscreteLaplace(nodes.scale / whole), total)
 
 
 @broken("totals of epochs not paid for", "endless, event", the_promise_holds)

@@ -89,20 +89,20 @@ class PrivateMiddle(FourierPerturbation):
 
 @broken("measured for one reading, guaranteed for two", "waves, window", the_promise_holds)
 class MeasuredForOne(FourierPerturbation):
-    def law(self, length, column):
-        return FourierPerturbation.law(replace(self, unit=Event()), length, column)
+    def noise_on(self, length, column):
+        return FourierPerturbation.noise_on(replace(self, unit=Event()), length, column)
 
 
 @broken("measured for one series, guaranteed for a person", "waves, person", the_promise_holds)
 class MeasuredForOneSeries(FourierPerturbation):
-    def law(self, length, column):
-        return FourierPerturbation.law(replace(self, unit=Event()), length, column)
+    def noise_on(self, length, column):
+        return FourierPerturbation.noise_on(replace(self, unit=Event()), length, column)
 
 
 @broken("columns do not share the noise", "waves, counts in two columns", the_promise_holds)
 class HalfForEachColumn(FourierPerturbation):
-    def law(self, length, column):
-        law = super().law(length, column)
+    def noise_on(self, length, column):
+        law = super().noise_on(length, column)
         return type(law)(law.scale / 2)
 
 
@@ -110,8 +110,8 @@ class HalfForEachColumn(FourierPerturbation):
 class FullLength(FourierPerturbation):
     """Short series have taller waves, so their coefficients change by more."""
 
-    def law(self, length, column):
-        return super().law(self.length, column)
+    def noise_on(self, length, column):
+        return super().noise_on(self.length, column)
 
 
 class EndsWithTheData(Stream):

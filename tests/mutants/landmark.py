@@ -239,7 +239,7 @@ class Plainly(AdaptiveLandmarks):
         marks, others = marks_of(state, readings), int(readings[:, -1].min(initial=1) == 0)
         coins = noise.each(distributions.UniformChoice(CERTAIN), "sampling")
         source = noise.scalable("column 0")
-        top = WHOLE * self.over.domain.widths[0] / self.over.share
+        top = WHOLE * self.over.domain.widths[0] / self.over.reading_share
         later = int(marks.sum())
         reserved, rate, last = WHOLE // (later + others), CERTAIN, None
         out = np.zeros((len(readings), 1), dtype=np.int64)

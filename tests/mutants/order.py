@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from tempriv.data.series import REPEATED
+from tempriv.data.series import REPEATED, joined
 from tempriv.mechanisms.reorder import analysis
-from tempriv.mechanisms.reorder._kernels import by_key
+from tempriv.mechanisms.reorder._kernels import Slots, by_key
 from tempriv.mechanisms.reorder.backward_forward import Backward, Forward
 from tempriv.mechanisms.reorder.carry import to_state
 from tempriv.mechanisms.reorder.distributions import (
@@ -21,8 +21,8 @@ from tempriv.mechanisms.reorder.distributions import (
 )
 from tempriv.mechanisms.reorder.noisy_order import NoisyOrder
 from tempriv.mechanisms.reorder.shuffle import BlockShuffle
-from tempriv.mechanisms.reorder.threshold import DualThreshold, Threshold, settle
-from tempriv.mechanisms.stream import Stream, joined
+from tempriv.mechanisms.reorder.threshold import DualThreshold, Threshold, WithThreshold
+from tempriv.mechanisms.stream import Stream
 from tempriv.privacy.guarantees import Guarantee, Pure
 from tempriv.privacy.units.order import BlockSwap, SlotOrigin, Swap
 from tempriv.sampling import distributions
@@ -127,7 +127,7 @@ def chosen(choice):
 
     def choose(self):
         object.__setattr__(self, "threshold", choice(self.epsilon, self.window))
-        settle(self, analysis.choose_threshold)
+        WithThreshold.__post_init__(self)
 
     return choose
 
@@ -385,8 +385,8 @@ class ByOneName:
 @broken("half the noise on times", "noisy order, whole, three rows", the_promise_holds)
 class HalfTheKey(NoisyOrder):
     @property
-    def law(self):
-        full = super().law
+    def distribution(self):
+        full = super().distribution
         return distributions.DiscreteLaplace(full.scale / 2)
 
 
@@ -406,7 +406,7 @@ class Clipped(WindowDistribution):
     """What is beyond the reach becomes the reach, and the law says nothing of it."""
 
     def sample(self, words):
-        return np.clip(self.law.sample(words), -self.reach, self.reach)
+        return np.clip(self.uncut.sample(words), -self.reach, self.reach)
 
 
 @broken(
@@ -416,20 +416,19 @@ class Clipped(WindowDistribution):
 )
 class ClipsTheKey(NoisyOrder):
     @property
-    def law(self):
-        return Clipped(super().law.law, self.latency // 2)
+    def distribution(self):
+        return Clipped(super().distribution.uncut, self.latency // 2)
 
 
 @broken("steps past the end count as rows", "noisy order, latency of two", every_row_comes_out_once)
 class PastTheEnd(NoisyOrder):
     def perturb(self, readings, noise, state):
         there = np.arange(len(state.missing))
-        keys, ties = noise(self.law, "key", there), noise(TieDistribution(), "tie", there)
+        keys, ties = noise(self.distribution, "key", there), noise(TieDistribution(), "tie", there)
         ages = np.empty((len(keys), 1), dtype=np.int64)
         nobody = np.zeros(len(keys), dtype=np.bool_)
-        by_key(
-            state.counts, state.starts, nobody, self.latency, keys, ties, state.memory, ages[:, 0]
-        )
+        slots = Slots(state.counts, state.starts, state.memory, ages[:, 0])
+        by_key(slots, nobody, self.latency, keys, ties)
         absent = state.steps[state.missing[:, 0]].tolist()
         gone = np.isin(state.steps - ages[:, 0], absent)
         ages[gone] = -1

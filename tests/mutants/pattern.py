@@ -8,7 +8,13 @@ from fractions import Fraction
 import numpy as np
 
 from tempriv.data.series import RELEASED, REPEATED
-from tempriv.mechanisms.adaptive._pattern_kernels import STANDS, TAKEN, UNITS, sample_the_line
+from tempriv.mechanisms.adaptive._pattern_kernels import (
+    STANDS,
+    TAKEN,
+    UNITS,
+    LinePlan,
+    sample_the_line,
+)
 from tempriv.mechanisms.adaptive.pattern import PatternLDP, PatternSampling
 from tempriv.privacy.units import Event, Window
 from tempriv.sampling._kernels import suited
@@ -30,34 +36,19 @@ def original(mutant, **other):
 def row_by_row(mechanism, readings, noise, state, after):
     """Through the kernel, with a hand in its memory after each row."""
     source, window = noise.scalable("samples"), mechanism.unit.readings
-    low, high = mechanism.domain.numbers.edges()[0]
-    values, outputs = readings[:, 0].copy(), np.zeros(len(readings), dtype=np.int64)
+    low, high = mechanism.numbers.edges()[0].tolist()
+    plan = LinePlan(low, high, float(mechanism._top), 1, window, np.array(mechanism.gains))
+    rows = state.kernel_rows(readings)
     kernel = suited(sample_the_line, source.words)
-    for row in range(len(values)):
-        at, scale = row, 0.0
-        while at == row:
-            at, scale = kernel(
-                row,
-                values[: row + 1],
-                state.missing[:, 0],
-                state.which,
-                state.steps,
-                int(low),
-                int(high),
-                float(mechanism._top),
-                1,
-                window,
-                np.array(mechanism.gains),
-                source.words,
-                state.memory,
-                state.memory.view(np.float64),
-                outputs,
-                state.status,
-            )
-            if at == row:
-                source.settle(row, scale)
-        after(state.memory[state.which[row]], int(values[row]))
-    return outputs[:, None]
+    for row, reading in enumerate(readings[:, 0].tolist()):
+        begin = row
+        while begin == row:
+            until = rows._replace(readings=rows.readings[: row + 1])
+            begin, place, scale = kernel(row, until, plan, source.words)
+            if begin == row:
+                source.settle(place, scale)
+        after(state.memory[state.which[row]], reading)
+    return rows.outputs
 
 
 @broken("half the noise", "line, window", the_promise_holds)

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from tempriv.mechanisms.adaptive._pegasus_kernels import group_and_smooth
-from tempriv.mechanisms.adaptive.pegasus import SMOOTHINGS, PeGaSus
+from tempriv.mechanisms.adaptive.pegasus import PeGaSus
 from tempriv.sampling import distributions
 from tempriv.sampling._kernels import above, at
 from tests.conformance.cases.pegasus import hard_groups_are_hidden
@@ -40,8 +40,8 @@ class NothingSplit(PeGaSus):
 @broken("each reading of a window has all of epsilon", "pegasus, window", the_promise_holds)
 class WholeAtEachReading(PeGaSus):
     @property
-    def _changes(self):
-        return [change / self.unit.readings for change in super()._changes]
+    def changes(self):
+        return [change / self.unit.readings for change in super().changes]
 
 
 @broken(
@@ -51,8 +51,8 @@ class WholeAtEachReading(PeGaSus):
 )
 class ColumnsEachHaveAll(PeGaSus):
     @property
-    def _changes(self):
-        return [change / len(self.bounds) for change in super()._changes]
+    def changes(self):
+        return [change / len(self.bounds) for change in super().changes]
 
 
 # noise on groups
@@ -74,15 +74,15 @@ HARDLY = Fraction(1, 1000)
 @broken("groups by a threshold without noise", "pegasus, hard counts", hard_groups_are_hidden)
 class OpenThreshold(PeGaSus):
     @property
-    def grouping_laws(self):
-        return less_noise(super().grouping_laws, HARDLY, 1)
+    def grouping_distributions(self):
+        return less_noise(super().grouping_distributions, HARDLY, 1)
 
 
 @broken("groups by the true distances", "pegasus, hard counts", hard_groups_are_hidden)
 class LooksClosely(PeGaSus):
     @property
-    def grouping_laws(self):
-        return less_noise(super().grouping_laws, 1, HARDLY)
+    def grouping_distributions(self):
+        return less_noise(super().grouping_distributions, 1, HARDLY)
 
 
 @broken(
@@ -93,8 +93,8 @@ class LooksClosely(PeGaSus):
 )
 class HalfTested(PeGaSus):
     @property
-    def grouping_laws(self):
-        return less_noise(super().grouping_laws, 1, Fraction(1, 2))
+    def grouping_distributions(self):
+        return less_noise(super().grouping_distributions, 1, Fraction(1, 2))
 
 
 # one row at a time, with a hand in the memory
@@ -117,50 +117,46 @@ class RowByRow(PeGaSus):
     """One column of one series; ``before`` and ``after`` see the memory, and draws of the row."""
 
     def perturb(self, readings, noise, state):
-        (one,) = self.plan
-        drawn = noise(one.law, "column 0")
-        limits = noise.each(one.limit, "threshold 0")
-        tests = noise.each(one.test, "test 0")
+        (plan,) = self.plans
+        group = plan.group
+        drawn = noise(plan.noise, "column 0")
+        limits = noise.each(plan.limit, "threshold 0")
+        tests = noise.each(plan.test, "test 0")
         outputs = np.zeros(len(readings), dtype=np.int64)
         kernel = getattr(group_and_smooth, "py_func", group_and_smooth)
         for row, series in enumerate(state.which):
             own, here = state.memory[series : series + 1], slice(row, row + 1)
             reading, there = readings[row, 0], not state.missing[row, 0]
             if there:
-                self.before(own[0], Later(limits, row), one)
+                self.before(own[0], Later(limits, row), group)
             kernel(
+                group,
                 readings[here, 0],
-                one.low,
-                one.width,
-                drawn[here],
                 state.missing[here, 0],
                 np.ones(1, dtype=np.int64),
-                one.theta,
-                self.longest,
-                SMOOTHINGS[self.smoothing],
-                one.fineness,
+                drawn[here],
                 Later(limits, row),
                 Later(tests, row),
                 own,
-                0,
                 outputs[here],
             )
             if there:
-                self.after(own[0], reading - one.low, reading - one.low + drawn[row], one)
+                noisy = reading - group.low + drawn[row]
+                self.after(own[0], reading - group.low, noisy, group)
         return outputs[:, None]
 
-    def before(self, own, limits, one):
+    def before(self, own, limits, group):
         pass
 
-    def after(self, own, reading, noisy, one):
+    def after(self, own, reading, noisy, group):
         pass
 
 
 @broken("a new threshold for each test", "pegasus, hard counts", hard_groups_are_hidden)
 class Resamples(RowByRow):
-    def before(self, own, limits, one):
+    def before(self, own, limits, group):
         if own[0] > 1:  # the kernel draws for the first test
-            own[1] = one.theta + limits.at(0)
+            own[1] = group.theta + limits.at(0)
 
 
 @broken(
@@ -169,9 +165,9 @@ class Resamples(RowByRow):
     compiled_and_plain_and_reference_agree,
 )
 class ClosesAndOpens(RowByRow):
-    def after(self, own, reading, noisy, one):
+    def after(self, own, reading, noisy, group):
         if own[0] == 0:
-            own[0], own[2], own[5], own[6], own[7] = 1, reading, reading, one.width + 1, noisy
+            own[0], own[2], own[5], own[6], own[7] = 1, reading, reading, group.width + 1, noisy
             own[8] = reading
 
 

@@ -41,7 +41,7 @@ class Paced(SamplingPeriod):
         return windows.sums[:, -1]
 
     def noise(self, windows, noise):
-        return noise(self.laws[0], "period", windows.ends)
+        return noise(self.distributions[0], "period", windows.ends)
 
     def kept(self, windows, noisy, times):
         return np.clip(noisy, *self._edges())
@@ -61,15 +61,17 @@ class SecretGrid(Paced):
 @broken("half the noise on the pace", "pace, few", the_promise_holds)
 class HalfTheNoise(SamplingPeriod):
     @property
-    def laws(self):
-        return tuple(distributions.DiscreteLaplace(law.scale / 2) for law in super().laws)
+    def distributions(self):
+        whole = super().distributions
+        return tuple(distributions.DiscreteLaplace(noise.scale / 2) for noise in whole)
 
 
 @broken("too much noise on the pace", "pace, few", the_promise_holds)
 class TwiceTheNoise(SamplingPeriod):
     @property
-    def laws(self):
-        return tuple(distributions.DiscreteLaplace(law.scale * 2) for law in super().laws)
+    def distributions(self):
+        whole = super().distributions
+        return tuple(distributions.DiscreteLaplace(noise.scale * 2) for noise in whole)
 
 
 @broken("one noise for all windows", "pace, few", the_promise_holds)
@@ -77,7 +79,7 @@ class OneNoiseForAll(Paced):
     def noise(self, windows, noise):
         if not len(windows):
             return 0
-        return noise(self.laws[0], "period", windows.ends[:1])
+        return noise(self.distributions[0], "period", windows.ends[:1])
 
 
 @broken("clamped to the steps of the window", "pace, few", the_promise_holds)
@@ -147,14 +149,15 @@ def renamed(noise, column):
 @broken("shift and pace have all of epsilon each", "pace and shift, few", the_promise_holds)
 class BothHaveAll(SamplingPeriod):
     @property
-    def laws(self):
-        return tuple(distributions.DiscreteLaplace(law.scale / 2) for law in super().laws)
+    def distributions(self):
+        whole = super().distributions
+        return tuple(distributions.DiscreteLaplace(noise.scale / 2) for noise in whole)
 
 
 @broken("tau before it is put on the grid", "pace, off the grid", the_promise_holds)
 class TauOffTheGrid(SamplingPeriod):
     @property
-    def laws(self):
+    def distributions(self):
         widest = Fraction(self.tau) / Fraction(self.grid)
         return (distributions.DiscreteLaplace(self.window * widest / Fraction(self.epsilon)),)
 
@@ -162,7 +165,7 @@ class TauOffTheGrid(SamplingPeriod):
 @broken("noise by the place in the block", "pace", same_bits_for_any_cutting)
 class ByPlace(Paced):
     def noise(self, windows, noise):
-        return noise(self.laws[0], "period", np.arange(len(windows)))
+        return noise(self.distributions[0], "period", np.arange(len(windows)))
 
 
 @broken("what stands under the mask is read", "pace", shape_is_free_of_values)
@@ -219,11 +222,11 @@ class WholeCurve(NoisyCurve):
 @broken("noise for one time, guaranteed for three", "times, three", the_promise_holds)
 class OneOfThree(NoisyTimes):
     @property
-    def law(self):
-        return distributions.DiscreteLaplace(super().law.scale / self.window)
+    def distribution(self):
+        return distributions.DiscreteLaplace(super().distribution.scale / self.window)
 
 
 @broken("one noise for all times", "times, one", the_promise_holds, same_bits_for_any_cutting)
 class OneForAllTimes(NoisyTimes):
     def perturb(self, readings, noise, state):
-        return readings + noise(self.law, "time")[:1, None]
+        return readings + noise(self.distribution, "time")[:1, None]

@@ -103,24 +103,25 @@ def streaming(kind: type[Stream]) -> Any:
 @broken("half the scale", "laplace, event", the_promise_holds)
 class HalfScale(Laplace):
     @property
-    def laws(self):
-        return [distributions.DiscreteLaplace(law.scale / 2) for law in super().laws]
+    def distributions(self):
+        return [distributions.DiscreteLaplace(law.scale / 2) for law in super().distributions]
 
 
 @broken("one per cent of the scale missing", "laplace, window", the_promise_holds)
 class HardlyLess(Laplace):
     @property
-    def laws(self):
+    def distributions(self):
         return [
-            distributions.DiscreteLaplace(law.scale * Fraction(99, 100)) for law in super().laws
+            distributions.DiscreteLaplace(law.scale * Fraction(99, 100))
+            for law in super().distributions
         ]
 
 
 @broken("half the variance", "gaussian, event", the_promise_holds)
 class HalfVariance(Gaussian):
     @property
-    def laws(self):
-        return [distributions.DiscreteGaussian(law.variance / 2) for law in super().laws]
+    def distributions(self):
+        return [distributions.DiscreteGaussian(law.variance / 2) for law in super().distributions]
 
 
 @broken("too much noise", "laplace, event", the_promise_holds)
@@ -128,15 +129,15 @@ class DoubleScale(Laplace):
     """Private, but more is guaranteed away than needed: it shows as a loose bound."""
 
     @property
-    def laws(self):
-        return [distributions.DiscreteLaplace(law.scale * 2) for law in super().laws]
+    def distributions(self):
+        return [distributions.DiscreteLaplace(law.scale * 2) for law in super().distributions]
 
 
 @broken("calibrated for one reading, guaranteed for two", "laplace, window", the_promise_holds)
 class CalibratedForEvent(Laplace):
     @property
-    def share(self):
-        return Fraction(self.epsilon)
+    def changes(self):
+        return self.row_changes
 
 
 @broken("another unit guaranteed than calibrated for", "response, event", the_promise_holds)
@@ -149,14 +150,14 @@ class ClaimsWindow(RandomizedResponse):
 @broken("calibrated for one series, guaranteed for a person", "laplace, person", the_promise_holds)
 class CalibratedForOneSeries(Laplace):
     @property
-    def share(self):
-        return Fraction(self.epsilon) / self.unit.each.readings
+    def changes(self):
+        return [self.unit.each.readings * change for change in self.row_changes]
 
 
 @broken("calibrated for one series of windows", "response, person", the_promise_holds)
 class AnswersOfOneSeries(RandomizedResponse):
     @property
-    def share(self):
+    def reading_share(self):
         return Fraction(self.epsilon) / self.unit.each.readings
 
 
@@ -170,25 +171,25 @@ class TotalOfOneColumn(Laplace):
 @broken("columns do not share", "gaussian, two columns", the_promise_holds)
 class ColumnsDoNotShare(Gaussian):
     @property
-    def share(self):
+    def reading_share(self):
         return Fraction(self.rho) / self.unit.readings
 
 
 @broken("sensitivity before rounding", "laplace, off the grid", the_promise_holds)
 class BeforeRounding(Laplace):
     @property
-    def laws(self):
+    def distributions(self):
         widths = [
             Fraction(h - low) / Fraction(g)
             for (low, h), g in zip(self.bounds, self.grid, strict=True)
         ]
-        return [distributions.DiscreteLaplace(width / self.share) for width in widths]
+        return [distributions.DiscreteLaplace(width / self.reading_share) for width in widths]
 
 
 @broken("no price for the lattice", "places", the_promise_holds)
 class NoGridCost(PlanarLaplace):
     @property
-    def law(self):
+    def distribution(self):
         return distributions.PlanarLattice(
             Fraction(self.epsilon) * Fraction(self.grid) / Fraction(self.unit.meters)
         )
@@ -207,8 +208,8 @@ class KeepOfTwo(distributions.CategoryFlip):
 @broken("truth kept as among two, with three", "response, event", the_promise_holds)
 class KeepsTooOften(RandomizedResponse):
     @property
-    def laws(self):
-        return [KeepOfTwo(law.epsilon, law.choices) for law in super().laws]
+    def distributions(self):
+        return [KeepOfTwo(law.epsilon, law.choices) for law in super().distributions]
 
 
 # noise that is not independent
@@ -223,7 +224,7 @@ class KeepsTooOften(RandomizedResponse):
 )
 class OneDrawForAll(Laplace):
     def perturb(self, readings, noise, state):
-        return readings + noise(self.laws[0], "column 0")[:1, None]
+        return readings + noise(self.distributions[0], "column 0")[:1, None]
 
 
 @broken(
@@ -234,7 +235,7 @@ class OneDrawForAll(Laplace):
 )
 class OneDrawForBoth(Laplace):
     def perturb(self, readings, noise, state):
-        return readings + noise(self.laws[0], "column 0")[:, None]
+        return readings + noise(self.distributions[0], "column 0")[:, None]
 
 
 @broken(
@@ -245,7 +246,7 @@ class OneDrawForBoth(Laplace):
 )
 class WithoutColumn(Laplace):
     def perturb(self, readings, noise, state):
-        return readings + np.stack([noise(law, "column") for law in self.laws], axis=1)
+        return readings + np.stack([noise(law, "column") for law in self.distributions], axis=1)
 
 
 @broken(
@@ -296,7 +297,7 @@ class Sequential(Stream):
         out = super().push_block(block)
         made = [
             self.generator.laplace(scale=float(law.scale), size=len(block))
-            for law in self.mechanism.laws
+            for law in self.mechanism.distributions
         ]
         readings = self.mechanism.domain.to_grid(np.where(block.missing, 0.0, block.values))
         noisy = readings + np.rint(made).astype(np.int64).T
@@ -331,8 +332,8 @@ class FairSign(distributions.DiscreteLaplace):
 @broken("a fair sign, so that zero counts twice", "laplace, event", samplers_follow_their_laws)
 class DrawsZeroTwice(Laplace):
     @property
-    def laws(self):
-        return [FairSign(law.scale) for law in super().laws]
+    def distributions(self):
+        return [FairSign(law.scale) for law in super().distributions]
 
 
 @dataclass(frozen=True)
@@ -348,8 +349,8 @@ class Shifted(distributions.DiscreteLaplace):
 @broken("a fair sign, so that the law is shifted", "laplace, event", samplers_follow_their_laws)
 class DrawsShifted(Laplace):
     @property
-    def laws(self):
-        return [Shifted(law.scale) for law in super().laws]
+    def distributions(self):
+        return [Shifted(law.scale) for law in super().distributions]
 
 
 @dataclass(frozen=True)
@@ -362,8 +363,8 @@ class ZeroTwice(FairSign):
 @broken("zero counts twice, and the law says so", "laplace, event", the_promise_holds)
 class CountsZeroTwice(Laplace):
     @property
-    def laws(self):
-        return [ZeroTwice(law.scale) for law in super().laws]
+    def distributions(self):
+        return [ZeroTwice(law.scale) for law in super().distributions]
 
 
 def within(outcomes, reach):
@@ -385,8 +386,8 @@ class ShortLaplace(distributions.DiscreteLaplace):
 @broken("noise cut off, at a mass of 1e-7", "laplace, event", the_promise_holds)
 class CutOff(Laplace):
     @property
-    def laws(self):
-        return [ShortLaplace(law.scale) for law in super().laws]
+    def distributions(self):
+        return [ShortLaplace(law.scale) for law in super().distributions]
 
 
 @dataclass(frozen=True)
@@ -398,8 +399,8 @@ class ShortGaussian(distributions.DiscreteGaussian):
 @broken("Gaussian noise cut off at four deviations", "gaussian, event", the_promise_holds)
 class GaussianCutOff(Gaussian):
     @property
-    def laws(self):
-        return [ShortGaussian(law.variance) for law in super().laws]
+    def distributions(self):
+        return [ShortGaussian(law.variance) for law in super().distributions]
 
 
 # readings that pass
@@ -670,5 +671,5 @@ class UnderstatesError(Laplace):
 class ContinuousError(Gaussian):
     @property
     def errors(self):
-        deviations = [math.sqrt(2 * law.variance / math.pi) for law in self.laws]
+        deviations = [math.sqrt(2 * law.variance / math.pi) for law in self.distributions]
         return tuple(grid * d for grid, d in zip(self.grid, deviations, strict=True))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tempriv.audit.exact import Comparison, audit, distribution, slot_law
+from tempriv.audit.exact import Comparison, audit, distribution, slot_distribution
 from tempriv.errors import TemprivError
 from tempriv.mechanisms.reorder.shuffle import BlockShuffle
 from tempriv.mechanisms.reorder.threshold import Threshold
@@ -283,7 +283,7 @@ def test_single_rows_of_two_releases_may_tell_an_origin_for_certain(window):
     mechanism = Threshold(epsilon=4.0, window=window)
     length, slot = 2 * window, window - 1
     came = {}  # the probability that the row in a slot came from a step
-    for (sources, _), probability in slot_law(mechanism, length).items():
+    for (sources, _), probability in slot_distribution(mechanism, length).items():
         for place, source in enumerate(sources):
             came[place, source] = came.get((place, source), 0.0) + probability
 

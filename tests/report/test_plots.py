@@ -125,7 +125,7 @@ def test_categories_and_places_have_figures_of_their_own(tmp_path: Path) -> None
 
 def test_a_seeded_release_says_so_in_its_title() -> None:
     seeded = release([1.0, 2.0], Laplace(epsilon=1.0, bounds=(0, 5)), key=Key.from_seed(1))
-    assert "NO PRIVACY PROMISE" in plot_release(seeded).get_suptitle()
+    assert "NO PRIVACY GUARANTEE" in plot_release(seeded).get_suptitle()
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])

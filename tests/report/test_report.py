@@ -31,7 +31,7 @@ from tempriv.privacy.units import Event, Person, Unit, WholeSeries, Window, With
 from tempriv.releases.run import ReleaseRun
 from tempriv.releases.to_file import release_file
 from tempriv.report.accuracy import average
-from tempriv.report.excerpt import MOST_ROWS, MOST_SERIES, PrivateSample, PublicSample
+from tempriv.report.excerpt import MAX_ROWS, MAX_SERIES, PrivateSample, PublicSample
 from tempriv.report.page import PRIVATE, write_report
 from tempriv.report.page import page as page_of
 from tempriv.sampling.keys import Key
@@ -276,9 +276,9 @@ def test_samples_stay_small_however_the_table_is_cut() -> None:
     ):
         public.watch(block, block)
         private.watch(block, block)
-    assert [*public.released.traces] == ["a", "b", "c", "d"] and MOST_SERIES == 4
-    assert [len(t.ticks) for t in public.released.traces.values()] == [MOST_ROWS, MOST_ROWS, 3, 3]
-    assert public.released.traces["b"].ticks.tolist() == list(range(MOST_ROWS))
+    assert [*public.released.traces] == ["a", "b", "c", "d"] and MAX_SERIES == 4
+    assert [len(t.ticks) for t in public.released.traces.values()] == [MAX_ROWS, MAX_ROWS, 3, 3]
+    assert public.released.traces["b"].ticks.tolist() == list(range(MAX_ROWS))
     assert public.released.traces["b"].values[49:52, 0].tolist() == [749.0, 0.0, 1.0]
     assert private.rows == 750 + 900 + 28 + 100_000
     assert private.measured(0) == (0.0, 0.0, 0.0)

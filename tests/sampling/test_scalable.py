@@ -120,7 +120,7 @@ def test_rows_that_nobody_asks_about_are_not_listed():
     source(DiscreteLaplace(Fraction(1)), "other")
     with pytest.raises(AssertionError, match="same words"):
         source.each(DiscreteLaplace(Fraction(1)), "other")
-    with pytest.raises(AssertionError, match="two laws"):
+    with pytest.raises(AssertionError, match="two distributions"):
         source.each(DiscreteLaplace(Fraction(2)), "noise")
 
 

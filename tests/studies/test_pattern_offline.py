@@ -275,7 +275,7 @@ def test_the_same_for_a_key_and_a_part_however_large_the_blocks(walks, variant, 
     assert (mechanism.perturbed(walks, Key.from_seed(1)).series == first).all()
     assert (mechanism.perturbed(walks, Key.from_seed(1), part="b").series != first).any()
     assert (mechanism.perturbed(walks, Key.from_seed(2)).series != first).any()
-    monkeypatch.setattr(pattern_ldp, "TOGETHER", 7 * walks.shape[1])
+    monkeypatch.setattr(pattern_ldp, "BATCH_READINGS", 7 * walks.shape[1])
     again = mechanism.perturbed(walks, Key.from_seed(1)).series
     assert np.allclose(again[:7], first[:7])  # later blocks have numbers of their own
     assert again.shape == first.shape and np.isfinite(again).all()

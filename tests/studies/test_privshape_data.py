@@ -14,6 +14,7 @@ from tempriv.local.shapes.sequences import Sequences
 from tempriv.sampling.keys import Key
 from tempriv.studies.privshape import data as privshape_data
 from tempriv.studies.privshape.data import TRACE_STRENGTH, Augmentation, Labelled
+from tests.support.stand_ins import shape_tasks
 
 STILL = Augmentation(delay=0, stretch=0, bend=0, scale=0, ripple=0)
 DATA = pytest.mark.skipif(
@@ -86,7 +87,7 @@ def test_a_task_trains_and_tests_with_different_originals(originals):
 
 
 def test_series_are_the_same_for_a_key_and_begin_alike_for_any_count(originals, monkeypatch):
-    monkeypatch.setattr(privshape_data, "CHUNK", 16)
+    monkeypatch.setattr(privshape_data, "CHUNK_SERIES", 16)
 
     def some(count, seed=1, part="train"):
         chunks = list(
@@ -179,7 +180,7 @@ def test_what_the_first_symbol_alone_tells():
 
 
 def test_shapes_of_made_up_tasks_are_their_bends():
-    symbols, trace = privshape_data.stand_in(people=400, tested=60)
+    symbols, trace = shape_tasks(people=400, tested=60)
     assert symbols.made_up and symbols.classes == (1, 2, 3, 4, 5, 6)
     shapes = privshape_data.shapes_of(trace)
     assert shapes.different < 100

@@ -40,7 +40,7 @@ from tempriv.studies.landmark.experiment import (
 )
 from tempriv.studies.landmark.figures import PICTURES
 from tempriv.studies.landmark.placements import (
-    CENTRES,
+    CENTERS,
     LENGTH,
     alone,
     budgets_of,
@@ -48,6 +48,7 @@ from tempriv.studies.landmark.placements import (
     placed,
 )
 from tests.support.reproducing import run
+from tests.support.stand_ins import landmark_inputs
 from tests.support.statistics import COMPILED
 
 SMALL = LandmarkSize(runs=2, placements=5)
@@ -59,7 +60,7 @@ TABLES = {
 
 @pytest.fixture(scope="module")
 def inputs():
-    return landmark_data.stand_in(entries=100)
+    return landmark_inputs(entries=100)
 
 
 @pytest.fixture(scope="module")
@@ -73,12 +74,11 @@ def made(inputs):
 
 
 def test_made_up_data_are_the_same_again_and_have_the_shares(inputs):
-    again = landmark_data.stand_in(entries=100)
+    again = landmark_inputs(entries=100)
     for one, other in zip(inputs.theirs, again.theirs, strict=True):
         for share in SHARES:
             assert (one.rows(share) == other.rows(share)).all()
             assert one.marks[share].mean() == pytest.approx(share, abs=0.12)
-    assert inputs.made_up
 
 
 def test_a_contact_is_a_landmark_where_the_answer_is_yes(inputs):
@@ -167,7 +167,7 @@ def test_errors_are_those_that_the_parts_of_epsilon_give(inputs):
 
 
 def test_skip_at_landmarks_alone_shows_a_constant(inputs):
-    for data, constant in ((inputs.hue, [0.0]), (inputs.tdrive, landmark_data.CENTRE)):
+    for data, constant in ((inputs.hue, [0.0]), (inputs.tdrive, landmark_data.CENTER)):
         found = errors_of(data, 1.0, schemes(data, 1.0, 1.0)[SKIP], [data.marks[1.0]], 1)
         true = data.values[1.0]
         expected = data.error(true, np.broadcast_to(constant, true.shape)).mean()
@@ -186,11 +186,11 @@ def test_dummies_are_selected_anew_and_leave_no_landmark_out(inputs):
 
 
 def test_landmarks_lie_where_they_are_placed():
-    for placement, many in itertools.product(CENTRES, (0, 20, 100)):
+    for placement, many in itertools.product(CENTERS, (0, 20, 100)):
         marks = placed(placement, many, 3)
         assert marks.sum() == many and (marks == placed(placement, many, 3)).all()
     every = {
-        name: np.mean([placed(name, 20, run) for run in range(50)], axis=0) for name in CENTRES
+        name: np.mean([placed(name, 20, run) for run in range(50)], axis=0) for name in CENTERS
     }
     assert every["skewed"][:30].sum() > 19.5
     assert every["symmetric"][25:75].sum() > 19.5
@@ -296,9 +296,9 @@ def test_the_conclusion_of_figure_9_is_reversed_for_the_sum(made):
     for degree, share in itertools.product(("moderate", "strong"), INSIDE):
         of = {
             (column, one): table.column(column, correlation=degree, share=share, placement=one)[0]
-            for column, one in itertools.product(("definition5", "bridge", "alone"), CENTRES)
+            for column, one in itertools.product(("definition5", "bridge", "alone"), CENTERS)
         }
-        others = [one for one in CENTRES if one != "skewed"]
+        others = [one for one in CENTERS if one != "skewed"]
         for one in others:
             assert of["definition5", "skewed"] < of["definition5", one]
             assert of["bridge", "skewed"] < of["bridge", one]

@@ -13,7 +13,7 @@ import pytest
 from tempriv.local.shapes.protocol import Shape
 from tempriv.local.shapes.sax import Sax
 from tempriv.studies import privshape
-from tempriv.studies.privshape import data, experiment, tables
+from tempriv.studies.privshape import data, experiment, tables, verdicts
 from tempriv.studies.privshape.data import Labelled
 from tempriv.studies.privshape.experiment import (
     AUTOMATIC,
@@ -33,6 +33,7 @@ from tempriv.studies.privshape.experiment import (
     PrivShapeSize,
     apart,
     asked_levels,
+    each_of,
     first_of_each,
     first_symbols,
     judged,
@@ -40,11 +41,11 @@ from tempriv.studies.privshape.experiment import (
     people_for,
     people_of,
     plan_for,
-    scores,
     tied,
 )
 from tempriv.studies.privshape.figures import PICTURES
 from tests.support.reproducing import run
+from tests.support.stand_ins import shape_tasks
 from tests.support.statistics import COMPILED
 
 SMALL = PrivShapeSize(
@@ -59,7 +60,7 @@ TABLES = {
 @pytest.fixture(scope="module")
 def inputs():
     """Of Symbols three classes only: which of 18 candidates to keep takes a tenth of a second."""
-    symbols, trace = data.stand_in(people=600, tested=60)
+    symbols, trace = shape_tasks(people=600, tested=60)
     some = (part.take(part.labels <= 3) for part in (symbols.train, symbols.test))
     return PrivShapeInputs(
         replace(symbols, **dict(zip(("train", "test"), some, strict=True))), trace
@@ -129,7 +130,7 @@ def test_waves_are_told_apart():
     """Every sine is the same, so 20,000 people at epsilon 4 leave hardly any doubt."""
     people = waves_people()
     for name in (PUBLISHED, "nearest"):
-        found = scores(people, name, 4.0, "levenshtein", True, 2)
+        found = each_of(people, {name: 2}, 4.0, "levenshtein", True)[name]
         assert found.score == 1.0 and found.runs == 2
 
 
@@ -142,7 +143,7 @@ def test_means_have_standard_errors():
 def test_the_first_symbol_alone_is_what_it_is_without_noise(inputs):
     people = first_symbols(inputs.trace)
     assert max(map(len, people.texts)) == 1
-    found = scores(people, FIRST, 8.0, "levenshtein", True, 1)
+    found = each_of(people, {FIRST: 1}, 8.0, "levenshtein", True)[FIRST]
     assert found.score == data.shapes_of(inputs.trace).first_symbol
 
 
@@ -277,9 +278,9 @@ def test_on_trace_our_shapes_are_those_of_the_classes_and_the_published_ones_are
     """
     trace = data.read(Path(os.environ["TEMPRIV_DATA"]))[1]
     people = people_for(data.trace(trace))
-    ours = scores(people, AUTOMATIC, 2.0, "levenshtein", True, 3)
-    published = scores(people, PUBLISHED, 2.0, "levenshtein", True, 20)
+    ours = each_of(people, {AUTOMATIC: 3}, 2.0, "levenshtein", True)[AUTOMATIC]
+    published = each_of(people, {PUBLISHED: 20}, 2.0, "levenshtein", True)[PUBLISHED]
     assert ours.recovered > published.recovered + 0.2
     assert ours.score > published.score
-    known = privshape.KNOWN[2.0]
-    assert abs(published.score - known) < 3 * np.hypot(published.score_error, privshape.KNOWN_ERROR)
+    known = verdicts.KNOWN[2.0]
+    assert abs(published.score - known) < 3 * np.hypot(published.score_error, verdicts.KNOWN_ERROR)

@@ -36,6 +36,7 @@ from tempriv.studies.sppa.experiment import (
 from tempriv.studies.sppa.figures import LOOKS, PICTURES
 from tempriv.studies.sppa.segmentation import change_f1, changes
 from tests.support.reproducing import run
+from tests.support.stand_ins import sppa_inputs
 from tests.support.statistics import COMPILED
 
 SMALL = SppaSize(
@@ -60,7 +61,7 @@ TABLES = {
 
 @pytest.fixture(scope="module")
 def inputs():
-    return sppa_data.stand_in(series=8, steps=120)
+    return sppa_inputs(series=8, steps=120)
 
 
 @pytest.fixture(scope="module")
@@ -184,17 +185,16 @@ def test_who_sees_nothing_scores_all_the_same(inputs):
     (labels, blind, _) = segments.blind_scores(inputs.activities[:1])[0]
     when = changes(inputs.activities[0].labels)
     assert labels == pytest.approx(0.8)
-    assert blind == change_f1(when, np.arange(1, 6) * 80, segments.TOLERANCE)
+    assert blind == change_f1(when, np.arange(1, 6) * 80, segments.TOLERANCE_STEPS)
 
 
 # data
 
 
 def test_made_up_data_are_the_same_again():
-    one, other = (sppa_data.stand_in(series=3, steps=50) for _ in range(2))
+    one, other = (sppa_inputs(series=3, steps=50) for _ in range(2))
     for a, b in zip(one.all, other.all, strict=True):
         assert all((x == y).all() for x, y in zip(a.series, b.series, strict=True))
-    assert one.made_up
     for data in one.all:
         low, high = np.array(data.bounds).T
         every = np.concatenate(data.series)

@@ -30,6 +30,7 @@ from tempriv.studies.tldp.experiment import (
 from tempriv.studies.tldp.figures import PICTURES
 from tempriv.utility import reorder_costs
 from tests.support.reproducing import run
+from tests.support.stand_ins import tldp_inputs
 from tests.support.statistics import COMPILED
 
 SMALL = TldpSize(
@@ -53,7 +54,7 @@ TABLES = {
 def made():
     if not COMPILED:
         pytest.skip("some million steps of a mechanism: too long as plain Python")
-    return tldp.STUDY.run(data.stand_in(days=1500, segments=60, steps=60), SMALL)
+    return tldp.STUDY.run(tldp_inputs(days=1500, segments=60, steps=60), SMALL)
 
 
 # parts
@@ -98,7 +99,7 @@ def test_the_printed_sum_is_right_until_it_cancels():
 
 
 def test_made_up_data_are_the_same_again():
-    one, other = (data.stand_in(days=50, segments=6, steps=10) for _ in range(2))
+    one, other = (tldp_inputs(days=50, segments=6, steps=10) for _ in range(2))
     assert (one.taxis == other.taxis).all() and (one.stock.close == other.stock.close).all()
     ups = np.diff(one.stock.close, prepend=100.0) > 0
     assert (one.stock.up == ups).all()
@@ -190,7 +191,7 @@ def test_the_files_and_pictures_come_out(made, pictures, tmp_path):
 
 
 def test_unit_costs_of_the_tasks_are_those_of_the_paper():
-    stock = data.stand_in(days=200, segments=2, steps=2).stock
+    stock = tldp_inputs(days=200, segments=2, steps=2).stock
     share = stock.up.mean()
     unit = tasks.counting_costs(stock)
     assert unit == reorder_costs.counting_costs(share, 1 - share, 200, 10)

@@ -5,5 +5,5 @@ from tempriv.collect.server import app
 from tests.support.collecting import GENEROUS
 
 if __name__ == "__main__":
-    app.Limits = lambda: GENEROUS  # type: ignore[assignment,misc]
+    app.RateLimits = lambda: GENEROUS  # type: ignore[assignment,misc]
     main()

@@ -10,7 +10,6 @@ import pytest
 from tempriv.errors import DataError, UsageError
 from tempriv.utility.monitoring import (
     as_seen,
-    fixed_label_auc,
     fixed_label_curve,
     moving_label_curve,
     squared_error,
@@ -90,7 +89,10 @@ def test_slots_before_the_first_release_and_outside_the_range_do_not_count():
         (lambda: moving_label_curve([1.0], [1.0, 2.0]), "give one for each"),
         (lambda: moving_label_curve([np.nan], [1.0]), "nothing was released"),
         (lambda: moving_label_curve([0.0, 1.0], [1.0, 2.0], points=1), "points=1"),
-        (lambda: fixed_label_auc([1.0, 2.0], [1.0, 2.0], at=2.0), "at=2.0: must leave events"),
+        (
+            lambda: fixed_label_curve([1.0, 2.0], [1.0, 2.0], at=2.0).area,
+            "at=2.0: must leave events",
+        ),
         (lambda: squared_error([1.0], [1.0], window=1), "window=1"),
     ],
 )
@@ -128,7 +130,7 @@ def test_the_fixed_label_area_is_the_chance_of_a_pair_with_ties_half():
     draw = random("pairs")
     for _ in range(20):
         true, released = draw.integers(0, 6, size=(2, 30)).astype(float)
-        found = fixed_label_auc(true, released, at=3.0)
+        found = fixed_label_curve(true, released, at=3.0).area
         assert found == pytest.approx(pairwise(true, released, 3.0), abs=1e-12)
 
 
@@ -139,8 +141,8 @@ def test_a_fixed_label_curve_rises_from_corner_to_corner():
     assert (np.diff(curve.true_positives) >= 0).all()
     assert (np.diff(curve.false_positives) >= 0).all()
     assert curve.true_positives[-1] == curve.false_positives[-1] == 1
-    assert fixed_label_auc(true, 5 * true + 2, at=1.0) == 1
-    assert fixed_label_auc(true, -true, at=1.0) == 0
+    assert fixed_label_curve(true, 5 * true + 2, at=1.0).area == 1
+    assert fixed_label_curve(true, -true, at=1.0).area == 0
 
 
 def test_the_moving_label_points_are_those_of_the_paper():
@@ -170,7 +172,7 @@ def test_the_moving_label_points_are_those_of_the_paper():
 def test_the_moving_label_area_scores_scale_and_the_fixed_one_order_alone():
     """Ten times as fast is as well ordered; the paper's area takes every step for an event."""
     true = random("scale").exponential(size=400)
-    assert fixed_label_auc(true, 10 * true, at=1.0) == 1
+    assert fixed_label_curve(true, 10 * true, at=1.0).area == 1
     assert moving_label_curve(true, true).area == 1
     assert moving_label_curve(true, 10 * true).area < 0.95
 
@@ -180,4 +182,4 @@ def test_unrelated_velocities_are_near_the_diagonal_when_labels_are_fixed():
     draw = random("unrelated")
     true, released = draw.exponential(size=(2, 20_000))
     at = float(np.quantile(true, 0.9))
-    assert abs(fixed_label_auc(true, released, at) - 0.5) < 0.045
+    assert abs(fixed_label_curve(true, released, at).area - 0.5) < 0.045

@@ -10,15 +10,14 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from enum import StrEnum, auto
+from typing import ClassVar
 
 from tempriv.accounting import composition
 from tempriv.accounting.filters import order_of
 from tempriv.accounting.loss_distribution import AnyRelease, LaplaceRelease
 from tempriv.accounting.renyi import epsilon_of_rho, pure_of_rho, rho_budget, rho_of_pure
 from tempriv.errors import UsageError, require
-
-Noise = Literal["any pure", "Laplace", "Gaussian"]
 
 MAX_RELEASES = 1_000_000
 MAX_EPSILON = 100
@@ -34,6 +33,18 @@ PERIOD_SECONDS = {
     "month": 31 * 86_400,
     "year": 366 * 86_400,
 }
+
+
+class Noise(StrEnum):
+    """What noise a method is about, as tables and files name it."""
+
+    @staticmethod
+    def _generate_next_value_(name: str, start: int, count: int, last: list[str]) -> str:
+        return name.capitalize()  # laws are named after people
+
+    ANY_PURE = "any pure"
+    LAPLACE = auto()
+    GAUSSIAN = auto()
 
 
 @dataclass(frozen=True)
@@ -100,21 +111,21 @@ def _seconds(name: str, text: str) -> int:
 TotalFunction = Callable[[float, int, float], float]
 
 TOTAL_BY_METHOD: dict[tuple[str, Noise], TotalFunction] = {
-    ("advanced composition", "any pure"): (
+    ("advanced composition", Noise.ANY_PURE): (
         lambda each, count, delta: composition.advanced(each, 0.0, count, delta).epsilon
     ),
-    ("optimal composition", "any pure"): (
+    ("optimal composition", Noise.ANY_PURE): (
         lambda each, count, delta: composition.optimal(each, 0.0, count, delta).epsilon
     ),
-    ("Renyi", "any pure"): (
+    ("Renyi", Noise.ANY_PURE): (
         lambda each, count, delta: composition.renyi({AnyRelease(each): count}, delta).epsilon
     ),
-    ("Renyi", "Laplace"): (
+    ("Renyi", Noise.LAPLACE): (
         lambda each, count, delta: (
             composition.renyi({LaplaceRelease(1 / each): count}, delta).epsilon
         )
     ),
-    ("exact", "Laplace"): (
+    ("exact", Noise.LAPLACE): (
         lambda each, count, delta: (
             composition.exact({LaplaceRelease(1 / each): count}, delta).epsilon
         )
@@ -163,16 +174,16 @@ def budget_per_release(
         return math.log(composition.exact_delta({LaplaceRelease(1 / each): count}, epsilon) / delta)
 
     results += [
-        solved("advanced composition", "any pure", False),
-        solved("optimal composition", "any pure", False),
+        solved("advanced composition", Noise.ANY_PURE, False),
+        solved("optimal composition", Noise.ANY_PURE, False),
         _pure("zCDP", pure_of_rho(rho / count, 1.0), epsilon, True),
-        solved("Renyi", "any pure", True),
+        solved("Renyi", Noise.ANY_PURE, True),
         _pure("ledger", _ledger_each(count, epsilon, delta), epsilon, True),
-        solved("Renyi", "Laplace", True),
+        solved("Renyi", Noise.LAPLACE, True),
     ]
     if count <= MAX_EXACT_RELEASES and not quick:
         each = _largest(excess_of_delta, start, 1e-5)
-        results.append(_pure("exact", each, epsilon, False, "Laplace"))
+        results.append(_pure("exact", each, epsilon, False, Noise.LAPLACE))
     results += [
         _gaussian("zCDP", math.sqrt(count / (2 * rho)), epsilon, True),
         _gaussian("exact", composition.gaussian_noise(epsilon, delta, count), epsilon, False),
@@ -212,15 +223,15 @@ def totals_by_method(
         )
 
     results += [
-        by("advanced composition", "any pure", False),
-        by("optimal composition", "any pure", False),
+        by("advanced composition", Noise.ANY_PURE, False),
+        by("optimal composition", Noise.ANY_PURE, False),
         _pure("zCDP", each, epsilon_of_rho(count * rho_of_pure(each), delta), True),
-        by("Renyi", "any pure", True),
+        by("Renyi", Noise.ANY_PURE, True),
         _pure("ledger", each, _ledger_total(count, each, delta), True),
-        by("Renyi", "Laplace", True),
+        by("Renyi", Noise.LAPLACE, True),
     ]
     if count <= MAX_EXACT_RELEASES and not quick:
-        results.append(by("exact", "Laplace", False))
+        results.append(by("exact", Noise.LAPLACE, False))
     results += [
         _gaussian("zCDP", ratio, epsilon_of_rho(rho, delta), True),
         _gaussian("exact", ratio, composition.gaussian(ratio, count, delta).epsilon, False),
@@ -250,13 +261,15 @@ def _check_epsilon(name: str, epsilon: float) -> None:
 
 
 def _pure(
-    method: str, each: float, total: float, adaptive: bool, noise: Noise = "any pure"
+    method: str, each: float, total: float, adaptive: bool, noise: Noise = Noise.ANY_PURE
 ) -> MethodResult:
     return MethodResult(method, noise, each, None, math.sqrt(2) / each, 1.0, total, adaptive)
 
 
 def _gaussian(method: str, ratio: float, total: float, adaptive: bool) -> MethodResult:
-    return MethodResult(method, "Gaussian", None, 1 / (2 * ratio**2), ratio, 1.0, total, adaptive)
+    return MethodResult(
+        method, Noise.GAUSSIAN, None, 1 / (2 * ratio**2), ratio, 1.0, total, adaptive
+    )
 
 
 def _compared(results: list[MethodResult]) -> tuple[MethodResult, ...]:

@@ -281,8 +281,8 @@ def _heads(flips: Numbers, heads: Numbers) -> Numbers:
     with np.errstate(divide="ignore", invalid="ignore"):
         rest = np.where(tails > 0, (1 - lean) * np.log1p(-lean), 0.0)
     away = flips / 2 * ((1 + lean) * np.log1p(lean) + rest)
-    found: Numbers = np.exp(_stirling(flips) - _stirling(heads) - _stirling(tails) - away)
-    return found
+    probability: Numbers = np.exp(_stirling(flips) - _stirling(heads) - _stirling(tails) - away)
+    return probability
 
 
 def _stirling(x: Numbers) -> Numbers:
@@ -290,10 +290,10 @@ def _stirling(x: Numbers) -> Numbers:
     large = np.maximum(x, float(len(_SMALL_FACTORIALS)))
     square = large * large
     series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / large
-    found: Numbers = np.log(2 * math.pi * large) / 2 + series
+    correction: Numbers = np.log(2 * math.pi * large) / 2 + series
     small = x < len(_SMALL_FACTORIALS)
-    found[small] = _SMALL_FACTORIALS[x[small].astype(np.intp)]
-    return found
+    correction[small] = _SMALL_FACTORIALS[x[small].astype(np.intp)]
+    return correction
 
 
 _SMALL_FACTORIALS = np.array(

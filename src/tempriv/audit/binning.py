@@ -18,12 +18,14 @@ from tempriv.errors import extra_packages
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-FINE = 128  # cells of a single number
-JOINT = 4096  # cells of several numbers together
-FEW = 8  # values that a number may have to be taken as it is
-MOST_TOGETHER = 6  # numbers that are cut into cells together
-MOST_CODED = 18  # numbers of few values that are taken together: (FEW + 2)^18 is below 2^63
-MOST_SINGLE = 8  # numbers that are looked at one by one, and differences of two
+SINGLE_CELLS = 128  # cells of a single number
+JOINT_CELLS = 4096  # cells of several numbers together
+MAX_DISTINCT_VALUES = 8  # values that a number may have to be taken as it is
+MAX_JOINT_NUMBERS = 6  # numbers that are cut into cells together
+MAX_CODED_NUMBERS = (
+    18  # numbers of few values that are taken together: (MAX_DISTINCT_VALUES + 2)^18 is below 2^63
+)
+MAX_SINGLE_STATISTICS = 8  # numbers that are looked at one by one, and differences of two
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Statistic:
     ordered: bool = True  # neighboring cells are neighboring numbers
 
     def count(self, outputs: Floats) -> Integers:
+        """How many ``outputs`` fall into each cell."""
         return np.bincount(self.cell_of(outputs), minlength=self.cells)
 
 
@@ -50,12 +53,17 @@ class BinEdges:
         return len(self.edges) + 2
 
     def __call__(self, values: Floats) -> Integers:
-        found = np.searchsorted(self.edges, values, side="right")
-        return np.where(np.isnan(values), len(self.edges) + 1, found)
+        cell = np.searchsorted(self.edges, values, side="right")
+        return np.where(np.isnan(values), len(self.edges) + 1, cell)
 
     @classmethod
     def of(cls, values: Floats, most: int) -> BinEdges:
-        """Cells of about equal weight; a value that comes up often has one for itself."""
+        """Cells of about equal weight; a value that comes up often has one for itself.
+
+        Parameters:
+            values: that cells are learned from.
+            most: how many cells.
+        """
         distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
         if len(distinct) <= most:
             return cls(distinct)
@@ -65,7 +73,12 @@ class BinEdges:
 
 
 def log_ratio(ones: Integers, others: Integers) -> Floats:
-    """How much likelier x makes each cell, half a run added to each count."""
+    """How much likelier x makes each cell, half a run added to each count.
+
+    Parameters:
+        ones: counts, or outputs, for the input x.
+        others: the same for the input y.
+    """
     shares = [(counts + 0.5) / (counts.sum() + 0.5 * len(counts)) for counts in (ones, others)]
     return np.asarray(np.log(shares[0] / shares[1]))
 
@@ -73,8 +86,12 @@ def log_ratio(ones: Integers, others: Integers) -> Floats:
 def smooth_ratio(ones: Integers, others: Integers) -> Floats:
     """The same for cells of a number where a larger number never speaks less for x (or for y).
 
-    So it is with noise whose law has one smooth hill. A rising (or falling) fit has far less error
-    than each cell by itself, and that error adds up when many numbers are taken together.
+    So it is with noise whose distribution has one smooth hill. A rising (or falling) fit has far
+    less error than each cell by itself, and that error adds up when many are taken together.
+
+    Parameters:
+        ones: counts, or outputs, for the input x.
+        others: the same for the input y.
     """
     with extra_packages("analysis", "audits"):
         from scipy.optimize import isotonic_regression
@@ -85,19 +102,24 @@ def smooth_ratio(ones: Integers, others: Integers) -> Floats:
 
 
 def _number(name: str, take: Callable[[Floats], Floats], both: Floats) -> Statistic:
-    cuts = BinEdges.of(take(both), FINE)
+    cuts = BinEdges.of(take(both), SINGLE_CELLS)
     return Statistic(name, cuts.cells, lambda outputs: cuts(take(outputs)))
 
 
 def statistics(ones: Floats, others: Floats) -> list[Statistic]:
-    """What to look at, learned from outputs for x and for y: an array (runs, numbers) each."""
+    """What to look at, learned from outputs for x and for y: an array (runs, numbers) each.
+
+    Parameters:
+        ones: counts, or outputs, for the input x.
+        others: the same for the input y.
+    """
     both = np.concatenate([ones, others])
     width = both.shape[1]
     single = [_number(f"output {j}", _column(j), both) for j in range(width)]
     if width == 1:
         return single
-    counted = [(one.count(ones), one.count(others)) for one in single]
-    few = [len(np.unique(column)) <= FEW for column in both.T]
+    counted = [(statistic.count(ones), statistic.count(others)) for statistic in single]
+    few = [len(np.unique(column)) <= MAX_DISTINCT_VALUES for column in both.T]
     ratios = [
         (log_ratio if are_few else smooth_ratio)(*counts)
         for are_few, counts in zip(few, counted, strict=True)
@@ -105,15 +127,16 @@ def statistics(ones: Floats, others: Floats) -> list[Statistic]:
     telling = np.argsort([-float(np.abs(a - b).sum()) for a, b in counted], kind="stable")
 
     def evidence(outputs: Floats) -> Floats:
+        """What each number of each of the ``outputs`` says by itself."""
         columns = zip(single, ratios, strict=True)
-        return np.stack([ratio[one.cell_of(outputs)] for one, ratio in columns], axis=1)
+        return np.stack([ratio[statistic.cell_of(outputs)] for statistic, ratio in columns], axis=1)
 
-    found = [single[j] for j in telling[:MOST_SINGLE]]
-    found += itertools.islice(_differences(both, telling.tolist()), MOST_SINGLE)
-    found.append(_number("sum of the outputs", lambda outputs: outputs.sum(axis=1), both))
-    found.append(_number("summed log ratios", lambda outputs: evidence(outputs).sum(axis=1), both))
-    found.append(_discriminant(ones, others, evidence))
-    return [*found, _together(both, telling.tolist(), all(few))]
+    chosen = [single[j] for j in telling[:MAX_SINGLE_STATISTICS]]
+    chosen += itertools.islice(_differences(both, telling.tolist()), MAX_SINGLE_STATISTICS)
+    chosen.append(_number("sum of the outputs", lambda outputs: outputs.sum(axis=1), both))
+    chosen.append(_number("summed log ratios", lambda outputs: evidence(outputs).sum(axis=1), both))
+    chosen.append(_discriminant(ones, others, evidence))
+    return [*chosen, _together(both, telling.tolist(), all(few))]
 
 
 def _column(j: int) -> Callable[[Floats], Floats]:
@@ -143,6 +166,7 @@ def _discriminant(ones: Floats, others: Floats, evidence: Callable[[Floats], Flo
     scale = np.where(high > low, high - low, 1.0)
 
     def features(outputs: Floats) -> Floats:
+        """Each number of the ``outputs`` within bounds, and what it says by itself."""
         bounded = (np.clip(outputs, low, high) - low) / scale
         return np.concatenate([np.nan_to_num(bounded), evidence(outputs)], axis=1)
 
@@ -156,20 +180,22 @@ def _discriminant(ones: Floats, others: Floats, evidence: Callable[[Floats], Flo
 
 def _together(both: Floats, telling: list[int], few: bool) -> Statistic:
     """Every combination of values, or of coarse cells of the most telling numbers, as a cell."""
-    telling = telling[: MOST_CODED if few else MOST_TOGETHER]
-    cells = FEW if few else int(JOINT ** (1 / len(telling)))
+    telling = telling[: MAX_CODED_NUMBERS if few else MAX_JOINT_NUMBERS]
+    cells = MAX_DISTINCT_VALUES if few else int(JOINT_CELLS ** (1 / len(telling)))
     cuts = {j: BinEdges.of(both[:, j], cells) for j in telling}
 
     def code(outputs: Floats) -> Integers:
+        """The number of each combination of cells in ``outputs``."""
         number = np.zeros(len(outputs), dtype=np.int64)
         for j in telling:
             number = number * cuts[j].cells + cuts[j](outputs[:, j])
         return number
 
     codes, counts = np.unique(code(both), return_counts=True)
-    known = np.sort(codes[np.argsort(-counts, kind="stable")[: JOINT - 1]])
+    known = np.sort(codes[np.argsort(-counts, kind="stable")[: JOINT_CELLS - 1]])
 
     def cell_of(outputs: Floats) -> Integers:
+        """The cell of each of the ``outputs``."""
         number = code(outputs)
         place = np.minimum(np.searchsorted(known, number), len(known) - 1)
         return np.where(known[place] == number, place, len(known))

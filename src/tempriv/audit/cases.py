@@ -49,7 +49,7 @@ def unit_of(mechanism: Mechanism) -> Unit:
     return guarantee.unit
 
 
-def promised_unit(mechanism: Mechanism) -> Unit:
+def claimed_unit(mechanism: Mechanism) -> Unit:
     """The unit of the guarantee, or that of the ``mechanism`` where nothing is guaranteed."""
     guarantee = mechanism.guarantee
     return guarantee.unit if isinstance(guarantee, Guarantee) else mechanism.unit
@@ -247,27 +247,33 @@ class Probe(exact.Outcomes):
         self._number = number
 
     def draw(
-        self, law: Distribution | Varying, purpose: str, rows: Integers | None = None
+        self, distribution: Distribution | Varying, purpose: str, rows: Integers | None = None
     ) -> Integers:
-        for part in law.distributions if isinstance(law, Varying) else (law,):
+        """As its base for a ``distribution``, ``purpose`` and ``rows``; no long list is made."""
+        for part in (
+            distribution.distributions if isinstance(distribution, Varying) else (distribution,)
+        ):
             _require_few(part, self._tail)
         if (
             rows is not None
-            and isinstance(law, TieDistribution)
+            and isinstance(distribution, TieDistribution)
             and len(rows) > MAX_DISTINCT_READINGS
         ):
             raise TooManyOutcomesError  # orders of them
-        return super().draw(law, purpose, rows)
+        return super().draw(distribution, purpose, rows)
 
     __call__ = draw
 
-    def each(self, law: Distribution, purpose: str) -> exact.RowByRow:
-        return self._once(purpose, ProbeRows(self, self._tail, law))
+    def each(self, distribution: Distribution, purpose: str) -> exact.RowByRow:
+        """As its base for a ``distribution`` and a ``purpose``, but no long list is made."""
+        return self._once(purpose, ProbeRows(self, self._tail, distribution))
 
     def scalable(self, purpose: str) -> exact.RowByRow:
+        """As its base for a ``purpose``, but no long list is made."""
         return self._once(purpose, ProbeRows(self, self._tail))
 
     def pick(self, outcomes: Sequence[tuple[Any, float]]) -> Any:
+        """One of the ``outcomes`` by a hash, and their number into the sizes."""
         place = f"{self._number} {len(self.sizes)}".encode()
         word = int.from_bytes(hashlib.blake2b(place, digest_size=8).digest(), "big")
         self.sizes.append(len(outcomes))
@@ -278,28 +284,30 @@ class ProbeRows(exact.RowByRow):
     """The same for kernels that ask row by row; asking on which side of a cut is always short."""
 
     def at(self, row: int) -> int:
-        assert self.law is not None
-        _require_few(self.law, self._tail)
+        """As its base for a ``row``, unless its outcomes are too many."""
+        assert self.distribution is not None
+        _require_few(self.distribution, self._tail)
         return super().at(row)
 
     def laplace(self, row: int, scale: float) -> int:
+        """As its base for a ``row`` and a ``scale``, unless outcomes are too many."""
         _require_few(DiscreteLaplace(Fraction(scale)), self._tail)
         return super().laplace(row, scale)
 
 
-def _require_few(law: Distribution, tail: float) -> None:
+def _require_few(distribution: Distribution, tail: float) -> None:
     reach = 0.0
-    if isinstance(law, DiscreteLaplace):
-        reach = 2 * float(law.scale) * -math.log(tail)
-    elif isinstance(law, DiscreteGaussian):
-        reach = 2 * math.sqrt(float(law.variance) * 2 * -math.log(tail))
-    elif isinstance(law, PlanarLattice):
-        reach = math.pi * (math.log(tail) / float(law.rate)) ** 2
-    elif isinstance(law, Staircase):
-        reach = 2 * law.width * -math.log(tail) / float(law.epsilon)
-    elif isinstance(law, WindowDistribution):
-        reach = 2 * law.reach
-    elif isinstance(law, FreeSlots):
-        reach = math.comb(law.window - 1, law.free - 1)
+    if isinstance(distribution, DiscreteLaplace):
+        reach = 2 * float(distribution.scale) * -math.log(tail)
+    elif isinstance(distribution, DiscreteGaussian):
+        reach = 2 * math.sqrt(float(distribution.variance) * 2 * -math.log(tail))
+    elif isinstance(distribution, PlanarLattice):
+        reach = math.pi * (math.log(tail) / float(distribution.rate)) ** 2
+    elif isinstance(distribution, Staircase):
+        reach = 2 * distribution.width * -math.log(tail) / float(distribution.epsilon)
+    elif isinstance(distribution, WindowDistribution):
+        reach = 2 * distribution.reach
+    elif isinstance(distribution, FreeSlots):
+        reach = math.comb(distribution.window - 1, distribution.free - 1)
     if reach > MAX_PATHS:
         raise TooManyOutcomesError

@@ -26,6 +26,11 @@ ORDERS = 1 + np.geomspace(0.02, 400, 60)
 def at_least(hits: Any, trials: Any, alpha: float) -> Floats:
     """What the probability of an event is at least, from its hits.
 
+    Parameters:
+        hits: how often it happened.
+        trials: how often it could have happened.
+        alpha: the probability that the bound is wrong.
+
     >>> round(float(at_least(50, 100, 0.05)), 4)
     0.4136
     """
@@ -34,12 +39,18 @@ def at_least(hits: Any, trials: Any, alpha: float) -> Floats:
 
     hits, trials = np.broadcast_arrays(np.asarray(hits, float), np.asarray(trials, float))
     some = np.maximum(hits, 1)
-    found = betaincinv(some, np.maximum(trials - some + 1, 1), alpha)
-    return np.asarray(np.where(hits >= 1, found, 0.0))
+    bound = betaincinv(some, np.maximum(trials - some + 1, 1), alpha)
+    return np.asarray(np.where(hits >= 1, bound, 0.0))
 
 
 def at_most(hits: Any, trials: Any, alpha: float) -> Floats:
-    """What the probability of an event is at most, from its hits."""
+    """What the probability of an event is at most, from its hits.
+
+    Parameters:
+        hits: how often it happened.
+        trials: how often it could have happened.
+        alpha: the probability that the bound is wrong.
+    """
     return np.asarray(1 - at_least(np.subtract(trials, hits), trials, alpha))
 
 
@@ -61,11 +72,11 @@ def epsilon_at_least(
     with np.errstate(divide="ignore", invalid="ignore"):
         if delta == 0:
             share = at_least(hits, np.add(hits, misses), alpha)
-            found = np.log(share) - np.log1p(-share)
+            bound = np.log(share) - np.log1p(-share)
         else:
             least = at_least(hits, trials[0], alpha / 2) - delta
-            found = np.log(np.maximum(least, 0)) - np.log(at_most(misses, trials[1], alpha / 2))
-    return np.asarray(np.maximum(found, 0.0))
+            bound = np.log(np.maximum(least, 0)) - np.log(at_most(misses, trials[1], alpha / 2))
+    return np.asarray(np.maximum(bound, 0.0))
 
 
 def rho_of_event(hits: Any, misses: Any, trials: tuple[Any, Any], alpha: float) -> Floats:
@@ -76,18 +87,30 @@ def rho_of_event(hits: Any, misses: Any, trials: tuple[Any, Any], alpha: float) 
     the worst corner of the two intervals bounds it for all orders at once. The (epsilon, delta)
     curve of zCDP is what these divergences leave of an event's two probabilities (Canonne, Kamath
     and Steinke 2020, Proposition 12), so testing that curve point by point could not find more.
+
+    Parameters:
+        hits: how often it happened under x.
+        misses: how often it happened under y.
+        trials: the runs of each.
+        alpha: the probability that the bound is wrong.
     """
     p = np.minimum(at_least(hits, trials[0], alpha / 2), 1 - 1e-16)[..., None]
     q = np.clip(at_most(misses, trials[1], alpha / 2), 1e-300, 1 - 1e-16)[..., None]
     with np.errstate(divide="ignore", invalid="ignore"):
         happens = ORDERS * np.log(p) + (1 - ORDERS) * np.log(q)
         does_not = ORDERS * np.log1p(-p) + (1 - ORDERS) * np.log1p(-q)
-        found = np.logaddexp(happens, does_not) / (ORDERS - 1) / ORDERS
-    return np.asarray(np.where(p > q, found, 0.0).max(axis=-1))
+        bound = np.logaddexp(happens, does_not) / (ORDERS - 1) / ORDERS
+    return np.asarray(np.where(p > q, bound, 0.0).max(axis=-1))
 
 
 def mean_at_least(values: Floats, counts: Counts, alpha: float) -> float:
-    """What the mean of bounded numbers is at least, from how often each came up."""
+    """What the mean of bounded numbers is at least, from how often each came up.
+
+    Parameters:
+        values: of the numbers.
+        counts: how often each came up.
+        alpha: the probability that the bound is wrong.
+    """
     trials = int(counts.sum())
     if trials < 2:
         return -math.inf
@@ -107,6 +130,7 @@ class Score:
 
     @classmethod
     def of(cls, values: Floats, ones: Counts, others: Counts) -> Score:
+        """The score with these ``values``; counts ``ones`` and ``others`` say its means."""
         means = (
             counts @ part / max(counts.sum(), 1)
             for counts, part in ((ones, values), (others, np.exp(values)))
@@ -122,8 +146,14 @@ def rho_of_score(score: Score, ones: Counts, others: Counts, alpha: float) -> fl
     every bounded f (Donsker and Varadhan 1983), with equality for the log-likelihood ratio. Since
     log z <= z / s - 1 + log s for any s > 0, that is the mean of one bounded number a run, a fair
     coin saying which input goes in; wrong guesses make the bound smaller and never false.
+
+    Parameters:
+        score: of each cell.
+        ones: counts under x.
+        others: counts under y.
+        alpha: the probability that the bound is wrong.
     """
     under_x = 2 * (score.values - score.mean)
     under_y = 2 * (1 - np.exp(score.values) / score.scale)
-    found = mean_at_least(np.concatenate([under_x, under_y]), np.concatenate([ones, others]), alpha)
-    return max(0.0, found + score.mean - math.log(score.scale))
+    bound = mean_at_least(np.concatenate([under_x, under_y]), np.concatenate([ones, others]), alpha)
+    return max(0.0, bound + score.mean - math.log(score.scale))

@@ -33,15 +33,15 @@ from tempriv.sampling.keystream import StepRange
 
 RUNS = 1_000_000
 CONFIDENCE = 0.999
-LEAST_RUNS = 1_000
-AT_ONCE = 1 << 20  # numbers held at a time while runs are counted
-CHOOSING = (1e-10, 1e-3)
+MIN_RUNS = 1_000
+BATCH_NUMBERS = 1 << 20  # numbers held at a time while runs are counted
+CHOOSING_ALPHAS = (1e-10, 1e-3)
 """Alpha of bounds that only choose an event. Of many events some look better than they are, rare
 ones above all. A small alpha asks for large counts and seldom errs, a larger one finds rare events;
 one event is chosen by each."""
 
-CHOOSING_SCORE = 0.01
-MOST_TEACHING = 500_000
+CHOOSING_SCORE_ALPHA = 0.01
+MAX_TEACHING_RUNS = 500_000
 CLIPS = (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0)
 
 Pair = tuple[Example, Example]
@@ -61,24 +61,30 @@ def outputs(mechanism: Mechanism, example: Example, runs: int, key: SeriesKey) -
     one more column. A person's series come one after the other. Of rows that are moved, readings
     are numbers and an empty slot is NaN; where the guarantee is about one slot seen by itself, the
     last slot is all there is, without its status.
+
+    Parameters:
+        mechanism: what is audited.
+        example: an input.
+        runs: how many.
+        key: of the noise.
     """
     if isinstance(mechanism.domain, OpaqueRows):
         return _moved(mechanism, example, runs, key)
     many = mechanism.unit.series_of(example)
     parts = [
-        _outputs(mechanism, one, runs, SeriesKey(key.cipher_key(f"series {i}"), 0))
-        for i, one in enumerate(many)
+        _outputs(mechanism, series, runs, SeriesKey(key.cipher_key(f"series {i}"), 0))
+        for i, series in enumerate(many)
     ]
     return np.concatenate(parts, axis=1)
 
 
 def _moved(mechanism: Mechanism, example: Example, runs: int, key: SeriesKey) -> Floats:
-    form, length = mechanism.domain, len(example)
-    assert isinstance(form, OpaqueRows)
-    total = length + form.latency
+    domain, length = mechanism.domain, len(example)
+    assert isinstance(domain, OpaqueRows)
+    total = length + domain.latency
     readings = np.array([*example, np.nan], dtype=np.float64)  # the last stands for none
-    part = max(1, AT_ONCE // max(total, mechanism.memory_size))
-    found = []
+    part = max(1, BATCH_NUMBERS // max(total, mechanism.memory_size))
+    parts = []
     for start in range(0, runs, part):
         count = min(part, runs - start)
         draw = KeyedNoise([StepRange(key, start * total, count * total)])
@@ -87,13 +93,13 @@ def _moved(mechanism: Mechanism, example: Example, runs: int, key: SeriesKey) ->
         ages = mechanism.perturb(np.zeros((count * total, 0), dtype=np.int64), draw, state)
         ages = ages.reshape(count, total)
         newest = length - 1 if mechanism.takes_whole else np.arange(total)
-        shown = readings[np.where(ages < 0, length, newest - ages)][:, form.latency :]
-        status = np.where(ages < 0, EMPTY, state.status.reshape(count, total))[:, form.latency :]
-        if cases.promised_unit(mechanism).single_rows:
-            found.append(shown[:, -1:, None])
+        shown = readings[np.where(ages < 0, length, newest - ages)][:, domain.latency :]
+        status = np.where(ages < 0, EMPTY, state.status.reshape(count, total))[:, domain.latency :]
+        if cases.claimed_unit(mechanism).single_rows:
+            parts.append(shown[:, -1:, None])
         else:
-            found.append(np.stack([shown, status], axis=2))
-    return np.concatenate(found)
+            parts.append(np.stack([shown, status], axis=2))
+    return np.concatenate(parts)
 
 
 def _outputs(mechanism: Mechanism, example: Example, runs: int, key: SeriesKey) -> Integers:
@@ -116,7 +122,7 @@ class Guess:
     names: Integers
 
     def is_like(self, other: Guess | Scored) -> bool:
-        """Whether it always names the same."""
+        """Whether it always names the same as the ``other``."""
         return (
             isinstance(other, Guess)
             and other.statistic is self.statistic
@@ -124,7 +130,13 @@ class Guess:
         )
 
     def bound(self, loss: Loss, counts: Both, alpha: float) -> float:
-        """What the hits and misses show, each out of its runs."""
+        """What the hits and misses show, each out of its runs.
+
+        Parameters:
+            loss: what is guaranteed.
+            counts: how often each cell came up for x and for y.
+            alpha: the probability that the bound is wrong.
+        """
         ones, others = counts
         x, y = self.names > 0, self.names < 0
         hits = int(ones[x].sum() + others[y].sum())
@@ -146,6 +158,7 @@ class Scored:
     turned: bool
 
     def bound(self, loss: Loss, counts: Both, alpha: float) -> float:
+        """What the means show of the ``loss`` by ``counts``, but for a probability of ``alpha``."""
         ones, others = counts[::-1] if self.turned else counts
         return bounds.rho_of_score(self.score, ones, others, alpha)
 
@@ -160,7 +173,11 @@ class Evidence:
     counted: tuple[Both, ...]
 
     def at_least(self, alpha: float) -> float:
-        """The loss (epsilon at the guaranteed delta, or rho) that any true guarantee must allow."""
+        """The loss (epsilon at the guaranteed delta, or rho) that any true guarantee must allow.
+
+        Parameters:
+            alpha: the probability that the bound is wrong.
+        """
         # whichever way shows most is believed, so each has its part of alpha
         part = alpha / len(self.ways)
         return max(
@@ -171,12 +188,16 @@ class Evidence:
     @property
     def telling(self) -> str:
         """The name of the statistic that showed most."""
-        found = zip(self.ways, self.counted, strict=True)
-        best = max(found, key=lambda one: one[0].bound(self.loss, one[1], 0.05))
+        shown = zip(self.ways, self.counted, strict=True)
+        best = max(shown, key=lambda way: way[0].bound(self.loss, way[1], 0.05))
         return best[0].statistic.name
 
     def p_value(self, claimed: float) -> float:
-        """The smallest alpha at which the bound would be above the claim, 1e-15 at the least."""
+        """The smallest alpha at which the bound would be above the claim, 1e-15 at the least.
+
+        Parameters:
+            claimed: the loss of the guarantee.
+        """
         low, high = -15.0, 0.0  # decimal logarithms
         if self.at_least(10**low) > claimed:
             return 10**low
@@ -194,8 +215,14 @@ def _bound(loss: Loss, hits: Any, misses: Any, trials: tuple[Any, Any], alpha: f
 
 
 def most(loss: Loss, runs: int, confidence: float = CONFIDENCE) -> float:
-    """The largest loss that so many runs could show, if every guess were right."""
-    counted, part = runs // 2, (1 - confidence) / (len(CHOOSING) + 1)
+    """The largest loss that so many runs could show, if every guess were right.
+
+    Parameters:
+        loss: what is guaranteed.
+        runs: how many.
+        confidence: that of the answer.
+    """
+    counted, part = runs // 2, (1 - confidence) / (len(CHOOSING_ALPHAS) + 1)
     if isinstance(loss, Concentrated):
         counted //= 2  # of each input
     return float(_bound(loss, counted, 0, (counted, counted), part))
@@ -210,20 +237,25 @@ class Candidate:
     tried: Both
 
     def best_guess(self, loss: Loss, alpha: float) -> tuple[float, Guess]:
-        """The best event among those where the ratio, or the number itself, is beyond a value."""
+        """The best event among those where the ratio, or the number itself, is beyond a value.
+
+        Parameters:
+            loss: what is guaranteed.
+            alpha: the probability that the bound is wrong.
+        """
         cells = self.statistic.cells
         orders = [np.argsort(-log_ratio(*self.learned), kind="stable")]
         if self.statistic.ordered:
             orders += [np.arange(cells), np.arange(cells)[::-1]]
-        found = [(0.0, np.zeros(cells, dtype=np.int64))]
+        choices = [(0.0, np.zeros(cells, dtype=np.int64))]
         for order in orders:
-            one = self._best_start(loss, order, self.tried, alpha)
-            other = self._best_start(loss, order[::-1], self.tried[::-1], alpha)
-            found += [one, (other[0], -other[1])]
-            if not isinstance(loss, Concentrated) and not (one[1] * other[1]).any():
-                both = Guess(self.statistic, one[1] - other[1])
-                found.append((both.bound(loss, self.tried, alpha), both.names))
-        value, names = max(found, key=lambda one: one[0])
+            named_x = self._best_start(loss, order, self.tried, alpha)
+            named_y = self._best_start(loss, order[::-1], self.tried[::-1], alpha)
+            choices += [named_x, (named_y[0], -named_y[1])]
+            if not isinstance(loss, Concentrated) and not (named_x[1] * named_y[1]).any():
+                both = Guess(self.statistic, named_x[1] - named_y[1])
+                choices.append((both.bound(loss, self.tried, alpha), both.names))
+        value, names = max(choices, key=lambda choice: choice[0])
         return value, Guess(self.statistic, names)
 
     def _best_start(
@@ -237,31 +269,45 @@ class Candidate:
         return float(bound.max()), names
 
     def best_score(self, loss: Concentrated) -> tuple[float, Scored]:
-        """The log ratio, cut off where its size costs more than it shows."""
-        found = []
+        """The log ratio, cut off where its size costs more than it shows.
+
+        Parameters:
+            loss: what is guaranteed.
+        """
+        choices = []
         estimates = [log_ratio, smooth_ratio] if self.statistic.ordered else [log_ratio]
         for turned, estimate in itertools.product((False, True), estimates):
             ones, others = self.learned[::-1] if turned else self.learned
             ratio = estimate(ones, others)
             for clip in CLIPS:
                 score = Score.of(np.clip(ratio, -clip, clip), ones, others)
-                one = Scored(self.statistic, score, turned)
-                found.append((one.bound(loss, self.tried, CHOOSING_SCORE), one))
-        return max(found, key=lambda one: one[0])
+                scored = Scored(self.statistic, score, turned)
+                choices.append((scored.bound(loss, self.tried, CHOOSING_SCORE_ALPHA), scored))
+        return max(choices, key=lambda choice: choice[0])
 
 
 def _best_ways(loss: Loss, candidates: Sequence[Candidate]) -> list[tuple[float, Guess | Scored]]:
     """A cautious guess, a bold one, and a score for rho; with what each would show."""
-    found: list[tuple[float, Guess | Scored]] = []
-    for alpha in CHOOSING:
-        guesses = [one.best_guess(loss, alpha) for one in candidates]
-        value, guess = max(guesses, key=lambda one: one[0])
-        if not any(guess.is_like(way) for _, way in found):
-            found.append((value, guess))
+    ways: list[tuple[float, Guess | Scored]] = []
+    for alpha in CHOOSING_ALPHAS:
+        guesses = [candidate.best_guess(loss, alpha) for candidate in candidates]
+        value, guess = max(guesses, key=lambda choice: choice[0])
+        if not any(guess.is_like(way) for _, way in ways):
+            ways.append((value, guess))
     if isinstance(loss, Concentrated):
-        scores = [one.best_score(loss) for one in candidates]
-        found.append(max(scores, key=lambda one: one[0]))
-    return found
+        scores = [candidate.best_score(loss) for candidate in candidates]
+        ways.append(max(scores, key=lambda choice: choice[0]))
+    return ways
+
+
+def output_rows(outputs: Any, runs: int) -> Floats:
+    """The ``outputs`` of so many ``runs`` as a row of numbers each."""
+    made = np.asarray(outputs)
+    require(
+        made.shape[:1] == (runs,),
+        f"outputs of shape {made.shape} for {runs} runs: must have one row for each run",
+    )
+    return np.ascontiguousarray(made.reshape(runs, -1), dtype=np.float64)
 
 
 class _Runs:
@@ -276,29 +322,44 @@ class _Runs:
         return self._key.series("statistical audit", f"part {self._used}")
 
     def take(self, example: Example, runs: int) -> Floats:
-        """The outputs of so many runs, a row of numbers each."""
-        made = np.asarray(self._run(example, runs, self.fresh_key()))
-        require(
-            made.shape[:1] == (runs,),
-            f"outputs of shape {made.shape} for {runs} runs: must have one row for each run",
-        )
+        """The outputs of so many runs, a row of numbers each.
+
+        Parameters:
+            example: an input.
+            runs: how many.
+        """
+        rows = output_rows(self._run(example, runs, self.fresh_key()), runs)
         self._progress(runs)
-        rows = np.ascontiguousarray(made.reshape(runs, -1), dtype=np.float64)
         self._width = max(rows.shape[1], 1)
         return rows
 
     def candidates(self, pair: Pair, runs: int) -> list[Candidate]:
-        """What to look at, half of the runs to teach and half to choose by."""
+        """What to look at, half of the runs to teach and half to choose by.
+
+        Parameters:
+            pair: of neighboring inputs.
+            runs: how many.
+        """
         taught, tried = ([self.take(example, runs // 4) for example in pair] for _ in range(2))
         return [
-            Candidate(one, *((one.count(x), one.count(y)) for x, y in (taught, tried)))
-            for one in statistics(*taught)
+            Candidate(
+                statistic, *((statistic.count(x), statistic.count(y)) for x, y in (taught, tried))
+            )
+            for statistic in statistics(*taught)
         ]
 
     def count(self, pair: Pair, runs: int, looked_at: Sequence[Statistic]) -> list[Both]:
-        """How often each cell came up for either input, a fair coin saying which goes in."""
-        part = max(1, AT_ONCE // self._width)
-        totals = [[np.zeros(one.cells, dtype=np.int64) for _ in pair] for one in looked_at]
+        """How often each cell came up for either input, a fair coin saying which goes in.
+
+        Parameters:
+            pair: of neighboring inputs.
+            runs: how many.
+            looked_at: what is counted.
+        """
+        part = max(1, BATCH_NUMBERS // self._width)
+        totals = [
+            [np.zeros(statistic.cells, dtype=np.int64) for _ in pair] for statistic in looked_at
+        ]
         for start in range(0, runs, part):
             size = min(part, runs - start)
             coins = distributions.draw(
@@ -310,9 +371,9 @@ class _Runs:
             for side, share in enumerate((ones, size - ones)):
                 if share > 0:
                     made = self.take(pair[side], share)
-                    for one, total in zip(looked_at, totals, strict=True):
-                        total[side] += one.count(made)
-        return [(one, other) for one, other in totals]
+                    for statistic, total in zip(looked_at, totals, strict=True):
+                        total[side] += statistic.count(made)
+        return [(ones, others) for ones, others in totals]
 
 
 def _gather(
@@ -330,11 +391,11 @@ def _gather(
     one to go on with. The other runs are counted, once.
     """
     source = _Runs(run, key or Key.generate(), progress)
-    eighth, used = min(runs // 8, MOST_TEACHING), 0
+    eighth, used = min(runs // 8, MAX_TEACHING_RUNS), 0
     pair = pairs[0]
     if len(pairs) > 1:
         scouts = eighth // (4 * len(pairs)) * 4
-        worth = [_best_ways(loss, source.candidates(one, scouts)) for one in pairs]
+        worth = [_best_ways(loss, source.candidates(tried_pair, scouts)) for tried_pair in pairs]
         pair = pairs[int(np.argmax([max(value for value, _ in ways) for ways in worth]))]
         used = scouts * len(pairs)
     candidates = source.candidates(pair, eighth // 2 * 4)
@@ -386,6 +447,15 @@ def audit(
 ) -> StatisticalVerdict:
     """Test a guarantee: a mechanism's own, or ``loss`` for any function (example, runs, key).
 
+    Parameters:
+        mechanism: what is audited, or a function (example, runs, key).
+        loss: in place of the mechanism's own.
+        pairs: of neighboring inputs; those that are farthest apart by default.
+        runs: how many.
+        confidence: that of the answer.
+        key: of the noise.
+        progress: is told how many runs are done.
+
     Guarantees:
         - a true guarantee is called broken with probability at most 1 - confidence;
         - nothing is said for a guarantee that is not: a loss that was not found may be there.
@@ -396,29 +466,29 @@ def audit(
     >>> verdict.holds, 0.9 < verdict.found <= 1
     (True, True)
     """
-    run, promised, tried = _taken(mechanism, loss, pairs, runs, confidence)
-    claimed = promised.rho if isinstance(promised, Concentrated) else promised.epsilon
-    reach = most(promised, runs, confidence)
+    run, tested, tried = _taken(mechanism, loss, pairs, runs, confidence)
+    claimed = tested.rho if isinstance(tested, Concentrated) else tested.epsilon
+    reach = most(tested, runs, confidence)
     require(
         claimed < reach,
-        f"{promised}: {runs:,} runs cannot show a loss above {reach:.4g}, so they could not break "
+        f"{tested}: {runs:,} runs cannot show a loss above {reach:.4g}, so they could not break "
         "this claim; use more of them",
     )
-    evidence = _gather(run, tried, promised, runs, key, progress)
+    evidence = _gather(run, tried, tested, runs, key, progress)
     alpha = 1 - confidence
-    found = evidence.at_least(alpha)
+    shown = evidence.at_least(alpha)
     return StatisticalVerdict(
-        measure="rho" if isinstance(promised, Concentrated) else "epsilon",
+        measure="rho" if isinstance(tested, Concentrated) else "epsilon",
         claimed=claimed,
-        delta=promised.delta if isinstance(promised, Approximate) else 0.0,
-        found=found,
+        delta=tested.delta if isinstance(tested, Approximate) else 0.0,
+        found=shown,
         confidence=confidence,
         p_value=evidence.p_value(claimed),
         runs=runs,
         pairs=len(tried),
         worst=evidence.pair,
         statistic=evidence.telling,
-        holds=not found > claimed,
+        holds=not shown > claimed,
     )
 
 
@@ -431,7 +501,16 @@ def epsilon_at_least(
     confidence: float = CONFIDENCE,
     key: Key | None = None,
 ) -> float:
-    """With that confidence, any (epsilon, delta) that is true for the pair has at least this."""
+    """With that confidence, any (epsilon, delta) that is true for the pair has at least this.
+
+    Parameters:
+        mechanism: what is audited, or a function (example, runs, key).
+        pair: of neighboring inputs.
+        delta: of the guarantee.
+        runs: how many.
+        confidence: that of the answer.
+        key: of the noise.
+    """
     run, loss, pairs = _taken(mechanism, Approximate(0.0, delta), [pair], runs, confidence)
     evidence = _gather(run, pairs, loss, runs, key)
     return evidence.at_least(1 - confidence)
@@ -446,18 +525,18 @@ def _taken(
 ) -> tuple[Runner, Loss, list[Pair]]:
     """How to run it, what is guaranteed, and which pairs to try."""
     require(0.5 < confidence < 1, f"confidence={confidence}: must be above 0.5 and below 1")
-    run, promised, tried = _known(mechanism, loss, pairs)
+    run, tested, tried = _known(mechanism, loss, pairs)
     require(bool(tried), "pairs: at least one pair of neighboring inputs is needed")
-    least = LEAST_RUNS * len(tried)
+    least = MIN_RUNS * len(tried)
     require(runs >= least, f"runs={runs}: must be at least {least} for {len(tried)} pairs")
-    return run, promised, tried
+    return run, tested, tried
 
 
 def _known(
     mechanism: Mechanism | Runner, loss: Loss | None, pairs: Iterable[Pair] | None
 ) -> tuple[Runner, Loss, list[Pair]]:
-    promise = getattr(mechanism, "guarantee", None)
-    if promise is None:
+    guarantee = getattr(mechanism, "guarantee", None)
+    if guarantee is None:
         require(callable(mechanism), "mechanism: must be a mechanism, or (example, runs, key)")
         require(loss is not None and pairs is not None, "a function needs its loss and its pairs")
         assert loss is not None and pairs is not None
@@ -465,8 +544,8 @@ def _known(
     known: Any = mechanism
     if loss is None:
         require(
-            isinstance(promise, Guarantee), "nothing is guaranteed, so there is nothing to audit"
+            isinstance(guarantee, Guarantee), "nothing is guaranteed, so there is nothing to audit"
         )
-        loss = promise.loss
+        loss = guarantee.loss
     tried = cases.worst_pairs(known) if pairs is None else list(pairs)
     return lambda example, runs, key: outputs(known, example, runs, key), loss, tried

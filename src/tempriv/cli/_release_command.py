@@ -8,12 +8,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from tempriv.cli import _options
-from tempriv.cli._options import BUDGET, OUTPUT
+from tempriv.cli._options import (
+    Dataset,
+    DryRun,
+    Force,
+    Json,
+    KeySeed,
+    LedgerOption,
+    NoLedger,
+    NotPrivate,
+    Output,
+    PrivateReport,
+    Report,
+    Source,
+    TargetError,
+)
+from tempriv.cli._output import progress
 from tempriv.errors import DataError, TemprivError, require
 
 if TYPE_CHECKING:
@@ -23,66 +36,37 @@ if TYPE_CHECKING:
     from tempriv.releases.run import ReleaseRun
     from tempriv.sampling.keys import Key
 
-Source = Annotated[Path, typer.Argument(metavar="INPUT", help="Table, .csv or .parquet.")]
-Output = Annotated[Path, typer.Argument(metavar="OUTPUT", help="Where to, .csv or .parquet.")]
-TargetError = Annotated[
-    float | None,
-    typer.Option(
-        metavar="X",
-        help="The expected error you can live with, instead of a budget.",
-        rich_help_panel=BUDGET,
-    ),
-]
-Report = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE.html", help="Report that may be handed out.", rich_help_panel=OUTPUT
-    ),
-]
-PrivateReport = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE.html", help="Report with before and after, for you.", rich_help_panel=OUTPUT
-    ),
-]
-Force = Annotated[
-    bool, typer.Option("--force", help="Replace OUTPUT if it exists.", rich_help_panel=OUTPUT)
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseCommand:
-    """One release to a file, as a command was told to make it."""
+    """One release to a file: the options that commands which release have in common."""
 
-    source: Path
-    output: Path
-    dataset: str | None
-    ledger: Path | None
-    no_ledger: bool
-    report: Path | None
-    private_report: Path | None
-    force: bool
-    key_seed: int | None
-    not_private: bool
-    as_json: bool
-    correlation: Correlation | None = None
-    """What the reports say of correlated readings is computed from this."""
-
-    def __post_init__(self) -> None:
-        _options.refuse_seed(self.key_seed, self.not_private)
-        require(self.source.exists(), f"{self.source}: no such file", DataError)
-        require(
-            self.source.resolve() != self.output.resolve(),
-            f"{self.output}: is the input; the private table stays as it is",
-        )
+    source: Source
+    output: Output
+    target_error: TargetError = None
+    dataset: Dataset = None
+    ledger: LedgerOption = None
+    no_ledger: NoLedger = False
+    report: Report = None
+    private_report: PrivateReport = None
+    dry_run: DryRun = False
+    force: Force = False
+    key_seed: KeySeed = None
+    not_private: NotPrivate = False
+    as_json: Json = False
 
     @property
     def name(self) -> str:
         """Of the dataset that is charged."""
         return self.dataset or self.source.name
 
-    def dry_run(self, columns: tuple[str, ...], chosen: Mechanism) -> None:
-        """Cost, expected error and what would be left, without a look at any value."""
+    def preview(self, columns: tuple[str, ...], chosen: Mechanism) -> None:
+        """Cost, expected error and what would be left, without a look at any value.
+
+        Parameters:
+            columns: the value columns.
+            chosen: the mechanism.
+        """
         from tempriv.privacy import serialization
         from tempriv.privacy.guarantees import Guarantee
         from tempriv.releases.run import check_early
@@ -97,20 +81,20 @@ class ReleaseCommand:
             for column, error in zip(columns, chosen.errors, strict=True)
         ]
         if self.as_json:
-            told = {
+            plan = {
                 "mechanism": serialization.encode(chosen),
                 "expected_error": errors,
                 "guarantee": serialization.encode(chosen.guarantee),
                 "budget": standing,
             }
-            print(json.dumps(told))
+            print(json.dumps(plan))
             return
-        promise = chosen.guarantee
+        guarantee = chosen.guarantee
         print("Nothing was released; it would")
-        if isinstance(promise, Guarantee):
-            print(f"  cost      {promise.loss}, for {promise.unit.sentence}")
+        if isinstance(guarantee, Guarantee):
+            print(f"  cost      {guarantee.loss}, for {guarantee.unit.sentence}")
         else:
-            print(f"  cost      {promise.sentence}")
+            print(f"  cost      {guarantee.sentence}")
         _print_errors(errors)
         for line in standing or ["no budget is kept for this dataset yet"]:
             print(f"  budget    {line}")
@@ -119,23 +103,30 @@ class ReleaseCommand:
         self,
         chosen: Mechanism,
         settings: dict[str, Any],
-        passing: Callable[[Key | None, Any], ReleaseRun],
+        open_run: Callable[[Key | None, Any], ReleaseRun],
+        correlation: Correlation | None = None,
     ) -> None:
-        """Release, charge and report; ``passing`` opens the passage for a key and a watcher."""
-        from tempriv.releases.release import read
+        """Release, charge and report.
+
+        Parameters:
+            chosen: the mechanism.
+            settings: whatever else a second run would have to repeat to be the same.
+            open_run: makes the run of a key, which shows a watcher its blocks.
+            correlation: what the reports say of correlated readings is computed from this.
+        """
         from tempriv.releases.to_file import release_file, request_of
         from tempriv.sampling.keys import Key
 
-        _options.refuse_pages([self.report, self.private_report], self.force)
+        _options.refuse_pages(self.report, self.private_report, self.force)
         settings = {**settings, "dataset": self.name, "seed": self.key_seed}
         unnamed = self.dataset is None
         with _options.charging(self.ledger, self.no_ledger, self.name, unnamed) as book:
             samples = _samples(self.report, self.private_report, chosen)
             key = None if self.key_seed is None else Key.from_seed(self.key_seed)
-            passage = passing(key, _watching(samples))
-            with _progress() as advance:
+            run = open_run(key, _watching(samples))
+            with _rows_released() as advance:
                 about = release_file(
-                    passage,
+                    run,
                     self.output,
                     ledger=book,
                     dataset=None if book is None else self.name,
@@ -147,12 +138,13 @@ class ReleaseCommand:
             if about.get("finished_interrupted"):
                 # this run saw no rows: the public report comes from the output, the private one
                 # cannot
+                from tempriv.releases.release import read
                 from tempriv.report.excerpt import PublicSample
 
                 pages = [page for page in (self.report,) if page]
                 samples = [(page, PublicSample.of(read(self.output))) for page in pages]
             for page, sample in samples:
-                _write_page(page, about, sample, self.output, self.correlation)
+                _write_page(page, about, sample, self.output, correlation)
             budget_left = None if book is None else book.show(self.name)
         pages = [page for page, _ in samples]
         _print_release(about, self.output, pages, budget_left, self.as_json)
@@ -175,8 +167,8 @@ def _write_page(
 
     private = isinstance(sample, PrivateSample)
     try:
-        told = None if correlation is None else correlation.of(output, private)
-        write_report(page, about, sample, force=True, leakage=told)
+        leakage = None if correlation is None else correlation.of(output, private)
+        write_report(page, about, sample, force=True, leakage=leakage)
     except (OSError, TemprivError) as problem:
         why = problem.strerror if isinstance(problem, OSError) else problem.message
         raise TemprivError(
@@ -212,23 +204,14 @@ def _watching(samples: list[tuple[Path, Any]]) -> Any:
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int], None]]:
-    """Rows so far, on a terminal; quiet in a pipe."""
-    if not sys.stderr.isatty():
-        yield lambda rows: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading and sorting")
-        done = 0
+def _rows_released() -> Iterator[Callable[[int], None]]:
+    done = 0
+    with progress("reading and sorting", spinner=True) as update:
 
         def advance(rows: int) -> None:
             nonlocal done
             done += rows
-            bar.update(task, description=f"{done:,} rows released")
+            update(description=f"{done:,} rows released")
 
         yield advance
 
@@ -261,7 +244,12 @@ def _print_release(
 
 
 def admit_looking(choice: MechanismOptions, source: Path) -> None:
-    """Where it is written that released values decided on the landmarks, the guarantee is gone."""
+    """Where it is written that released values decided on the landmarks, the guarantee is gone.
+
+    Parameters:
+        choice: the mechanism, whose options then say so.
+        source: the table, beside which it is written.
+    """
     column = choice.own.get("landmarks")
     if column is None:
         return
@@ -273,7 +261,12 @@ def admit_looking(choice: MechanismOptions, source: Path) -> None:
 
 
 def remind_of_looking(choice: MechanismOptions, source: Path | None = None) -> None:
-    """Where nothing is written down about the landmarks, the guarantee rests on their owner."""
+    """Where nothing is written down about the landmarks, the guarantee rests on their owner.
+
+    Parameters:
+        choice: the mechanism.
+        source: the table, beside which it would be written; None: a stream.
+    """
     column = choice.own.get("landmarks")
     if column is None or choice.mechanism == "count-bound-landmarks":
         return
@@ -296,7 +289,15 @@ def correlation_of(
     report: Path | None,
     private_report: Path | None,
 ) -> Correlation | None:
-    """The chain that reports of a release are to speak of, checked before anything is paid for."""
+    """The chain that reports of a release are to speak of, checked before anything is paid for.
+
+    Parameters:
+        chain: its file, if there is one.
+        across: how far apart two places of it can be, in meters.
+        mechanism: that of the release.
+        report: the file of the public report.
+        private_report: that of the private one.
+    """
     if chain is None:
         require(across is None, "--across: goes with --chain")
         return None

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from tempriv.cli._options import Json
-from tempriv.cli._output import refuse_plot, table
-from tempriv.cli._parsing import pair
+from tempriv.cli._options import (
+    Duplicates,
+    Force,
+    Gaps,
+    Json,
+    Plot,
+    SeriesColumn,
+    Step,
+    TimeColumn,
+    refuse_plot,
+)
+from tempriv.cli._output import progress, save_picture, table
 from tempriv.cli.app import app
 from tempriv.errors import require
-from tempriv.mechanisms.options import options_of
+from tempriv.mechanisms.options import options_of, pair
 from tempriv.privacy.units.order import BlockSwap, Swap
 
 if TYPE_CHECKING:
@@ -104,10 +112,11 @@ def advise(
         ),
     ] = "stream",
     latency: Annotated[
-        int | None, typer.Option(help="Of NoisyOrder as a stream; the least that does by default.")
+        int | None,
+        typer.Option(help="Of noisy-order as a stream: by how many steps rows may be late."),
     ] = None,
     delta: Annotated[
-        float | None, typer.Option(help="Of NoisyOrder as a stream; 1e-6 by default.")
+        float | None, typer.Option(help="Of noisy-order as a stream; 1e-6 by default.")
     ] = None,
     unit_costs: Annotated[
         str | None,
@@ -126,30 +135,19 @@ def advise(
         str | None,
         typer.Option(metavar="LOW HIGH", help="For the comparison with Laplace noise."),
     ] = None,
-    time: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Time column, or two as date+hour.")
-    ] = None,
-    series: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column with the series id.")
-    ] = None,
+    time: TimeColumn = None,
+    series: SeriesColumn = None,
     grid: Annotated[
         str, typer.Option(metavar="regular|index", help="Time grid, as for a release.")
     ] = "regular",
-    step: Annotated[str | None, typer.Option(help="Step of a regular grid, such as 1h.")] = None,
-    gaps: Annotated[
-        str, typer.Option(metavar="refuse|null", help="Missing steps: refuse, or fill with empty.")
-    ] = "refuse",
-    duplicates: Annotated[
-        str, typer.Option(metavar="refuse|first", help="Two readings at one time.")
-    ] = "refuse",
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.png|.svg|.pdf", help="Draw cost against epsilon too."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the picture.")] = False,
+    step: Step = None,
+    gaps: Gaps = "refuse",
+    duplicates: Duplicates = "refuse",
+    plot: Plot = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Which mechanism that moves readings in time costs least, and what each guarantees."""
+    """Compare the mechanisms that hide when readings were taken: cost and guarantee of each."""
     from tempriv.utility import advisor
     from tempriv.utility.reorder_costs import UnitCosts
 
@@ -194,10 +192,10 @@ def advise(
         latency=latency,
         delta=delta,
         by_papers_costs=unit_costs is not None,
-        bounds=None if bounds is None else pair("--bounds", bounds),
+        bounds=None if bounds is None else pair("bounds", bounds),
     )
-    answer = advisor.advise(request, _progress)
-    _clear()
+    with progress("reading", spinner=True) as update:
+        answer = advisor.advise(request, lambda part: update(description=part))
     if as_json:
         print(json.dumps(json_value(answer)))
     else:
@@ -208,57 +206,55 @@ def advise(
             print(f"Picture: {plot}")
 
 
-def _progress(part: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r\033[K{part} ...", end="", file=sys.stderr, flush=True)
-
-
-def _clear() -> None:
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr)
-
-
 # what is said
 
 
 def release_command(mechanism: Any, request: AdviceRequest) -> str:
-    """The release that makes use of the advice, ready to be typed."""
-    name, defaults = mechanism.command.name, {one.name: one.default for one in fields(mechanism)}
+    """The release that makes use of the advice, ready to be typed.
+
+    Parameters:
+        mechanism: the one that was advised.
+        request: what it was advised for.
+    """
+    name, defaults = (
+        mechanism.command.name,
+        {option.name: option.default for option in fields(mechanism)},
+    )
     source = str(request.source or "INPUT.csv")
     words = ["tempriv", "release", source, "OUTPUT.csv", "--mechanism", name]
     words += ["--epsilon", f"{mechanism.epsilon:.15g}"]
     named = [(o.field, o.flag) for o in options_of(type(mechanism)) if o.field is not None]
     for field, flag in [*named, ("delta", "--delta")]:
-        given = getattr(mechanism, field, None)
-        if given is not None and (given != defaults[field] or defaults[field] is MISSING):
-            words += [flag, f"{given:.15g}" if isinstance(given, float) else str(given)]
+        setting = getattr(mechanism, field, None)
+        if setting is not None and (setting != defaults[field] or defaults[field] is MISSING):
+            words += [flag, f"{setting:.15g}" if isinstance(setting, float) else str(setting)]
     for column in request.columns or ("COLUMN",):
         words += ["--value", column]
     usual = {"grid": "regular", "gaps": "refuse", "duplicates": "refuse"}
-    for one, given in request.layout.items():
-        if given is not None and given != usual.get(one):
-            words += ["--" + one.replace("_", "-"), given]
+    for option, setting in request.layout.items():
+        if setting is not None and setting != usual.get(option):
+            words += ["--" + option.replace("_", "-"), setting]
     if not hasattr(mechanism.guarantee, "loss"):
         words.append("--not-private")  # it guarantees nothing, and a release wants that said
     return shlex.join(words)
 
 
 def json_value(answer: Advice) -> dict[str, Any]:
-    """Everything for machines."""
+    """The whole ``answer``, for machines."""
     from tempriv.privacy import serialization
 
     ranking, request = answer.ranking, answer.request
 
-    def offer(one: Recommendation) -> dict[str, Any]:
+    def offer(choice: Recommendation) -> dict[str, Any]:
         return {
-            "mechanism": serialization.encode(one.mechanism),
-            "cost": one.cost,
-            "standard_error": one.standard_error,
-            "shares": serialization.encode(one.shares),
-            "protects": one.protects,
-            "guarantee": serialization.encode(one.mechanism.guarantee),
-            "neighbours_swapped": serialization.encode(one.neighbors),
-            "command": release_command(one.mechanism, request),
+            "mechanism": serialization.encode(choice.mechanism),
+            "cost": choice.cost,
+            "standard_error": choice.standard_error,
+            "shares": serialization.encode(choice.shares),
+            "protects": choice.protects,
+            "guarantee": serialization.encode(choice.mechanism.guarantee),
+            "neighbours_swapped": serialization.encode(choice.neighbors),
+            "command": release_command(choice.mechanism, request),
         }
 
     swaps, any_swap = ranking.cheapest(Swap, BlockSwap), ranking.cheapest(Swap)
@@ -274,9 +270,9 @@ def json_value(answer: Advice) -> dict[str, Any]:
         "cost_in": ranking.unit,
         "cost_found": answer.how,
         "unit_costs": None if answer.costs is None else serialization.encode(answer.costs),
-        "offers": [offer(one) for one in ranking.recommendations],
+        "offers": [offer(leak) for leak in ranking.recommendations],
         "why": ranking.why,
-        "as_good": [one.name for one in ranking.as_good],
+        "as_good": [leak.name for leak in ranking.as_good],
         "cheapest_with_swap_promise": None if swaps is None else swaps.name,
         "cheapest_with_promise_for_any_swap": None if any_swap is None else any_swap.name,
         "once_complete": offer(ranking.once_complete),
@@ -291,7 +287,7 @@ def json_value(answer: Advice) -> dict[str, Any]:
             "remark": answer.alternative.remark,
         },
         "warnings": [
-            serialization.encode(one) | {"sentence": one.sentence} for one in answer.order_leaks
+            serialization.encode(leak) | {"sentence": leak.sentence} for leak in answer.order_leaks
         ],
     }
 
@@ -306,19 +302,21 @@ def _print(answer: Advice) -> None:
         f"{_purpose(request)}; cost of a reading in {ranking.unit}, {answer.how}"
     )
     rows = []
-    for one in ranking.recommendations:
-        error = f" ± {shown(one.standard_error, 2)}" if one.standard_error else ""
-        parts = (one.shares.missing, one.shares.repeated, one.shares.empty)
+    for choice in ranking.recommendations:
+        error = f" ± {shown(choice.standard_error, 2)}" if choice.standard_error else ""
+        parts = (choice.shares.missing, choice.shares.repeated, choice.shares.empty)
         shares = [f"{100 * part:.3g} %" if part else "-" for part in parts]
-        certain = "-" if one.protects.endswith("Swap") else f"{one.neighbors.delta:.2g}"
-        late = f"{one.shares.delay:.3g}"
-        rows.append([one.title, shown(one.cost) + error, *shares, late, one.guarantee, certain])
+        certain = "-" if choice.protects.endswith("Swap") else f"{choice.neighbors.delta:.2g}"
+        late = f"{choice.shares.delay:.3g}"
+        rows.append(
+            [choice.title, shown(choice.cost) + error, *shares, late, choice.guarantee, certain]
+        )
     late = "steps late" if ranking.seen == "stream" else "steps off"
     table(["", "cost", "missing", "repeated", "empty", late, "hides", "but*"], rows)
     print(SAME_EPSILON)
     print(f"  why       {ranking.why}")
     if ranking.as_good:
-        names = ", ".join(one.name for one in ranking.as_good)
+        names = ", ".join(choice.name for choice in ranking.as_good)
         print(f"  as good   within the noise of the trial: {names}")
     print(f"  guarantee {ranking.first.mechanism.guarantee.sentence}")
     _print_swaps(answer)
@@ -332,8 +330,8 @@ def _print(answer: Advice) -> None:
             "  not read  INPUT was not looked at; name columns by --value to see if they betray "
             "their order"
         )
-    for betrayal in answer.order_leaks:
-        print(f"  WARNING   {betrayal.sentence}")
+    for leak in answer.order_leaks:
+        print(f"  WARNING   {leak.sentence}")
     chosen = ranking.cheapest_guaranteed
     if chosen is not ranking.first:
         print(
@@ -358,13 +356,13 @@ def _print_swaps(answer: Advice) -> None:
 
     ranking = answer.ranking
     near, far = ranking.cheapest(Swap, BlockSwap), ranking.cheapest(Swap)
-    for one in dict.fromkeys((near, far)):
-        if one is not None and one is not ranking.first:
+    for choice in dict.fromkeys((near, far)):
+        if choice is not None and choice is not ranking.first:
             print(
-                f"  swaps     {one.title} is the cheapest for {one.guarantee} (cost "
-                f"{shown(one.cost)})"
+                f"  swaps     {choice.title} is the cheapest for {choice.guarantee} (cost "
+                f"{shown(choice.cost)})"
             )
-            print(f"            {release_command(one.mechanism, answer.request)}")
+            print(f"            {release_command(choice.mechanism, answer.request)}")
 
 
 def _print_comparisons(answer: Advice) -> None:
@@ -389,22 +387,16 @@ def _print_comparisons(answer: Advice) -> None:
 def _draw(answer: Advice, plot: Path) -> None:
     import numpy as np
 
-    from tempriv.data.files import follow_umask, write_durably
     from tempriv.report.plots.advice import plot_advice
-    from tempriv.report.plots.budget import drawn
     from tempriv.utility.cost_models import SimulatedCost
 
     ranking = answer.ranking
     points = 13 if isinstance(answer.cost_model, SimulatedCost) else 60
     low, high = min(0.5, ranking.epsilon / 2), max(16.0, 2 * ranking.epsilon)
-    epsilons = [float(one) for one in np.geomspace(low, high, points)]
-    costs = answer.costs_at(epsilons, _progress)
-    _clear()
+    epsilons = [float(epsilon) for epsilon in np.geomspace(low, high, points)]
+    with progress("drawing", spinner=True) as update:
+        costs = answer.costs_at(epsilons, lambda part: update(description=part))
     title = f"Hiding when within {ranking.window} time steps: {_purpose(answer.request)}"
     if answer.private:
         title = f"PRIVATE: {title}"
-    write_durably(
-        plot, drawn(plot_advice(ranking, epsilons, costs, title), plot.suffix[1:].lower())
-    )
-    if not answer.private:
-        follow_umask(plot)
+    save_picture(plot_advice(ranking, epsilons, costs, title), plot, answer.private)

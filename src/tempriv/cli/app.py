@@ -11,18 +11,20 @@ from typing import Annotated, Any
 import typer
 
 from tempriv._version import VERSION
-from tempriv.cli._parsing import join_pairs, typed_option
+from tempriv.cli._options import join_pairs, typed_option
 from tempriv.cli.mechanism_options import offer_options
 from tempriv.errors import TemprivError
 
-# the modules that define the commands; most are named like theirs
-COMMANDS = {
-    **{name: (name,) for name in ("advise", "after", "attack", "audit", "count", "demo")},
-    **{name: (name,) for name in ("landmarks", "leakage", "mechanisms", "release", "report")},
-    **{name: (name,) for name in ("reproduce", "serve", "shapes", "simulate", "verify")},
-    "budget": ("budget", "budget_plan"),
-    "stream": ("stream", "stream_admin"),
+PANELS = {
+    "Begin": ("demo", "mechanisms", "advise"),
+    "Release": ("release", "count", "stream", "shapes", "landmarks", "after"),
+    "Account for it and check it": ("budget", "verify", "report", "leakage", "audit", "attack"),
+    "Collect from devices": ("serve", "simulate"),
+    "Research": ("reproduce",),
 }
+"""The commands, as help lists them."""
+# the modules that define a command, where there are more than the one of its name
+MODULES = {"budget": ("budget", "budget_plan"), "stream": ("stream", "stream_admin")}
 
 app = typer.Typer(
     name="tempriv",
@@ -32,7 +34,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Hand out time series about people, with a privacy guarantee that can be checked.",
 )
-budget = typer.Typer(no_args_is_help=True, help="Limits on what may be spent, and what was.")
+budget = typer.Typer(
+    no_args_is_help=True, help="Limit the privacy loss of a dataset, and see what was spent."
+)
 app.add_typer(budget, name="budget")
 
 
@@ -59,13 +63,21 @@ def _interrupt(number: int, frame: Any) -> None:
     raise Interrupted
 
 
+def _load_commands(asked: str) -> None:
+    """Load the modules of the command that was asked for; of all, for help, if it is none."""
+    panels = {name: panel for panel, names in PANELS.items() for name in names}
+    for command in [asked] if asked in panels else panels:
+        for module in MODULES.get(command, (command,)):
+            import_module(f"tempriv.cli.{module}")
+    registered: list[Any] = [*app.registered_commands, *app.registered_groups]
+    for info in registered:
+        name = info.name or getattr(info.callback, "__name__", "")
+        info.rich_help_panel = panels[name]
+
+
 def main() -> None:
     """Run a command; every refusal is a sentence and a status, never a stack trace."""
-    # only what was asked for is loaded; for help on all commands, all of them
-    asked = sys.argv[1] if len(sys.argv) > 1 and sys.argv[1] in COMMANDS else None
-    for command in COMMANDS if asked is None else [asked]:
-        for name in COMMANDS[command]:
-            import_module(f"tempriv.cli.{name}")
+    _load_commands(sys.argv[1] if len(sys.argv) > 1 else "")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     sys.argv[1:] = join_pairs(sys.argv[1:])

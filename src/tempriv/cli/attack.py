@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempriv.cli._options import Json, KeySeed
-from tempriv.cli._output import refuse_plot
+from tempriv.cli._options import Force, Json, KeySeed, Plot, refuse_plot, table_option
+from tempriv.cli._output import counting, save_picture
 from tempriv.cli.app import app
-from tempriv.cli.audit import _progress as progress_of
 from tempriv.cli.mechanism_options import MechanismOptions, with_mechanism_options
 from tempriv.errors import DataError, require
 from tempriv.mechanisms.options import options_of
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
     from tempriv.audit.attacks.distinguish import TwoCandidates
     from tempriv.audit.attacks.pairs import Pair
     from tempriv.audit.attacks.reconstruction import Reconstruction
+    from tempriv.sampling.keys import Key
 
-attack = typer.Typer(no_args_is_help=True, help="Try what an observer could find out.")
+attack = typer.Typer(
+    no_args_is_help=True, help="Attack a mechanism: what can an observer find out?"
+)
 app.add_typer(attack, name="attack")
 
 CANDIDATES = (
@@ -55,26 +58,66 @@ WINDOW_EXAMPLE = """
 """
 PRIVATE = "computed from the readings themselves, so as private as they are"
 
-Input = Annotated[
-    Path | None,
-    typer.Argument(metavar="INPUT", help="Table, .csv or .parquet; a made-up one by default."),
-]
-Values = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN", help="Value column; may be repeated.")
-]
-Confidence = Annotated[
-    float, typer.Option(help="Of the interval, and before a guarantee is called broken.")
-]
-Plot = Annotated[
-    Path | None, typer.Option(metavar="FILE.png|.svg|.pdf", help="Draw a picture too.")
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace the picture.")]
+
+@dataclass(frozen=True, kw_only=True)
+class AttackOptions:
+    """What attacks have in common: whose readings, how sure, and where results go."""
+
+    source: Annotated[
+        Path | None,
+        typer.Argument(metavar="INPUT", help="Table, .csv or .parquet; a made-up one by default."),
+    ] = None
+    value: Annotated[
+        list[str] | None, table_option(metavar="COLUMN", help="Value column; may be repeated.")
+    ] = None
+    confidence: Annotated[
+        float, typer.Option(help="Of the interval, and before a guarantee is called broken.")
+    ] = 0.999
+    key_seed: KeySeed = None
+    plot: Plot = None
+    force: Force = False
+    as_json: Json = False
+
+    @property
+    def key(self) -> Key | None:
+        """Where noise comes from; None: a new key."""
+        from tempriv.sampling.keys import Key
+
+        return None if self.key_seed is None else Key.from_seed(self.key_seed)
+
+    def show(self, result: Any, about: dict[str, Any], lines: list[str], private: bool) -> None:
+        """Print what came out.
+
+        Parameters:
+            result: of the attack.
+            about: everything for machines.
+            lines: the same for people.
+            private: whether it was computed from private readings.
+        """
+        if self.as_json:
+            print(json.dumps({**about, "verdict": result.sentence, "private": private}))
+            return
+        for line in [*lines, f"  verdict   {result.sentence}"]:
+            print(line)
+        if private:
+            print(f"  mind      {PRIVATE}")
+
+    def draw(self, figure: Any, private: bool) -> None:
+        """Write the picture that was asked for.
+
+        Parameters:
+            figure: of matplotlib.
+            private: whether it shows private readings.
+        """
+        assert self.plot is not None
+        save_picture(figure, self.plot, private)
+        if not self.as_json:
+            print(f"Picture: {self.plot}")
 
 
 def _candidates(
     choice: MechanismOptions,
-    source: Input = None,
-    value: Values = None,
+    options: AttackOptions,
     one: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A table with the first input.")
     ] = None,
@@ -110,24 +153,19 @@ def _candidates(
         ),
     ] = None,
     runs: Annotated[int, typer.Option(help="How many times to run it.")] = 20_000,
-    confidence: Confidence = 0.999,
-    key_seed: KeySeed = None,
-    plot: Plot = None,
-    force: Force = False,
-    as_json: Json = False,
 ) -> None:
     """Can an observer tell two inputs apart?"""
     from tempriv.audit.attacks.distinguish import two_candidates
     from tempriv.privacy.guarantees import Pure
-    from tempriv.sampling.keys import Key
 
-    refuse_plot(plot, force)
+    source, value = options.source, options.value
+    refuse_plot(options.plot, options.force)
     _require_budget(choice)
     require((one is None) == (other is None), "--one and --other go together: two inputs")
-    ways = [name for name, given in (("--one", one), ("--change", change)) if given is not None]
+    ways = [name for name, option in (("--one", one), ("--change", change)) if option is not None]
     require(len(ways) < 2, "--change: makes two inputs, so leave out --one and --other")
-    for name, given in (("INPUT", source), ("--by", by), ("--steps", steps)):
-        require(given is None or change is not None, f"{name}: goes with --change")
+    for name, option in (("INPUT", source), ("--by", by), ("--steps", steps)):
+        require(option is None or change is not None, f"{name}: goes with --change")
     private = one is not None or source is not None
     if one is not None and other is not None:
         mechanism, pair = _from_files(choice, value, one, other)
@@ -135,33 +173,32 @@ def _candidates(
         mechanism, pair = _changed(choice, value, source, change, by, steps)
     else:
         mechanism, pair = _hardest(choice, value)
-    with progress_of(runs) as progress:
-        found = two_candidates(
+    with counting(f"{runs:,} runs", runs) as progress:
+        result = two_candidates(
             mechanism,
             pair.one,
             pair.other,
             runs=runs,
-            confidence=confidence,
+            confidence=options.confidence,
             claim=None if claim is None else Pure(claim),
             row=row,
             secret=pair.secret,
-            key=None if key_seed is None else Key.from_seed(key_seed),
+            key=options.key,
             progress=progress,
         )
-    _print_candidates(mechanism, pair, found, private, as_json)
-    if plot is not None:
+    _show_candidates(options, mechanism, pair, result, private)
+    if options.plot is not None:
         from tempriv.report.plots.attacks import plot_candidates
 
-        figure = plot_candidates(found, f"{type(mechanism).__name__}: {pair.words}")
-        _draw(figure, plot, private, as_json)
-    if found.broken:
+        figure = plot_candidates(result, f"{type(mechanism).__name__}: {pair.words}")
+        options.draw(figure, private)
+    if result.broken:
         raise typer.Exit(1)
 
 
 def _window(
     choice: MechanismOptions,
-    source: Input = None,
-    value: Values = None,
+    options: AttackOptions,
     known: Annotated[
         int, typer.Option(help="Readings of each window that the attacker knows.")
     ] = 4,
@@ -172,43 +209,37 @@ def _window(
             help="A reading is restored if it is off by less than this part of the range."
         ),
     ] = 0.01,
-    confidence: Confidence = 0.999,
-    key_seed: KeySeed = None,
-    plot: Plot = None,
-    force: Force = False,
-    as_json: Json = False,
 ) -> None:
     """How many windows can be restored?"""
     from tempriv.audit.attacks.reconstruction import try_windows
     from tempriv.mechanisms.retime.sampling_period import SamplingPeriod
-    from tempriv.sampling.keys import Key
 
-    refuse_plot(plot, force)
+    refuse_plot(options.plot, options.force)
     require(
         choice.mechanism == "sampling-period",
         f"--mechanism {choice.mechanism}: must be sampling-period, which draws curves through "
         "windows",
     )
     _require_budget(choice)
-    private = source is not None
-    mechanism, rows = _read(choice, value, source, None)
+    private = options.source is not None
+    mechanism, rows = _read(choice, options.value, options.source, None)
     assert isinstance(mechanism, SamplingPeriod)
-    with progress_of(windows) as progress:
-        found = try_windows(
+    with counting(f"{windows:,} runs", windows) as progress:
+        result = try_windows(
             mechanism,
             rows,
             known=known,
             windows=windows,
             within=within,
-            confidence=confidence,
-            key=None if key_seed is None else Key.from_seed(key_seed),
+            confidence=options.confidence,
+            key=options.key,
             progress=progress,
         )
-    _print_windows(mechanism, found, within, private, as_json)
-    if plot is not None:
+    _show_windows(options, mechanism, result, within, private)
+    if options.plot is not None:
         from tempriv.report.plots.attacks import plot_windows
 
-        _draw(plot_windows(found, type(mechanism).__name__), plot, private, as_json)
+        options.draw(plot_windows(result, type(mechanism).__name__), private)
 
 
 # where inputs come from
@@ -246,12 +277,12 @@ def _from_files(
     choice.value = value or []
     mechanism = choice.make()
     layout = {"time": choice.time, "series": choice.series}
-    found = []
+    inputs = []
     for path in (one, other):
         require(path.exists(), f"{path}: no such file", DataError)
         block = first_series(path, choice.columns, mechanism, **layout)
-        found.append(pushed_block(mechanism, block))
-    return mechanism, Pair(found[0], found[1], f"two inputs, {one.name} and {other.name}", WHICH)
+        inputs.append(pushed_block(mechanism, block))
+    return mechanism, Pair(inputs[0], inputs[1], f"two inputs, {one.name} and {other.name}", WHICH)
 
 
 def _changed(
@@ -292,14 +323,14 @@ def _read(
     from tempriv.datasets import METERS
 
     if source is None:
-        for name, given in (
+        for name, option in (
             ("--value", value),
             ("--time", choice.time),
             ("--pace", choice.own.get("pace")),
             ("--series", choice.series),
             ("--late", choice.own.get("late")),
         ):
-            require(given is None, f"{name}: goes with INPUT")
+            require(option is None, f"{name}: goes with INPUT")
         value, choice.time, choice.series = ["energy_kWh"], "time", "home"
     require(bool(value), "INPUT needs --value, the column to attack")
     choice.value = value or []
@@ -326,97 +357,71 @@ def _read(
 # what is said
 
 
-def _print_candidates(
-    mechanism: Any, pair: Pair, found: TwoCandidates, private: bool, as_json: bool
+def _show_candidates(
+    options: AttackOptions, mechanism: Any, pair: Pair, result: TwoCandidates, private: bool
 ) -> None:
     from tempriv.audit.attacks.distinguish import outward, percent
     from tempriv.audit.attacks.value import most_success
     from tempriv.privacy import serialization
 
-    success, low_high = found.success, outward(found.interval)
-    yardstick = None if found.yardstick is None else most_success(found.yardstick)
-    if as_json:
-        about = {
-            "mechanism": serialization.encode(mechanism),
-            "promise": serialization.encode(mechanism.guarantee),
-            "inputs": pair.words,
-            "observer": found.observer,
-            "right": success.right,
-            "trials": success.trials,
-            "rate": found.rate,
-            "interval": found.interval,
-            "confidence": success.confidence,
-            "advantage": found.advantage,
-            "cap": found.cap,
-            "most_advantage": found.most_advantage,
-            "why_no_cap": found.why_not or None,
-            "budget_would_cap": yardstick,
-            "holds": found.holds,
-            "verdict": found.sentence,
-            "private": private,
-        }
-        print(json.dumps(about))
-        return
-    print(f"{type(mechanism).__name__}: {pair.words}")
-    print(f"  guarantee {mechanism.guarantee.sentence}")
-    print(f"  observer  {found.observer}")
-    print(
-        f"  right     {percent(found.rate)} % of {success.trials:,} runs ({low_high[0]} to "
-        f"{low_high[1]} with confidence {100 * success.confidence:.6g} %); a coin is right in 50 %"
-    )
-    cap = f"none: {found.why_not}" if found.cap is None else f"{percent(found.cap)} %"
-    print(f"  cap       {cap}")
-    print(f"  verdict   {found.sentence}")
-    if private:
-        print(f"  mind      {PRIVATE}")
+    success, (low, high) = result.success, outward(result.interval)
+    about = {
+        "mechanism": serialization.encode(mechanism),
+        "promise": serialization.encode(mechanism.guarantee),
+        "inputs": pair.words,
+        "observer": result.observer,
+        "right": success.right,
+        "trials": success.trials,
+        "rate": result.rate,
+        "interval": result.interval,
+        "confidence": success.confidence,
+        "advantage": result.advantage,
+        "cap": result.cap,
+        "most_advantage": result.most_advantage,
+        "why_no_cap": result.why_not or None,
+        "budget_would_cap": None if result.yardstick is None else most_success(result.yardstick),
+        "holds": result.holds,
+    }
+    cap = f"none: {result.why_not}" if result.cap is None else f"{percent(result.cap)} %"
+    lines = [
+        f"{type(mechanism).__name__}: {pair.words}",
+        f"  guarantee {mechanism.guarantee.sentence}",
+        f"  observer  {result.observer}",
+        f"  right     {percent(result.rate)} % of {success.trials:,} runs ({low} to {high} with "
+        f"confidence {100 * success.confidence:.6g} %); a coin is right in 50 %",
+        f"  cap       {cap}",
+    ]
+    options.show(result, about, lines, private)
 
 
-def _print_windows(
-    mechanism: Any, found: Reconstruction, within: float, private: bool, as_json: bool
+def _show_windows(
+    options: AttackOptions, mechanism: Any, result: Reconstruction, within: float, private: bool
 ) -> None:
     from tempriv.audit.attacks.distinguish import percent
     from tempriv.privacy import serialization
 
-    success = found.success
-    if as_json:
-        about = {
-            "mechanism": serialization.encode(mechanism),
-            "promise": serialization.encode(mechanism.guarantee),
-            "known": found.known,
-            "readings": found.readings,
-            "restored": success.right,
-            "windows": success.trials,
-            "rate": success.rate,
-            "interval": success.interval,
-            "confidence": success.confidence,
-            "restored_share": found.share,
-            "within": within,
-            "verdict": found.sentence,
-            "private": private,
-        }
-        print(json.dumps(about))
-        return
+    success = result.success
+    about = {
+        "mechanism": serialization.encode(mechanism),
+        "promise": serialization.encode(mechanism.guarantee),
+        "known": result.known,
+        "readings": result.readings,
+        "restored": success.right,
+        "windows": success.trials,
+        "rate": success.rate,
+        "interval": success.interval,
+        "confidence": success.confidence,
+        "restored_share": result.share,
+        "within": within,
+    }
     many = f"{success.trials:,} window{'s'[: success.trials != 1]}"
-    print(f"{type(mechanism).__name__}: {many} of {found.readings} readings, {found.known} known")
-    print(f"  guarantee {mechanism.guarantee.sentence}")
-    print(
-        f"  readings  {percent(found.share)} % of those not known came out, within "
-        f"{100 * within:g} % of the window's range"
-    )
-    print(f"  verdict   {found.sentence}")
-    if private:
-        print(f"  mind      {PRIVATE}")
-
-
-def _draw(figure: Any, plot: Path, private: bool, as_json: bool) -> None:
-    from tempriv.data.files import follow_umask, write_durably
-    from tempriv.report.plots.budget import drawn
-
-    write_durably(plot, drawn(figure, plot.suffix[1:].lower()))
-    if not private:
-        follow_umask(plot)
-    if not as_json:
-        print(f"Picture: {plot}")
+    lines = [
+        f"{type(mechanism).__name__}: {many} of {result.readings} readings, {result.known} known",
+        f"  guarantee {mechanism.guarantee.sentence}",
+        f"  readings  {percent(result.share)} % of those not known came out, within "
+        f"{100 * within:g} % of the window's range",
+    ]
+    options.show(result, about, lines, private)
 
 
 attack.command("candidates", help=CANDIDATES, epilog=CANDIDATES_EXAMPLE)(

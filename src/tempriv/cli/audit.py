@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 
 from tempriv.cli._options import Json, KeySeed
+from tempriv.cli._output import counting
 from tempriv.cli.app import app
 from tempriv.cli.mechanism_options import MechanismOptions, with_mechanism_options
 from tempriv.errors import require
@@ -59,18 +57,18 @@ def _audit(
     require(steps is None or steps >= 1, f"--steps {steps}: must be >= 1")
     choice.name_columns()
     mechanism = choice.make(max_series_per_person)
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     small = None if statistical else cases.small_case(mechanism, steps)
     if small is not None:
-        for one, given in (("runs", runs), ("confidence", confidence), ("key-seed", key_seed)):
-            require(given is None, f"--{one}: goes with --statistical; this case is enumerated")
-        with _progress(None):
+        for flag, option in (("runs", runs), ("confidence", confidence), ("key-seed", key_seed)):
+            require(option is None, f"--{flag}: goes with --statistical; this case is enumerated")
+        with counting("enumerating"):
             verdict: Any = exact.audit(small.mechanism, small.alphabet, small.length, small.tail)
-        found |= {"method": "exact", "grid": small.grid, "steps": small.length}
+        result |= {"method": "exact", "grid": small.grid, "steps": small.length}
     else:
         pairs = cases.worst_pairs(mechanism, steps)
         total = by_runs.RUNS if runs is None else runs
-        with _progress(total) as progress:
+        with counting(f"{total:,} runs", total) as progress:
             verdict = by_runs.audit(
                 mechanism,
                 pairs=pairs,
@@ -79,16 +77,16 @@ def _audit(
                 key=None if key_seed is None else Key.from_seed(key_seed),
                 progress=progress,
             )
-        found |= {"method": "statistical", "runs": total, "confidence": verdict.confidence}
-        found |= {"p_value": verdict.p_value, "statistic": verdict.statistic}
+        result |= {"method": "statistical", "runs": total, "confidence": verdict.confidence}
+        result |= {"p_value": verdict.p_value, "statistic": verdict.statistic}
     for name in ("measure", "claimed", "found", "delta", "pairs", "worst", "holds"):
-        found[name] = getattr(verdict, name)
-    _print(mechanism, found, as_json)
+        result[name] = getattr(verdict, name)
+    _print(mechanism, result, as_json)
     if not verdict.holds:
         raise typer.Exit(1)
 
 
-def _print(mechanism: Any, found: dict[str, Any], as_json: bool) -> None:
+def _print(mechanism: Any, result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         from tempriv.privacy import serialization
 
@@ -96,36 +94,38 @@ def _print(mechanism: Any, found: dict[str, Any], as_json: bool) -> None:
             "mechanism": serialization.encode(mechanism),
             "claim": serialization.encode(mechanism.guarantee),
         }
-        print(json.dumps({**about, **found}))
+        print(json.dumps({**about, **result}))
         return
-    print(f"{type(mechanism).__name__}: {_method(mechanism, found)}")
+    print(f"{type(mechanism).__name__}: {_method(mechanism, result)}")
     print(f"  claim     {mechanism.guarantee.sentence}")
-    exact = found["method"] == "exact"
+    exact = result["method"] == "exact"
     loss = (
-        f"{found['measure']} = {found['found']:.6g}"
+        f"{result['measure']} = {result['found']:.6g}"
         if exact
         else (
-            f"{found['measure']} at least {found['found']:.4g} with confidence "
-            f"{100 * found['confidence']:.6g} %"
+            f"{result['measure']} at least {result['found']:.4g} with confidence "
+            f"{100 * result['confidence']:.6g} %"
         )
     )
-    print(f"  bound     {loss}, over {found['pairs']} neighboring pair{'s'[: found['pairs'] != 1]}")
-    if found["worst"] is not None:
-        one, other = found["worst"]
-        print(f"  worst     {_shown(one)} against {_shown(other)}")
+    print(
+        f"  bound     {loss}, over {result['pairs']} neighboring pair{'s'[: result['pairs'] != 1]}"
+    )
+    if result["worst"] is not None:
+        first, second = result["worst"]
+        print(f"  worst     {_shown(first)} against {_shown(second)}")
     good = "holds on this case" if exact else "consistent with the claim"
-    sure = "" if exact else f" (p-value {_below(found['p_value'])})"
-    print(f"  verdict   {good if found['holds'] else 'CLAIM BROKEN' + sure}")
+    sure = "" if exact else f" (p-value {_below(result['p_value'])})"
+    print(f"  verdict   {good if result['holds'] else 'CLAIM BROKEN' + sure}")
 
 
-def _method(mechanism: Any, found: dict[str, Any]) -> str:
-    if found["method"] == "statistical":
-        return f"lower bound on the loss from {found['runs']:,} runs"
-    steps = f"{found['steps']} reading{'s'[: found['steps'] != 1]}"
-    if found["grid"] is None:
+def _method(mechanism: Any, result: dict[str, Any]) -> str:
+    if result["method"] == "statistical":
+        return f"lower bound on the loss from {result['runs']:,} runs"
+    steps = f"{result['steps']} reading{'s'[: result['steps'] != 1]}"
+    if result["grid"] is None:
         return f"exact, every outcome of {steps} enumerated"
     return (
-        f"exact, every outcome of {steps} enumerated on a grid of {_sizes(found['grid'])} instead "
+        f"exact, every outcome of {steps} enumerated on a grid of {_sizes(result['grid'])} instead "
         f"of {_sizes(getattr(mechanism, 'over', mechanism).grid)}"
     )
 
@@ -141,35 +141,19 @@ def _shown(example: Any) -> str:
     if not isinstance(example, tuple):
         return f"{example:g}"
     parts = []
-    for one, equal in itertools.groupby(example):
-        shown = f"({_shown(one)})" if isinstance(one, tuple) else _shown(one)
+    for reading, equal in itertools.groupby(example):
+        shown = f"({_shown(reading)})" if isinstance(reading, tuple) else _shown(reading)
         count = len(list(equal))
         parts += [f"{count} times {shown}"] if count > 3 else [shown] * count
     return ", ".join(parts)
 
 
 def _sizes(grid: Any) -> str:
-    return ", ".join(f"{one:g}" for one in (grid if isinstance(grid, tuple) else (grid,)))
+    return ", ".join(f"{size:g}" for size in (grid if isinstance(grid, tuple) else (grid,)))
 
 
 def _below(p_value: float) -> str:
     return "below 1e-15" if p_value <= 1e-15 else f"{p_value:.2g}"
-
-
-@contextmanager
-def _progress(total: int | None) -> Iterator[Callable[[int], None]]:
-    """Runs so far, on a terminal; quiet in a pipe."""
-    if not sys.stderr.isatty():
-        yield lambda runs: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        doing = "enumerating" if total is None else f"{total:,} runs"
-        task = bar.add_task(doing, total=total)
-        yield lambda runs: bar.advance(task, runs)
 
 
 # there is no table, so nothing is asked about one

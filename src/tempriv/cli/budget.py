@@ -123,8 +123,12 @@ def create(
             length is None and max_series_per_person is None,
             f"--unit {unit}: goes without --length and --max-series-per-person",
         )
-    for name, given in (("--per-step", per_step), ("--total", total), ("--signed", signed or None)):
-        require(given is None or unit == "person", f"{name}: goes with --unit person only")
+    for name, option in (
+        ("--per-step", per_step),
+        ("--total", total),
+        ("--signed", signed or None),
+    ):
+        require(option is None or unit == "person", f"{name}: goes with --unit person only")
     require(meters is None or unit == "near", "--meters goes with --unit near")
     if unit == "person":
         require(max_series_per_person is None, "--max-series-per-person: not for --unit person")
@@ -174,8 +178,8 @@ def show(
         ],
         [
             [
-                one.dataset,
-                str(one.charges),
+                state.dataset,
+                str(state.charges),
                 total.unit.sentence,
                 "none"
                 if total.limit is None
@@ -185,13 +189,13 @@ def show(
                 _number(fixed),
                 _number(total.remaining),
             ]
-            for one in shown
-            for total, fixed in zip(one.totals, one.in_advance, strict=True)
+            for state in shown
+            for total, fixed in zip(state.totals, state.in_advance, strict=True)
         ],
     )
-    for one in shown:
-        if one.no_guarantee is not None:
-            print(f"{one.dataset}: no guarantee is left, {one.no_guarantee}")
+    for state in shown:
+        if state.no_guarantee is not None:
+            print(f"{state.dataset}: no guarantee is left, {state.no_guarantee}")
 
 
 @budget.command()

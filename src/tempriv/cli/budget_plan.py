@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempriv.cli._options import Json
-from tempriv.cli._output import refuse_plot, table
+from tempriv.cli._options import Force, Json, Plot, refuse_plot
+from tempriv.cli._output import save_picture, table
 from tempriv.cli.app import budget
 from tempriv.errors import require
 
@@ -51,15 +50,12 @@ def plan(
     delta: Annotated[
         float, typer.Option(help="Tiny chance; without it only the sum is known.")
     ] = 0.0,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE.png|.svg|.pdf", help="Draw a picture too.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the picture.")] = False,
+    plot: Plot = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """What each of many releases may cost, or what they add up to, by every method."""
     from tempriv.accounting import planning
-    from tempriv.data.files import follow_umask, write_durably
     from tempriv.privacy import serialization
 
     require(
@@ -75,24 +71,23 @@ def plan(
         assert each is not None
         return planning.totals_by_method(number, each, delta, quick)
 
-    ways = answer(count, quick=False)
+    results = answer(count, quick=False)
     asked = {"releases": count, "epsilon": epsilon, "each": each, "delta": delta}
     if as_json:
-        print(json.dumps(asked | {"ways": [serialization.encode(way) for way in ways]}))
+        print(json.dumps(asked | {"ways": [serialization.encode(result) for result in results]}))
     else:
         title = _title(count, epsilon, each, delta)
         print(f"{title[0].upper()}{title[1:]}:")
-        _print(ways, inverse=each is not None)
-        for remark in _remarks(ways, count, delta):
+        _print(results, inverse=each is not None)
+        for remark in _remarks(results, count, delta):
             print(remark)
     if plot is not None:
-        from tempriv.report.plots.budget import drawn, plot_plan
+        from tempriv.report.plots.budget import plot_plan
 
         figure = plot_plan(
-            ways, count, answer, _title(count, epsilon, each, delta), each is not None
+            results, count, answer, _title(count, epsilon, each, delta), each is not None
         )
-        write_durably(plot, drawn(figure, plot.suffix[1:].lower()))
-        follow_umask(plot)
+        save_picture(figure, plot)
         if not as_json:
             print(f"Picture: {plot}")
 
@@ -105,19 +100,18 @@ def _title(count: int, epsilon: float | None, each: float | None, delta: float) 
     return f"{some} of epsilon = {each:g} each{at}"
 
 
-def _print(ways: Sequence[MethodResult], inverse: bool) -> None:
+def _print(results: Sequence[MethodResult], inverse: bool) -> None:
     names = ["method", "noise", "each costs" if inverse else "each may cost"]
     names += ["noise of each*", "all together" if inverse else "against the sum"]
     rows = []
-    for way in ways:
-        rho = f"rho {_digits(way.rho, up=inverse)}" if way.rho else ""
-        cost = f"epsilon {_digits(way.epsilon, up=inverse)}" if way.epsilon else rho
-        total = (
-            f"epsilon {_digits(way.total)}" if inverse else f"{_digits(100 * way.against_sum)} %"
-        )
-        noise = _digits(way.deviation, up=not inverse)
-        adaptive = "yes" if way.adaptive else "no"
-        rows.append([way.method, way.noise, cost, noise, total, adaptive])
+    for result in results:
+        rho = f"rho {_digits(result.rho, up=inverse)}" if result.rho else ""
+        cost = f"epsilon {_digits(result.epsilon, up=inverse)}" if result.epsilon else rho
+        share = f"{_digits(100 * result.against_sum)} %"
+        total = f"epsilon {_digits(result.total)}" if inverse else share
+        noise = _digits(result.deviation, up=not inverse)
+        adaptive = "yes" if result.adaptive else "no"
+        rows.append([result.method, result.noise, cost, noise, total, adaptive])
     table([*names, "costs may change"], rows)
 
 
@@ -139,20 +133,20 @@ def _digits(value: float, up: bool = True) -> str:
     return f"{number:,.0f}" if number >= 1000 else f"{number:.4g}"
 
 
-def _remarks(ways: Sequence[MethodResult], count: int, delta: float) -> list[str]:
+def _remarks(results: Sequence[MethodResult], count: int, delta: float) -> list[str]:
     from tempriv.accounting.planning import MAX_EXACT_RELEASES
 
-    found = [
+    remarks = [
         "* standard deviation for one number, in units of its sensitivity; any pure guarantee is "
         "taken to be kept by Laplace noise",
         "What is asked may depend on earlier answers in every line. Where costs may not change as "
         "you go, they and the number of releases are fixed in advance.",
     ]
     if delta == 0:
-        found.append("Without --delta only the sum is known; --delta 1e-6 shows the others.")
+        remarks.append("Without --delta only the sum is known; --delta 1e-6 shows the others.")
     elif count > MAX_EXACT_RELEASES:
-        found.append(
+        remarks.append(
             f"Exact Laplace noise is left out above {MAX_EXACT_RELEASES:,} releases; optimal "
             "composition is nearly the same there."
         )
-    return found
+    return remarks

@@ -6,20 +6,12 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from tempriv.cli._options import Dataset, Json, KeySeed, LedgerOption, NoLedger, NotPrivate
-from tempriv.cli._parsing import names, pair
-from tempriv.cli._release_command import (
-    Force,
-    Output,
-    PrivateReport,
-    ReleaseCommand,
-    Report,
-    Source,
-    TargetError,
-)
+from tempriv.cli._options import refuse_input, refuse_seed
+from tempriv.cli._release_command import ReleaseCommand
 from tempriv.cli.app import app
 from tempriv.cli.mechanism_options import MechanismOptions, require_counts, with_mechanism_options
 from tempriv.errors import require
+from tempriv.mechanisms.options import names, pair
 
 # what counts are asked about otherwise, or have from how they were counted
 ASKED_OTHERWISE = (
@@ -43,12 +35,9 @@ EXAMPLE = """
 
 def count(
     choice: MechanismOptions,
-    source: Source,
-    output: Output,
-    person: Annotated[str, typer.Option(metavar="COLUMN", help="Column that says who.")],
-    time: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Column that says when, or two as date+hour.")
-    ],
+    command: ReleaseCommand,
+    person: Annotated[str, typer.Option(metavar="COLUMN", help="Whose event it is.")],
+    time: Annotated[str, typer.Option(metavar="COLUMN", help="Time column, or two as date+hour.")],
     every: Annotated[str, typer.Option(help="Length of a time step, such as 15min, 1h, 1d.")],
     start: Annotated[
         str | None,
@@ -115,19 +104,6 @@ def count(
             "with another category): refuse, or leave them out.",
         ),
     ] = "refuse",
-    target_error: TargetError = None,
-    dataset: Dataset = None,
-    ledger: LedgerOption = None,
-    no_ledger: NoLedger = False,
-    report: Report = None,
-    private_report: PrivateReport = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what it would cost; counts nothing.")
-    ] = False,
-    force: Force = False,
-    key_seed: KeySeed = None,
-    not_private: NotPrivate = False,
-    as_json: Json = False,
 ) -> None:
     """Count people's events and hand out the counts with a guarantee."""
     from tempriv.data.aggregate import aggregate
@@ -139,19 +115,8 @@ def count(
         "when somebody was there",
     )
     require_counts(choice.mechanism, unit)
-    hand_out = ReleaseCommand(
-        source=source,
-        output=output,
-        dataset=dataset,
-        ledger=ledger,
-        no_ledger=no_ledger,
-        report=report,
-        private_report=private_report,
-        force=force,
-        key_seed=key_seed,
-        not_private=not_private,
-        as_json=as_json,
-    )
+    refuse_seed(command.key_seed, command.not_private)
+    refuse_input(command.source, command.output)
     how: dict[str, Any] = {
         "person": person,
         "time": time,
@@ -159,23 +124,23 @@ def count(
         "start": start,
         "end": end,
         "sum": sum,
-        "bounds": None if bounds is None else pair("--bounds", bounds),
+        "bounds": None if bounds is None else pair("bounds", bounds),
         "resolution": resolution,
         "by": by,
-        "categories": None if categories is None else names(categories),
+        "categories": None if categories is None else names("categories", categories),
         "max_per_person": max_per_person,
         "max_per_step": max_per_step,
         "each": _part(unit, choice.window),
         "missing": cast(Any, missing),
     }
-    planned = aggregate(source, **how, dry=True)
+    planned = aggregate(command.source, **how, dry=True)
     choice.value = list(planned.columns)
-    chosen = choice.make(target_error=target_error, counted=planned)
-    if dry_run:
-        hand_out.dry_run(planned.columns, chosen)
+    chosen = choice.make(target_error=command.target_error, counted=planned)
+    if command.dry_run:
+        command.preview(planned.columns, chosen)
         return
-    counted = aggregate(source, **how)
-    hand_out.run(
+    counted = aggregate(command.source, **how)
+    command.run(
         chosen,
         {name: str(value) for name, value in how.items()},
         lambda key, watch: ReleaseRun(

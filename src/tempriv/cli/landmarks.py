@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from tempriv.cli import _options
-from tempriv.cli._options import Json, KeySeed, NotPrivate
-from tempriv.cli._parsing import names, pair
+from tempriv.cli._options import Force, Json, KeySeed, NotPrivate, SeriesColumn, Source, TimeColumn
 from tempriv.cli.app import app
 from tempriv.errors import require
+from tempriv.mechanisms.options import names, pair
 
 EXAMPLE = """
 [bold]Example[/bold]: the moments when somebody was at home, from a column that says so
@@ -26,18 +26,21 @@ EXAMPLE = """
 
 @app.command("landmarks", epilog=EXAMPLE)
 def choose(
-    source: Annotated[Path, typer.Argument(metavar="INPUT", help="Table, .csv or .parquet.")],
+    source: Source,
     output: Annotated[
         Path, typer.Argument(metavar="OUTPUT", help="A copy with marks, as private as INPUT.")
     ],
     column: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="A column that says it: 0/1, false/true or no/yes."),
+        typer.Option(
+            metavar="COLUMN", help="A column that says which they are: 0/1, false/true or no/yes."
+        ),
     ] = None,
     times: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="A list of times, or of series and times, with the same names."
+            metavar="FILE",
+            help="A table of their times, or of series and times, in columns named as in INPUT.",
         ),
     ] = None,
     of: Annotated[
@@ -52,17 +55,13 @@ def choose(
     stays: Annotated[
         str | None,
         typer.Option(
-            metavar="METRES MINUTES", help="Where someone stayed within a distance for a time."
+            metavar="METERS MINUTES", help="Where someone stayed within a distance for a time."
         ),
     ] = None,
     latitude: Annotated[str | None, typer.Option(metavar="COLUMN", help="For --stays.")] = None,
     longitude: Annotated[str | None, typer.Option(metavar="COLUMN", help="For --stays.")] = None,
-    time: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Time column, or two as date+hour.")
-    ] = None,
-    series: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column with the series id.")
-    ] = None,
+    time: TimeColumn = None,
+    series: SeriesColumn = None,
     mark: Annotated[str, typer.Option(metavar="NAME", help="Name of the new column.")] = "landmark",
     dummies: Annotated[
         str | None,
@@ -79,12 +78,12 @@ def choose(
         float | None,
         typer.Option(help="For --dummies randomized: the part of landmarks that stay marked."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace OUTPUT if it exists.")] = False,
+    force: Force = False,
     key_seed: KeySeed = None,
     not_private: NotPrivate = False,
     as_json: Json = False,
 ) -> None:
-    """Choose the moments that matter: a private copy of a table with one more column."""
+    """Mark the moments to protect most, in one more column of a copy of a private table."""
     from tempriv.landmarks.annotate import Rule, mark_table
 
     rule = Rule(
@@ -93,8 +92,8 @@ def choose(
         of=of,
         below=below,
         above=above,
-        among=None if among is None else tuple(names(among)),
-        stays=None if stays is None else pair("--stays", stays),
+        among=None if among is None else names("among", among),
+        stays=None if stays is None else pair("stays", stays),
         places=None if latitude is None or longitude is None else (latitude, longitude),
     )
     require(
@@ -137,8 +136,8 @@ def choose(
 def _drawing(dummies: str | None, epsilon: float | None, recall: float | None) -> Any:
     from tempriv.landmarks.dummies import DummyLandmarks, RandomizedMarks
 
-    for name, given in (("--dummy-epsilon", epsilon), ("--recall", recall)):
-        require(given is None or dummies is not None, f"{name}: goes with --dummies")
+    for name, value in (("--dummy-epsilon", epsilon), ("--recall", recall)):
+        require(value is None or dummies is not None, f"{name}: goes with --dummies")
     if dummies is None:
         return None
     require(epsilon is not None, f"--dummies {dummies} needs --dummy-epsilon, such as 0.1")
@@ -164,16 +163,14 @@ def _hiding(drawing: Any, seed: int | None) -> Any:
     from tempriv.sampling.keys import Key
 
     key = Key.generate() if seed is None else Key.from_seed(seed)
-    promise = drawing.promise(key)
+    guarantee = drawing.guarantee_under(key)
     recall = drawing.recall if isinstance(drawing, RandomizedMarks) else None
-    said = ""
-    if isinstance(promise, Guarantee):
-        said = f"whether any one moment is a landmark: {promise.loss}"
-    else:
-        said = f"which of them are landmarks is not hidden: {promise.reason}"
+    sentence = f"which of them are landmarks is not hidden: {getattr(guarantee, 'reason', '')}"
+    if isinstance(guarantee, Guarantee):
+        sentence = f"whether any one moment is a landmark: {guarantee.loss}"
     if recall is not None:
-        said += (
+        sentence += (
             f"; about {100 * (1 - recall):.3g} % of landmarks have no mark and are protected like "
             "other moments only"
         )
-    return Hiding(lambda marks, whose: drawing.select(marks, key, whose).marks, said, recall)
+    return Hiding(lambda marks, whose: drawing.select(marks, key, whose).marks, sentence, recall)

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from tempriv.cli._options import Json
-from tempriv.cli._output import refuse_plot
-from tempriv.cli._parsing import names, pair
+from tempriv.cli._options import Force, Json, Plot, refuse_file, refuse_plot
+from tempriv.cli._output import progress, save_picture
 from tempriv.cli.app import app
-from tempriv.errors import DataError, TemprivError, require
+from tempriv.errors import DataError, require
+from tempriv.mechanisms.options import names, pair
 
 if TYPE_CHECKING:
     from tempriv.correlation.chain import Chain
@@ -113,7 +110,7 @@ def leakage(
     across: Annotated[
         float | None,
         typer.Option(
-            metavar="METRES", help="For places: how far two places of the chain can be apart."
+            metavar="METERS", help="For places: how far two places of the chain can be apart."
         ),
     ] = None,
     target: Annotated[
@@ -127,16 +124,14 @@ def leakage(
             help="For landmarks: how their loss is found; the first two by default.",
         ),
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE.png|.svg|.pdf", help="Draw a picture too.")
-    ] = None,
+    plot: Plot = None,
     output: Annotated[
         Path | None, typer.Option(metavar="FILE.csv", help="Write a row for each reading.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """What everything that is released tells of one reading, if readings go together."""
+    """How much a release tells of one reading when readings are correlated."""
     require(
         (release is None) != (budgets is None),
         "give one of RELEASE (a released file) and --budgets FILE",
@@ -151,8 +146,8 @@ def leakage(
         "--series": series,
         "--save-chain": save_chain,
     }
-    for name, given in of_data.items():
-        require(given is None or source is not None, f"{name}: goes with --from DATA")
+    for name, option in of_data.items():
+        require(option is None or source is not None, f"{name}: goes with --from DATA")
     require(
         method in (None, "bridge", "definition5", "exact"),
         f"--method {method}: must be bridge, definition5 or exact",
@@ -163,20 +158,20 @@ def leakage(
         f"--target {target}: must be a number above 0",
     )
     refuse_plot(plot, force)
-    _refuse_file(output, (".csv",), force)
-    _refuse_file(save_chain, (".json",), force)
+    for path, ending in ((output, ".csv"), (save_chain, ".json")):
+        if path is not None:
+            refuse_file(path, (ending,), force)
     from tempriv.leakage.budgets import budgets_of_release, read_budgets
     from tempriv.leakage.leakage import METHODS, allocate_budgets, compute_leakage
 
-    with _working() as say:
-        say("reading budgets")
+    with progress("reading budgets", spinner=True) as update:
         if release is not None:
             spent = budgets_of_release(release, across)
         else:
             assert budgets is not None
             spent = read_budgets(budgets)
         _require_method(method, spent)
-        say("reading the chain")
+        update(description="reading the chain")
         if chain is not None:
             known = _read(chain)
         else:
@@ -185,27 +180,29 @@ def leakage(
             how = (value, bounds, states, categories, pseudocount)
             known = _estimated(source, release, how, layout)
         many = len(spent.spending)
-        say("computing losses; those of landmarks take longest")
-        found = compute_leakage(
+        update(description="computing losses; those of landmarks take longest")
+        losses = compute_leakage(
             known,
             spent,
             METHODS if method is None else (method,),
             insist=method is not None,
-            progress=lambda done: say(f"{done:,} of {many:,} series done"),
+            progress=lambda done: update(description=f"{done:,} of {many:,} series done"),
         )
-        kept: dict[int, Allocation] | None = None
+        allocations: dict[int, Allocation] | None = None
         if target is not None:
-            say("looking for budgets")
+            update(description="looking for budgets")
             lengths = {spent.longest}
             if output is not None:
-                lengths |= {len(one.budgets) for one in spent.spending}
-            kept = {length: allocate_budgets(known, target, length) for length in sorted(lengths)}
-    written = _write(found, kept, plot, output, save_chain)
-    best = None if kept is None else kept[spent.longest]
+                lengths |= {len(series_budgets.budgets) for series_budgets in spent.spending}
+            allocations = {
+                length: allocate_budgets(known, target, length) for length in sorted(lengths)
+            }
+    written = _write(losses, allocations, plot, output, save_chain)
+    best = None if allocations is None else allocations[spent.longest]
     if as_json:
-        print(json.dumps(_told(found, best)))
+        print(json.dumps(_as_json(losses, best)))
     else:
-        _print(found, best, chain or source, written)
+        _print(losses, best, chain or source, written)
 
 
 def _read(path: Path) -> Chain:
@@ -215,35 +212,11 @@ def _read(path: Path) -> Chain:
     return read_chain(path)
 
 
-def _refuse_file(path: Path | None, endings: tuple[str, ...], force: bool) -> None:
-    if path is None:
-        return
-    require(path.suffix.lower() in endings, f"{path}: must end in {' or '.join(endings)}")
-    require(path.parent.is_dir(), f"{path.parent}: no such directory")
-    require(
-        force or not path.exists(),
-        f"{path}: exists already; choose another name, or replace it with --force",
-        TemprivError,
-    )
-
-
 def _require_method(method: str | None, spent: ReadingBudgets) -> None:
     require(
         method is None or spent.have_landmarks,
         f"--method {method}: is for landmarks, and these budgets have none",
     )
-
-
-@contextmanager
-def _working() -> Iterator[Callable[[str], None]]:
-    """What is being done, on a terminal; quiet in a pipe."""
-    if not sys.stderr.isatty():
-        yield lambda words: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("starting") as status:
-        yield status.update
 
 
 def _estimated(
@@ -261,8 +234,8 @@ def _estimated(
     require(source.exists(), f"{source}: no such file", DataError)
     grid = layout["grid"]
     require(grid in ("regular", "index"), f"--grid {grid}: must be regular or index")
-    bounds = None if edges is None else pair("--bounds", edges)
-    categories = None if listed is None else names(listed)
+    bounds = None if edges is None else pair("bounds", edges)
+    categories = None if listed is None else names("categories", listed)
     about = None
     if release is not None:
         about = read_about(release)
@@ -287,8 +260,8 @@ def _estimated(
 
 
 def _write(
-    found: Leakage,
-    kept: dict[int, Allocation] | None,
+    losses: Leakage,
+    allocations: dict[int, Allocation] | None,
     plot: Path | None,
     output: Path | None,
     save_chain: Path | None,
@@ -301,123 +274,125 @@ def _write(
         from tempriv.data.csv import csv_line, csv_rows
         from tempriv.leakage.leakage import leakage_table
 
-        table = leakage_table(found, kept)
+        table = leakage_table(losses, allocations)
         parts = [csv_line(table.column_names), *map(csv_rows, table.to_batches())]
         write_durably(output, b"".join(map(bytes, parts)))
+        if not losses.private:
+            follow_umask(output)
         written.append(("table", output))
     if plot is not None:
-        from tempriv.report.plots.budget import drawn
         from tempriv.report.plots.leakage import plot_leakage
 
-        write_durably(plot, drawn(plot_leakage(found), plot.suffix[1:].lower()))
+        save_picture(plot_leakage(losses), plot, losses.private)
         written.append(("picture", plot))
-    if not found.private:
-        for _, path in written:
-            follow_umask(path)
     if save_chain is not None:
         from tempriv.correlation.chain import write_chain
 
-        write_chain(found.chain, save_chain)
+        write_chain(losses.chain, save_chain)
         written.append(("chain", save_chain))
     return written
 
 
 def _print(
-    found: Leakage, kept: Allocation | None, chain: Path | None, written: list[tuple[str, Path]]
+    losses: Leakage,
+    allocation: Allocation | None,
+    chain: Path | None,
+    written: list[tuple[str, Path]],
 ) -> None:
     from tempriv.correlation.growth import shown
 
-    spent, total = found.budgets, found.worst()
-    rows = sum(len(one.budgets) for one in spent.spending)
+    spent, total = losses.budgets, losses.worst()
+    rows = sum(len(series.budgets) for series in spent.spending)
     many = f" in {len(spent.spending):,} series" if len(spent.spending) > 1 else ""
-    print(f"{rows:,} readings{many}, and a chain of {found.chain.states} states, {chain}")
-    print(f"  in short  {found.sentence}")
+    print(f"{rows:,} readings{many}, and a chain of {losses.chain.states} states, {chain}")
+    print(f"  in short  {losses.sentence}")
     print(f"  total     {shown(total.loss)}, first at {total.words}")
     for side, words in (("backward", "up to a reading"), ("forward", "from a reading on")):
-        place = found.worst(side)
+        place = losses.worst(side)
         much = shown(place.loss)
         print(f"  {side:<9} {much} by releases {words}, first at {place.words}")
-    if found.forever:
-        print(f"  for ever  {found.forever}")
-    print(f"  chances   {found.chances}")
-    if found.methods:
+    if losses.forever:
+        print(f"  for ever  {losses.forever}")
+    print(f"  chances   {losses.chances}")
+    if losses.methods:
         print(
-            f"  landmarks together with any one other reading: {shown(found.apart)} if "
+            f"  landmarks together with any one other reading: {shown(losses.apart)} if "
             "readings were independent; under this chain"
         )
-    for method in found.methods:
-        joint = found.together(method)
+    for method in losses.methods:
+        joint = losses.together(method)
         if joint is None:
-            print(f"    {method:<12} not found: {found.why_not(method)}")
+            print(f"    {method:<12} not found: {losses.why_not(method)}")
         else:
             print(f"    {method:<12} {shown(joint.loss)}, with {joint.words} ({OF_METHOD[method]})")
-    if kept is not None:
-        _print_kept(kept)
+    if allocation is not None:
+        _print_allocation(allocation)
     for remark in spent.remarks:
         print(f"  mind      {remark}")
-    if found.private:
+    if losses.private:
         print(f"  mind      {PRIVATE}")
     for what, path in written:
         print(f"  {what:<9} {path}")
 
 
-def _print_kept(kept: Allocation) -> None:
+def _print_allocation(allocation: Allocation) -> None:
     from tempriv.leakage.budgets import rounded_down
 
-    first, last, length = kept.quantified[0], kept.quantified[-1], len(kept.quantified)
-    said = f"epsilon {rounded_down(first)}"
+    quantified = allocation.quantified
+    first, last, length = quantified[0], quantified[-1], len(quantified)
+    sentence = f"epsilon {rounded_down(first)}"
     if length > 1:
-        said += f" at the first reading, {rounded_down(last)} at the last"
+        sentence += f" at the first reading, {rounded_down(last)} at the last"
     if length > 2:
-        said += f", {rounded_down(kept.quantified[1])} at each between"
-    print(f"  target    to keep every reading of {length:,} at {kept.target:g}: {said}")
-    if kept.constant is None:
-        print(f"            the same at every reading: {kept.why_not}")
+        sentence += f", {rounded_down(quantified[1])} at each between"
+    print(f"  target    to keep every reading of {length:,} at {allocation.target:g}: {sentence}")
+    if allocation.constant is None:
+        print(f"            the same at every reading: {allocation.why_not}")
     else:
         print(
-            f"            or {rounded_down(kept.constant)} at every reading, for a series of any "
-            "length"
+            f"            or {rounded_down(allocation.constant)} at every reading, for a series of "
+            "any length"
         )
 
 
-def _told(found: Leakage, kept: Allocation | None) -> dict[str, Any]:
-    spent, limit = found.budgets, found.limit
-    told: dict[str, Any] = {
-        "private": found.private,
-        "sentence": found.sentence,
-        "states": found.chain.states,
+def _as_json(losses: Leakage, allocation: Allocation | None) -> dict[str, Any]:
+    spent, limit = losses.budgets, losses.limit
+    about: dict[str, Any] = {
+        "private": losses.private,
+        "sentence": losses.sentence,
+        "states": losses.chain.states,
         "series": len(spent.spending),
-        "readings": sum(len(one.budgets) for one in spent.spending),
+        "readings": sum(len(series.budgets) for series in spent.spending),
         "epsilon": spent.constant,
-        **{side: _placed(found.worst(side)) for side in ("total", "backward", "forward")},
+        **{side: _placed(losses.worst(side)) for side in ("total", "backward", "forward")},
         # JSON has no infinity
         "supremum": None if limit is None or math.isinf(limit) else limit,
         "unbounded": limit is not None and math.isinf(limit),
         "remarks": spent.remarks,
     }
-    if found.methods:
-        told["landmarks"] = {"independent": found.apart}
-        for method in found.methods:
-            joint = found.together(method)
-            told["landmarks"][method] = (
-                {"refused": found.why_not(method)} if joint is None else _placed(joint)
+    if losses.methods:
+        about["landmarks"] = {"independent": losses.apart}
+        for method in losses.methods:
+            joint = losses.together(method)
+            about["landmarks"][method] = (
+                {"refused": losses.why_not(method)} if joint is None else _placed(joint)
             )
-    if kept is not None:
-        told["target"] = {
-            "loss": kept.target,
+    if allocation is not None:
+        about["target"] = {
+            "loss": allocation.target,
             "quantified": {
-                "first": kept.quantified[0],
-                "middle": kept.quantified[len(kept.quantified) // 2],
-                "last": kept.quantified[-1],
-                "readings": len(kept.quantified),
+                "first": allocation.quantified[0],
+                "middle": allocation.quantified[len(allocation.quantified) // 2],
+                "last": allocation.quantified[-1],
+                "readings": len(allocation.quantified),
             },
-            "upper_bound": kept.constant,
-            "why_not": kept.why_not or None,
+            "upper_bound": allocation.constant,
+            "why_not": allocation.why_not or None,
         }
-    return told
+    return about
 
 
 def _placed(place: ReadingRef) -> dict[str, Any]:
-    one = place.leak.spending
-    when = None if one.times is None else one.times[place.step].as_py()
-    return {"loss": place.loss, "series": one.series, "reading": place.step + 1, "time": when}
+    series = place.leak.spending
+    when = None if series.times is None else series.times[place.step].as_py()
+    return {"loss": place.loss, "series": series.series, "reading": place.step + 1, "time": when}

@@ -9,13 +9,19 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from tempriv.cli._options import BUDGET, PROTECTION, TABLE
-from tempriv.cli._parsing import join_pairs
+from tempriv.cli._options import (
+    SeriesColumn,
+    TimeColumn,
+    budget_option,
+    join_pairs,
+    protection_option,
+    table_option,
+)
 from tempriv.errors import UsageError, require
 from tempriv.mechanisms import registry
 from tempriv.mechanisms.options import Option, options_of, parsed
@@ -42,75 +48,45 @@ class MechanismOptions:
 
     value: Annotated[
         list[str],
-        typer.Option(
-            metavar="COLUMN", help="Value column; may be repeated.", rich_help_panel=TABLE
-        ),
+        table_option(metavar="COLUMN", help="Value column; may be repeated."),
     ]
-    time: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Time column, or two as date+hour.", rich_help_panel=TABLE
-        ),
-    ] = None
-    series: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Column with the series id.", rich_help_panel=TABLE),
-    ] = None
+    time: TimeColumn = None
+    series: SeriesColumn = None
     mechanism: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="See tempriv mechanisms; --mechanism NAME --help has its options.",
-            rich_help_panel=PROTECTION,
+        protection_option(
+            metavar="NAME", help="See tempriv mechanisms; --mechanism NAME --help has its options."
         ),
     ]
     unit: Annotated[
         str | None,
-        typer.Option(
-            metavar="KIND",
-            help="What is protected: event (usually the default), window, series.",
-            rich_help_panel=PROTECTION,
+        protection_option(
+            metavar="KIND", help="What is protected: event (usually the default), window, series."
         ),
     ] = None
     window: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Time steps of --unit window, or of the mechanism.",
-            rich_help_panel=PROTECTION,
-        ),
+        protection_option(metavar="N", help="Time steps of --unit window, or of the mechanism."),
     ] = None
     length: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Readings of a series at most, for --unit series.",
-            rich_help_panel=PROTECTION,
-        ),
+        protection_option(metavar="N", help="Readings of a series at most, for --unit series."),
     ] = None
     epsilon: Annotated[
         float | None,
-        typer.Option(
-            metavar="X",
-            help="Privacy budget: smaller protects more. 1 is a good start.",
-            rich_help_panel=BUDGET,
+        budget_option(
+            metavar="X", help="Privacy budget: smaller protects more. 1 is a good start."
         ),
     ] = None
     delta: Annotated[
         float | None,
-        typer.Option(
-            metavar="X",
-            help="A tiny chance such as 1e-6, for Gaussian noise with --epsilon.",
-            rich_help_panel=BUDGET,
+        budget_option(
+            metavar="X", help="A tiny chance such as 1e-6, for Gaussian noise with --epsilon."
         ),
     ] = None
     rho: Annotated[
         float | None,
-        typer.Option(
-            metavar="X",
-            help="The budget of Gaussian noise as rho (zCDP).",
-            rich_help_panel=BUDGET,
-        ),
+        budget_option(metavar="X", help="The budget of Gaussian noise as rho (zCDP)."),
     ] = None
     own: dict[str, Any] = field(default_factory=dict)
 
@@ -175,12 +151,12 @@ class MechanismOptions:
         Parameters:
             values: whether to name value columns too, besides those that options name.
         """
-        given = self.given()
+        options = self.given()
         if values:
-            columns = max(len(given.get("bounds", ())), len(given.get("categories", ())), 1)
-            self.value = ["value"] * (2 if "origin" in given else columns)
+            columns = max(len(options.get("bounds", ())), len(options.get("categories", ())), 1)
+            self.value = ["value"] * (2 if "origin" in options else columns)
         for option in options_of(self.kind):
-            if option.column and (option.goes_with is None or option.goes_with in given):
+            if option.column and (option.goes_with is None or option.goes_with in options):
                 self.own[option.name] = option.name
 
     def given(self) -> dict[str, Any]:
@@ -289,9 +265,9 @@ class MechanismOptions:
         """The budget that was given; None if it is to be found for an error."""
         name, command = self.mechanism, kind.command
         gaussian = command.noise != "laplace"
-        given = [x for x in (self.epsilon, self.rho, target_error) if x is not None]
+        budgets = [x for x in (self.epsilon, self.rho, target_error) if x is not None]
         require(
-            len(given) == 1,
+            len(budgets) == 1,
             "give one of --epsilon, --target-error" + (" or --rho" if gaussian else ""),
         )
         if self.rho is not None and not gaussian:
@@ -313,7 +289,7 @@ class MechanismOptions:
             f"--mechanism {name} with --epsilon needs --delta, such as 1e-6; or give the budget as "
             "--rho",
         )
-        return None if target_error is not None else given[0]
+        return None if target_error is not None else budgets[0]
 
 
 def _is_given(value: Any) -> bool:
@@ -328,7 +304,7 @@ def _names(wanted: Callable[[Any], bool]) -> str:
 
 def _has_own_unit(kind: type[Mechanism]) -> bool:
     """Whether the mechanism knows what it protects without being told."""
-    own = [each for each in fields(kind) if each.name == "unit"]  # type: ignore[arg-type]
+    own = [each for each in fields(kind) if each.name == "unit"]
     return not own or own[0].default_factory is not MISSING
 
 
@@ -363,10 +339,12 @@ def make_unit(
     require(
         unit in ("event", "window", "series"), f"--unit {unit}: must be event, window or series"
     )
-    for name, given, wanted in (("--window", window, "window"), ("--length", length, "series")):
-        require(given is None or unit == wanted, f"{name} {given}: goes with --unit {wanted} only")
+    for name, option, wanted in (("--window", window, "window"), ("--length", length, "series")):
         require(
-            given is not None or unit != wanted,
+            option is None or unit == wanted, f"{name} {option}: goes with --unit {wanted} only"
+        )
+        require(
+            option is not None or unit != wanted,
             f"--unit {unit} needs {name}: how many readings in a row it covers",
         )
     each: Any = Event()
@@ -378,7 +356,12 @@ def make_unit(
 
 
 def require_counts(name: str, unit: str) -> None:
-    """Refuse mechanisms that counts of people cannot go through, or not for this unit."""
+    """Refuse mechanisms that counts of people cannot go through, or not for this unit.
+
+    Parameters:
+        name: of the mechanism.
+        unit: what is protected: person, window or event.
+    """
     counting = [each.command.name for each in registry.classes() if each.command.count_example]
     require(name in registry.names(), f"--mechanism {name}: must be one of {', '.join(counting)}")
     command = registry.find(name).command
@@ -403,23 +386,23 @@ class _Command:
     argument: bool  # whether the mechanism is an argument and not an option
 
     def common(self) -> list[inspect.Parameter]:
-        hints = get_type_hints(MechanismOptions, include_extras=True)
-        if self.argument:
-            note = typer.Argument(metavar="NAME", help="The mechanism; see tempriv mechanisms.")
-            hints["mechanism"] = Annotated[str, note]
+        left_out = ("own", *self.without)
+        common = [each for each in _options_in(MechanismOptions) if each.name not in left_out]
+        if not self.argument:
+            return common
+        note = typer.Argument(metavar="NAME", help="The mechanism; see tempriv mechanisms.")
+        as_argument = Annotated[str, note]
         return [
-            inspect.Parameter(
-                each.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=inspect.Parameter.empty if each.default is MISSING else each.default,
-                annotation=hints[each.name],
-            )
-            for each in fields(MechanismOptions)
-            if each.name not in ("own", *self.without)
+            each.replace(annotation=as_argument) if each.name == "mechanism" else each
+            for each in common
         ]
 
     def offer(self, kind: type[Mechanism] | None) -> list[Option]:
-        """Let the command take the options of a mechanism, or the common ones alone."""
+        """Let the command take the options of a mechanism, or the common ones alone.
+
+        Parameters:
+            kind: the mechanism; None: the common ones alone.
+        """
         common = self.common()
         known = {parameter.name for parameter in [*self.own, *common]} | set(self.without)
         options = [] if kind is None else [o for o in options_of(kind) if o.name not in known]
@@ -433,12 +416,26 @@ class _Command:
 
     def flags(self) -> set[str]:
         """All options that it has now."""
-        found = {"--help"}
+        flags = {"--help"}
         for parameter in inspect.signature(self.function).parameters.values():
-            found.add("--" + parameter.name.replace("_", "-"))
+            flags.add("--" + parameter.name.replace("_", "-"))
             for note in getattr(parameter.annotation, "__metadata__", ()):
-                found.update(getattr(note, "param_decls", None) or ())
-        return found
+                flags.update(getattr(note, "param_decls", None) or ())
+        return flags
+
+
+def _options_in(bundle: Any) -> list[inspect.Parameter]:
+    """The options that are fields of a dataclass, as parameters of a command."""
+    hints = get_type_hints(bundle, include_extras=True)
+    return [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if each.default is MISSING else each.default,
+            annotation=hints[each.name],
+        )
+        for each in fields(bundle)
+    ]
 
 
 def _parameter(option: Option, mechanism: str) -> inspect.Parameter:
@@ -466,6 +463,8 @@ def with_mechanism_options(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of mechanisms; its own first parameter receives them.
 
+    A parameter whose type is a dataclass receives the options that are fields of that.
+
     Parameters:
         words: the command as typed, such as ``release``.
         without: options that the command does not have.
@@ -474,22 +473,29 @@ def with_mechanism_options(
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(function, include_extras=True)
-        _, *own = inspect.signature(function).parameters.values()
-        named = [
-            each.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[each.name])
-            for each in own
-        ]
-        names = {each.name for each in named}
+        _, *parameters = inspect.signature(function).parameters.values()
+        bundles = {each.name: hints[each.name] for each in parameters}
+        bundles = {name: kind for name, kind in bundles.items() if is_dataclass(kind)}
+        own: list[inspect.Parameter] = []
+        for each in parameters:
+            if each.name in bundles:
+                own += _options_in(bundles[each.name])
+            else:
+                keyword = inspect.Parameter.KEYWORD_ONLY
+                own.append(each.replace(kind=keyword, annotation=hints[each.name]))
+        names = {each.name for each in own}
         shared = {each.name for each in fields(MechanismOptions)} - names
 
         @functools.wraps(function)
-        def command(**given: Any) -> None:
-            common = {name: given.pop(name) for name in list(given) if name in shared}
-            own = {name: given.pop(name) for name in list(given) if name not in names}
-            function(MechanismOptions(**{"value": [], **common, "own": own}), **given)
+        def command(**typed: Any) -> None:
+            common = {name: typed.pop(name) for name in list(typed) if name in shared}
+            special = {name: typed.pop(name) for name in list(typed) if name not in names}
+            for name, bundle in bundles.items():
+                typed[name] = bundle(**{each.name: typed.pop(each.name) for each in fields(bundle)})
+            function(MechanismOptions(**{"value": [], **common, "own": special}), **typed)
 
         del command.__wrapped__
-        made = _Command(words, command, named, without, argument)
+        made = _Command(words, command, own, without, argument)
         made.offer(None)
         _COMMANDS.append(made)
         return command

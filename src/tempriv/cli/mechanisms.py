@@ -35,7 +35,7 @@ def mechanisms(
     name: Annotated[str | None, typer.Argument(help="One mechanism, to see it in full.")] = None,
     as_json: Json = False,
 ) -> None:
-    """What can be done to values, and what each guarantees."""
+    """List the mechanisms, or show one: what it does, guarantees and takes."""
     kinds = registry.classes() if name is None else (registry.find(name),)
     if as_json:
         print(json.dumps({kind.command.name: _facts(kind) for kind in kinds}))
@@ -50,7 +50,7 @@ def mechanisms(
 
 
 def example_of(kind: type[Mechanism]) -> Any:
-    """The mechanism that the example of its command line makes."""
+    """The mechanism that the example on the command line of a ``kind`` makes."""
     return MechanismOptions.of_text(kind.command.name, kind.command.example).make()
 
 
@@ -114,14 +114,14 @@ def _losses(mechanism: Any) -> list[dict[str, Any]]:
     from tempriv.privacy.guarantees import Approximate
 
     span = mechanism.unit.span
-    found: dict[Any, Any] = {}
+    losses: dict[Any, Any] = {}
     if hasattr(mechanism, "anywhere"):
-        found[f"1 to {span}, in one block"] = Approximate(mechanism.epsilon, 0.0)
-        found["any, in two blocks"] = mechanism.loss_at(1)
+        losses[f"1 to {span}, in one block"] = Approximate(mechanism.epsilon, 0.0)
+        losses["any, in two blocks"] = mechanism.loss_at(1)
     else:
         distances = sorted({1, 2, max(1, span // 2), span, span + 1})
-        found = {distance: mechanism.loss_at(distance) for distance in distances}
+        losses = {distance: mechanism.loss_at(distance) for distance in distances}
     return [
         {"distance": distance, "epsilon": loss.epsilon, "delta": loss.delta}
-        for distance, loss in found.items()
+        for distance, loss in losses.items()
     ]

@@ -17,14 +17,14 @@ def report(
         Path, typer.Argument(help="A released file; its description lies beside it.")
     ],
     page: Annotated[Path, typer.Argument(metavar="FILE.html", help="Where to.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace it if it exists.")] = False,
+    force: _options.Force = False,
 ) -> None:
-    """Make the public report of a release that is there already."""
+    """Write the public HTML report of a release."""
     from tempriv.releases.release import read
     from tempriv.report.excerpt import PublicSample
     from tempriv.report.page import write_report
 
-    _options.refuse_pages([page], force)
-    found = read(release)
-    write_report(page, found.about, PublicSample.of(found), force=True)
+    _options.refuse_pages(page, None, force)
+    released = read(release)
+    write_report(page, released.about, PublicSample.of(released), force=True)
     print(f"report    {page}")

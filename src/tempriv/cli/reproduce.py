@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempriv.cli._options import Json
-from tempriv.cli._output import table
+from tempriv.cli._output import progress, table
 from tempriv.cli.app import app
 from tempriv.errors import TemprivError, require
 
@@ -68,7 +68,8 @@ def reproduce(
         )
         from tempriv.studies import principles
 
-        rows = principles.study(_progress)
+        with progress("computing", spinner=True) as update:
+            rows = principles.study(lambda part: update(description=part))
         _print_rows(rows, principles.REMARKS, as_json)
         _finish(rows, [] if output is None else principles.write(output, rows))
         return
@@ -77,22 +78,17 @@ def reproduce(
     chosen = importlib.import_module(f"tempriv.studies.{study}").STUDY
     holds = chosen.holds or join_names(chosen.files)
     require(data is not None, f"{study}: needs --data, a folder that holds {holds}")
-    result = chosen.run(chosen.read(data), chosen.full if full else chosen.quick, _progress)
+    with progress("reading", spinner=True) as update:
+        settings = chosen.full if full else chosen.quick
+        result = chosen.run(chosen.read(data), settings, lambda part: update(description=part))
     _print_rows(result.rows, chosen.remarks, as_json)
     _finish(result.rows, [] if output is None else chosen.write(output, result))
-
-
-def _progress(part: str) -> None:
-    if sys.stderr.isatty():
-        print(f"\r\033[K{part} ...", end="", file=sys.stderr, flush=True)
 
 
 def _print_rows(rows: Sequence[Row], remarks: Sequence[str], as_json: bool) -> None:
     from tempriv.privacy import serialization
     from tempriv.studies.common import format_number
 
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr)
     if as_json:
         print(json.dumps(serialization.encode(rows)))
         return

@@ -21,8 +21,8 @@ EXAMPLE = """
 
 Open http://127.0.0.1:8000 in a browser and sign in with the token in admin.token.
 """
-NEEDED = ("fastapi", "uvicorn", "msgspec", "sqlalchemy", "httpx")
-LOCAL = ("127.0.0.1", "::1", "localhost")
+REQUIRED_PACKAGES = ("fastapi", "uvicorn", "msgspec", "sqlalchemy", "httpx")
+LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 
 
 @app.command(epilog=EXAMPLE)
@@ -53,11 +53,11 @@ def serve(
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No line for each request.")] = False,
 ) -> None:
-    """Collect from devices: campaigns, a page to run them, and results that can be checked.
+    """Run the server that collects answers of devices: campaigns, their page, their results.
 
     No raw value ever gets here: devices protect their answers themselves.
     """
-    missing = [name for name in NEEDED if find_spec(name) is None]
+    missing = [name for name in REQUIRED_PACKAGES if find_spec(name) is None]
     require(not missing, "tempriv serve needs more packages: pip install 'tempriv[collect]'")
     require(
         store.startswith("sqlite") or find_spec("psycopg") is not None,
@@ -67,7 +67,7 @@ def serve(
 
     place = home or _beside(store)
     require(place.is_dir(), f"{place}: no such directory")
-    if host not in LOCAL:
+    if host not in LOCAL_HOSTS:
         print(
             f"tempriv: listening on {host} without TLS; put a proxy with TLS in front (see the "
             "page on collecting)",
@@ -96,7 +96,7 @@ def _shown(store: str) -> str:
     from sqlalchemy.exc import ArgumentError
 
     try:
-        found = make_url(store).difference_update_query(["password"])
-        return found.render_as_string(hide_password=True)
+        address = make_url(store).difference_update_query(["password"])
+        return address.render_as_string(hide_password=True)
     except ArgumentError:
         raise UsageError("--store: not an address; such as sqlite:///FILE") from None

@@ -5,21 +5,28 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from tempriv.cli import _options
-from tempriv.cli._options import Dataset, Json, KeySeed, LedgerOption, NoLedger, NotPrivate
-from tempriv.cli._output import refuse_plot
-from tempriv.cli._parsing import names
-from tempriv.cli._release_command import Report, Source
+from tempriv.cli._options import (
+    Dataset,
+    Force,
+    Json,
+    KeySeed,
+    LedgerOption,
+    NoLedger,
+    NotPrivate,
+    Plot,
+    Report,
+    Source,
+)
+from tempriv.cli._output import counting, save_picture, table
 from tempriv.cli.app import app
-from tempriv.errors import DataError, TemprivError, require
+from tempriv.errors import DataError, require
+from tempriv.mechanisms.options import names
 
 if TYPE_CHECKING:
     from tempriv.ledger.ledger import Budget
@@ -45,7 +52,7 @@ What is typical of each label, of a table with a row for each reading
   tempriv shapes readings.parquet --series home --time hour --value kWh --label heating
   --epsilon 4 --segment 4 --output shapes.csv
 """
-MOST_LABELS = 256
+MAX_LABELS = 256
 COLUMNS = ("shape", "label", "count", "standard_error", "share", "low", "high", "sure", "ends")
 
 
@@ -119,25 +126,24 @@ def find(
     ledger: LedgerOption = None,
     no_ledger: NoLedger = False,
     report: Report = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE.png|.svg|.pdf", help="Draw a picture too.")
-    ] = None,
+    plot: Plot = None,
     output: Annotated[
         Path | None,
         typer.Option(metavar="FILE.csv|.json", help="Write the shapes; as JSON with all facts."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    force: Force = False,
     key_seed: KeySeed = None,
     not_private: NotPrivate = False,
     as_json: Json = False,
 ) -> None:
     """Find shapes that many series have in common, each protected whole."""
     _options.refuse_seed(key_seed, not_private)
-    require(source.exists(), f"{source}: no such file", DataError)
+    _options.refuse_input(source, output)
     require(labels is None or label is not None, "--labels: goes with --label COLUMN")
-    _options.refuse_pages([report], force)
-    refuse_plot(plot, force)
-    _refuse_output(output, source, force)
+    _options.refuse_pages(report, None, force)
+    _options.refuse_plot(plot, force)
+    if output is not None:
+        _options.refuse_file(output, (".csv", ".json"), force)
     from tempriv.local.shapes.simulate import check_series, describe_outcome, guarantee_of, simulate
     from tempriv.releases.description import with_receipt
     from tempriv.releases.run import check_early
@@ -154,7 +160,7 @@ def find(
         "method": method,
         "shapes": shapes,
     }
-    declared = None if labels is None else names(labels, "--labels")
+    declared = None if labels is None else names("labels", labels)
     early = _plan(settings, 1, declared or ())
     name = dataset or source.name
     with _options.charging(ledger, no_ledger, name, dataset is None) as book:
@@ -169,17 +175,17 @@ def find(
             # on disk before anyone answers: whatever happens then, it is paid
             receipt = book.charge(name, paid, people.scope, release, note=_note(output, report))
         campaign = release if key_seed is None else None  # one seed may be used for many charges
-        with _progress(len(people)) as advance:
-            found = simulate(
+        with counting("asking", len(people)) as advance:
+            outcome = simulate(
                 plan, people.series, numbers, seed=key_seed, campaign=campaign, progress=advance
             )
-        told = with_receipt(describe_outcome(found, declared is not None), receipt)
+        about = with_receipt(describe_outcome(outcome, declared is not None), receipt)
         budget = None if book is None else book.show(name)
-    written = _write(told, found, output, report, plot)
+    written = _write(about, outcome, output, report, plot)
     if as_json:
-        print(json.dumps(told, allow_nan=False))
+        print(json.dumps(about, allow_nan=False))
     else:
-        _show(told, budget, written)
+        _show(about, budget, written)
 
 
 def _note(output: Path | None, report: Path | None) -> str | None:
@@ -191,26 +197,10 @@ def _plan(settings: dict[str, Any], people: int, labels: tuple[str, ...]) -> Sha
     from tempriv.local.shapes.plan import ShapesPlan
     from tempriv.local.shapes.sax import Sax
 
-    given = dict(settings)
-    sax = Sax(**{option: given.pop(option) for option in ("symbols", "segment", "longest")})
-    given["shapes"] = given["shapes"] if given["shapes"] is not None else len(labels) or 3
-    return ShapesPlan(people=people, labels=labels, sax=sax, **given)
-
-
-def _refuse_output(output: Path | None, source: Path, force: bool) -> None:
-    if output is None:
-        return
-    require(output.suffix.lower() in (".csv", ".json"), f"{output}: must end in .csv or .json")
-    require(output.parent.is_dir(), f"{output.parent}: no such directory")
-    require(
-        output.resolve() != source.resolve(),
-        f"{output}: is the input; the private table stays as it is",
-    )
-    require(
-        force or not output.exists(),
-        f"{output}: exists already; choose another name, or replace it with --force",
-        TemprivError,
-    )
+    fields = dict(settings)
+    sax = Sax(**{option: fields.pop(option) for option in ("symbols", "segment", "longest")})
+    fields["shapes"] = fields["shapes"] if fields["shapes"] is not None else len(labels) or 3
+    return ShapesPlan(people=people, labels=labels, sax=sax, **fields)
 
 
 def _read(
@@ -242,38 +232,23 @@ def _numbered(people: People, labels: tuple[str, ...], column: str | None) -> li
         DataError,
     )
     require(
-        len(labels) <= MOST_LABELS,
-        f"--label {column}: has {len(labels):,} entries; must have at most {MOST_LABELS}",
+        len(labels) <= MAX_LABELS,
+        f"--label {column}: has {len(labels):,} entries; must have at most {MAX_LABELS}",
         DataError,
     )
     number = {name: i for i, name in enumerate(labels)}
-    unknown = sum(one not in number for one in people.labels)
+    unknown = sum(entry not in number for entry in people.labels)
     require(
         unknown == 0,
         f"{unknown} series have none of the declared --labels; declare all, with one for others",
         DataError,
     )
-    return [number[one] for one in people.labels]
-
-
-@contextmanager
-def _progress(people: int) -> Iterator[Callable[[int], None]]:
-    """How many have answered, on a terminal; quiet in a pipe."""
-    if not sys.stderr.isatty():
-        yield lambda answered: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("asking", total=people)
-        yield lambda answered: bar.advance(task, answered)
+    return [number[entry] for entry in people.labels]
 
 
 def _write(
-    told: dict[str, Any],
-    found: Outcome,
+    about: dict[str, Any],
+    outcome: Outcome,
     output: Path | None,
     report: Path | None,
     plot: Path | None,
@@ -284,9 +259,9 @@ def _write(
     written: list[tuple[str, Path]] = []
     if output is not None:
         text = (
-            json.dumps(told, indent=1, allow_nan=False)
+            json.dumps(about, indent=1, allow_nan=False)
             if output.suffix.lower() == ".json"
-            else _csv(told)
+            else _csv(about)
         )
         write_durably(output, text.encode())
         follow_umask(output)
@@ -294,48 +269,47 @@ def _write(
     if report is not None:
         from tempriv.report.shapes import write_report
 
-        written.append(("report", write_report(report, told, force=True)))
+        written.append(("report", write_report(report, about, force=True)))
     if plot is not None:
-        from tempriv.report.plots.budget import drawn
         from tempriv.report.plots.shapes import plot_shapes
 
-        write_durably(plot, drawn(plot_shapes(found), plot.suffix[1:].lower()))
-        follow_umask(plot)
+        save_picture(plot_shapes(outcome), plot)
         written.append(("picture", plot))
     return written
 
 
-def _csv(told: dict[str, Any]) -> str:
+def _csv(about: dict[str, Any]) -> str:
     text = io.StringIO()
     rows = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     rows.writeheader()
-    rows.writerows(told["shapes"])
+    rows.writerows(about["shapes"])
     return text.getvalue()
 
 
-def _show(told: dict[str, Any], budget: Budget | None, written: list[tuple[str, Path]]) -> None:
-    from tempriv.cli._output import table
+def _show(about: dict[str, Any], budget: Budget | None, written: list[tuple[str, Path]]) -> None:
     from tempriv.local.shapes.simulate import format_count
     from tempriv.report.shapes import counts_mean, people_of, tells_sureness
 
-    asked = len(told["rounds"])
+    asked = len(about["rounds"])
     print(
-        f"Shapes of {told['series']:,} series, each asked one question in one of {asked} rounds "
-        f"({told['method']})"
+        f"Shapes of {about['series']:,} series, each asked one question in one of {asked} rounds "
+        f"({about['method']})"
     )
-    labelled, sure = bool(told["settings"]["labels"]), tells_sureness(told)
+    labelled, sure = bool(about["settings"]["labels"]), tells_sureness(about)
     rows = []
-    for one in told["shapes"]:
-        share = f"{100 * one['share']:.1f} % ({100 * one['low']:.1f} to {100 * one['high']:.1f})"
-        error = one["standard_error"]
+    for shape in about["shapes"]:
+        share = (
+            f"{100 * shape['share']:.1f} % ({100 * shape['low']:.1f} to {100 * shape['high']:.1f})"
+        )
+        error = shape["standard_error"]
         rows.append(
             [
-                one["shape"] + ("" if one["ends"] else "…"),
-                *([one["label"]] if labelled else []),
+                shape["shape"] + ("" if shape["ends"] else "…"),
+                *([shape["label"]] if labelled else []),
                 share,
-                format_count(one["count"], error),
+                format_count(shape["count"], error),
                 "not known" if error is None else format_count(error, error),
-                ("yes" if one["sure"] else "no") if sure else people_of(one, told),
+                ("yes" if shape["sure"] else "no") if sure else people_of(shape, about),
             ]
         )
     table(
@@ -349,14 +323,14 @@ def _show(told: dict[str, Any], budget: Budget | None, written: list[tuple[str, 
         ],
         rows,
     )
-    print(f"  share     {counts_mean(told)} (of {told['counted']:,}, with 95 % interval)")
-    if sure and not all(one["sure"] for one in told["shapes"]):
+    print(f"  share     {counts_mean(about)} (of {about['counted']:,}, with 95 % interval)")
+    if sure and not all(shape["sure"] for shape in about["shapes"]):
         print("  mind      noise alone can make up what is not surely there; more series, a larger")
         print("            epsilon or fewer symbols help")
-    if told["counted"] == 0:
+    if about["counted"] == 0:
         print("  mind      nobody was left for the last question: how common they are is unknown")
-    print(f"  guarantee {told['sentence']}")
-    print("  not protected: " + "; ".join(told["not_protected"]))
+    print(f"  guarantee {about['sentence']}")
+    print("  not protected: " + "; ".join(about["not_protected"]))
     for line in _options.standing(budget):
         print(f"  budget    {line}")
     for kind, path in written:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempriv.cli._options import Json
-from tempriv.cli._output import table
+from tempriv.cli._output import progress, table
 from tempriv.cli.app import Interrupted, app
 from tempriv.errors import DataError, TemprivError, require
 
@@ -139,11 +139,11 @@ def simulate(
     _show(traffic.summary, faults, devices, as_json)
 
 
-def _token(given: Path | None) -> str:
+def _token(named: Path | None) -> str:
     """As named, or from the environment, or beside the server."""
-    if given is None and os.environ.get(TOKEN):
+    if named is None and os.environ.get(TOKEN):
         return _token_in(TOKEN, os.environ[TOKEN].encode(errors="surrogateescape"))
-    path = given or TOKEN_FILE
+    path = named or TOKEN_FILE
     require(
         path.is_file(),
         f"{path}: no such file; name the file that tempriv serve wrote with --token-file, or set "
@@ -195,26 +195,13 @@ def _sign_in(traffic: Traffic, devices: int, fleet: Path) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str, int, int], None]]:
-    """What goes on, on a terminal; quiet in a pipe."""
-    if not sys.stderr.isatty():
-        yield lambda what, done, total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    """Which question is asked, and how many have answered."""
+    with progress("signing in", counted=True) as update:
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("signing in", total=None)
-
-        def watch(what: str, done: int, total: int) -> None:
-            name, _, rest = what.partition("/")
-            shown = f"campaign {name[:8]} question {rest}" if rest else what
-            bar.update(task, description=shown, completed=done, total=total or None)
+        def watch(doing: str, done: int, total: int) -> None:
+            campaign, _, question = doing.partition("/")
+            name = f"campaign {campaign[:8]} question {question}" if question else doing
+            update(description=name, completed=done, total=total or None)
 
         yield watch
 
@@ -225,17 +212,17 @@ def _show(summary: Summary, faults: Faults, devices: int, as_json: bool) -> None
         return
     names = ("taken", "there_already", "late", "refused", "unsent")
     campaigns: dict[str, list[int]] = {}
-    for one in summary.tallies:
-        found = campaigns.setdefault(one.question.partition("/")[0], [0] * (1 + len(names)))
-        found[0] += 1
+    for tally in summary.tallies:
+        counts = campaigns.setdefault(tally.question.partition("/")[0], [0] * (1 + len(names)))
+        counts[0] += 1
         for place, name in enumerate(names, 1):
-            found[place] += getattr(one, name)
+            counts[place] += getattr(tally, name)
     if not campaigns:
         print(f"{devices:,} devices are there, and no campaign asked them anything.")
         return
     head = ["campaign", "questions", *(name.replace("_", " ") for name in names)]
-    table(head, [[name, *(f"{n:,}" for n in found)] for name, found in campaigns.items()])
-    done = sum(one.acknowledged for one in summary.tallies)
+    table(head, [[name, *(f"{n:,}" for n in counts)] for name, counts in campaigns.items()])
+    done = sum(tally.acknowledged for tally in summary.tallies)
     print(
         f"{devices:,} devices, {done:,} answers acknowledged; {summary.requests:,} requests in "
         f"{summary.seconds:.1f} s"

@@ -15,6 +15,7 @@ import typer
 
 from tempriv.cli import _options
 from tempriv.cli._options import Dataset, KeySeed, LedgerOption, NoLedger, NotPrivate
+from tempriv.cli._output import progress
 from tempriv.cli._release_command import remind_of_looking
 from tempriv.cli.app import app
 from tempriv.cli.mechanism_options import MechanismOptions, with_mechanism_options
@@ -45,6 +46,7 @@ class RunByDefault(typer.core.TyperGroup):
     """``tempriv stream --mechanism ...`` runs a stream; other words name what to do with one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take ``args`` that begin with an option for those of ``run``, in the context ``ctx``."""
         if args and args[0].startswith("-") and args[0] != "--help":
             args = ["run", *args]
         return super().parse_args(ctx, args)
@@ -237,10 +239,10 @@ def _refuse_one_file_for_two(
 def _identity(file: Path | int) -> Any:
     """What tells a file from others, whatever it is called; None of what holds nothing."""
     try:
-        found = os.fstat(file) if isinstance(file, int) else file.stat()
+        status = os.fstat(file) if isinstance(file, int) else file.stat()
     except FileNotFoundError:
         return Path(str(file)).resolve()
-    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+    return (status.st_dev, status.st_ino) if stat.S_ISREG(status.st_mode) else None
 
 
 def _charged_before(state: Path | None) -> str | None:
@@ -316,7 +318,7 @@ def _run(pipeline: StreamPipeline, reading: Source, metrics: int | None) -> None
     with (
         _stop_by_signal() as stopping,
         serve_metrics(pipeline, metrics) as port,
-        _progress(pipeline) as show,
+        progress("waiting for readings", spinner=True) as update,
     ):
         if port is not None:
             print(f"tempriv: counts at http://127.0.0.1:{port}/metrics", file=sys.stderr)
@@ -326,7 +328,11 @@ def _run(pipeline: StreamPipeline, reading: Source, metrics: int | None) -> None
         for batch, position in reading.batches(stopping):
             pipeline.push(batch, position)
             reading.acknowledge(position)
-            show()
+            counts = pipeline.counts
+            update(
+                description=f"{counts.released:,} released, {counts.put_aside:,} put aside, "
+                f"{len(pipeline.series):,} series"
+            )
         pipeline.finish()
 
 
@@ -346,32 +352,8 @@ def _stop_by_signal() -> Iterator[Any]:
     try:
         yield lambda: bool(asked)
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
-
-
-@contextlib.contextmanager
-def _progress(pipeline: StreamPipeline) -> Iterator[Any]:
-    """How much so far, on a terminal; quiet in a pipe."""
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("waiting for readings")
-
-        def show() -> None:
-            counts = pipeline.counts
-            bar.update(
-                task,
-                description=f"{counts.released:,} released, {counts.put_aside:,} put aside, "
-                f"{len(pipeline.series):,} series",
-            )
-
-        yield show
+        for signal_number, handler in before.items():
+            signal.signal(signal_number, handler)
 
 
 def _tell(pipeline: StreamPipeline) -> None:

@@ -60,12 +60,16 @@ def status(state: State, as_json: Json = False) -> None:
     """
     from tempriv.streaming.admin import status as look
 
-    found = look(state)
+    stream_status = look(state)
     if as_json:
-        print(json.dumps({"state": str(state), **asdict(found), "age": round(found.age, 3)}))
+        print(
+            json.dumps(
+                {"state": str(state), **asdict(stream_status), "age": round(stream_status.age, 3)}
+            )
+        )
         return
-    print(f"{state}: {_running(found)}")
-    for name, what in _lines(found):
+    print(f"{state}: {_running(stream_status)}")
+    for name, what in _lines(stream_status):
         print(f"  {name:<12}{what}")
 
 
@@ -140,36 +144,36 @@ def restore(
     print(f"  go on with          the same options, --state {state} and a new output")
 
 
-def _running(found: StreamStatus) -> str:
-    if found.process is not None:
-        return f"running, process {found.process}"
-    if not found.everything_out:
+def _running(status: StreamStatus) -> str:
+    if status.process is not None:
+        return f"running, process {status.process}"
+    if not status.everything_out:
         return "not running; its last block may not be out yet, the next run hands it out"
     return "not running"
 
 
-def _lines(found: StreamStatus) -> list[tuple[str, str]]:
-    counts = found.counts
+def _lines(status: StreamStatus) -> list[tuple[str, str]]:
+    counts = status.counts
     aside = {words: counts.get(name, 0) for name, words in ASIDE.items()}
     reasons = ", ".join(f"{count:,} {words}" for words, count in aside.items() if count)
     lines = [
-        ("guarantee", f"{found.promise} ({found.mechanism})"),
-        ("series", f"{found.series:,}"),
+        ("guarantee", f"{status.promise} ({status.mechanism})"),
+        ("series", f"{status.series:,}"),
         ("released", _readings(counts.get("released", 0))),
         ("put aside", _readings(sum(aside.values())) + (f": {reasons}" if reasons else "")),
         ("held back", _held_back(counts.get("waiting", 0))),
-        ("input", _place(found.input, "offset", "read up to byte {:,}")),
-        ("output", _place(found.output, "size", "at byte {:,}")),
-        ("saved", f"{_ago(found.age)} (commit {found.commit:,})"),
-        ("files", ", ".join(f"{name} {_size(size)}" for name, size in found.files.items())),
+        ("input", _place(status.input, "offset", "read up to byte {:,}")),
+        ("output", _place(status.output, "size", "at byte {:,}")),
+        ("saved", f"{_ago(status.age)} (commit {status.commit:,})"),
+        ("files", ", ".join(f"{name} {_size(size)}" for name, size in status.files.items())),
     ]
     if counts.get("again"):
         again = f"{_readings(counts['again'])} after a restart, passed over"
         lines.insert(5, ("sent again", again))
-    if found.dataset is not None:
-        lines.insert(1, ("charged to", found.dataset))
-    if found.copied is not None:
-        lines.append(("restored", f"from a copy as saved {_moment(found.copied)}"))
+    if status.dataset is not None:
+        lines.insert(1, ("charged to", status.dataset))
+    if status.copied is not None:
+        lines.append(("restored", f"from a copy as saved {_moment(status.copied)}"))
     return lines
 
 

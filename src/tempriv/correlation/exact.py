@@ -117,10 +117,12 @@ class _Cases:
         return np.where(possible, largest, -np.inf)
 
     def tail(self, step: int) -> Floats:
+        """The largest loss by releases after ``step``, for each pair of values at it."""
         later = self.spent[:step:-1]
         return _end([self.chain.matrix] * len(later), later) if len(later) else np.zeros(self.n**2)
 
     def gap(self, first: int, last: int) -> Floats:
+        """The largest loss by releases between ``first`` and ``last``, for pairs of values."""
         if (first, last) not in self.gaps:
             self.gaps[first, last] = _gap(self.chain.matrix, self.spent[first + 1 : last])
         return self.gaps[first, last]

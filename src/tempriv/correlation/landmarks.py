@@ -181,6 +181,7 @@ def _definition5(before: Growth, after: Growth, spent: Floats, closed: bool) -> 
     tables = before.at(len(spent))
 
     def parts(first: int, last: int) -> tuple[Floats, Floats]:
+        """What lies between ``first`` and each step up to ``last``, and between each and that."""
         steps = slice(first, last + 1)
         both = []
         for growth, budgets, which in (
@@ -231,6 +232,7 @@ def _bridge(chain: Chain, spent: Floats, longest: int) -> Parts:
     back = bridge_tables(np.ascontiguousarray(chain.matrix.T), flipped, min(limit, longest), slack)
 
     def parts(first: int, last: int) -> tuple[Floats, Floats]:
+        """What lies between ``first`` and each step up to ``last``, and between each and that."""
         budgets = spent[first : last + 1].copy()
         size = len(budgets)
         ways = []

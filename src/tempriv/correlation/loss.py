@@ -191,6 +191,7 @@ def _ends(before: Growth, after: Growth, target: float) -> tuple[float, float]:
     """
 
     def excess(b: float) -> float:
+        """By how much ``b`` is above the loss that is sought."""
         lost = before.of(b)
         f = target - lost
         return (b - lost) - (f - after.of(f))

@@ -58,6 +58,12 @@ class CountTable:
         grid: what counts are multiples of.
         person: the column of persons that was counted by.
         how: what was done to the events, in sentences.
+
+    >>> visits = pa.table({"who": ["a", "b"], "hour": [0, 2]})
+    >>> counted = aggregate(
+    ...     visits, person="who", time="hour", every="1", start=0, end=4, max_per_person=1)
+    >>> counted.columns, counted.steps, counted.unit.most
+    (('count',), 4, 1)
     """
 
     table: Any = field(repr=False)
@@ -223,7 +229,7 @@ class Grid:
 
 
 def moment(clock: Clock, name: str, value: Moment) -> int:
-    """The tick of a ``clock`` at the moment ``given`` for the argument ``name``."""
+    """The tick of a ``clock`` at the moment ``value``, given for the argument ``name``."""
     problem = f"{name}={value}: must be "
     if clock.kind == "integer":
         whole = isinstance(value, int) or (
@@ -357,8 +363,10 @@ def aggregate(
         require(name not in taken, f"column {name!r}: choose another name, this one is taken")
         taken.add(name)
     values = [
-        from_numpy(one * cells.grid, pa.float64()) if cells.adds else from_numpy(one, pa.int64())
-        for one in counts
+        from_numpy(column_counts * cells.grid, pa.float64())
+        if cells.adds
+        else from_numpy(column_counts, pa.int64())
+        for column_counts in counts
     ]
     return CountTable(
         table=pa.Table.from_arrays([column, *values], names=[when, *cells.names]),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, SupportsInt
+from typing import TYPE_CHECKING, Any, Literal, SupportsInt
 
 import numpy as np
 
-from tempriv.data.passthrough import PassthroughColumns
 from tempriv.data.series import Block, Bounds
 from tempriv.errors import DataError
+
+if TYPE_CHECKING:
+    from tempriv.data.passthrough import PassthroughColumns
 
 
 @dataclass
@@ -68,7 +70,8 @@ class InputErrors:
         """``one_each`` is the remedy for duplicates: rows without an order have no first."""
         if self.counts:
             sentences = [self._sentence(kind, n, one_each) for kind, n in self.counts.items()]
-            raise DataError("\n".join(sentences))
+            counts: dict[str, Any] = dict(self.counts)
+            raise DataError("\n".join(sentences), **counts)
 
     def _sentence(self, kind: str, n: int, one_each: str) -> str:
         s, are = ("", "is") if n == 1 else ("s", "are")

@@ -57,7 +57,7 @@ class PassthroughColumns:
     stand in it, and ``kinds`` tells what they can be read as.
 
     >>> values = PassthroughColumns(("v",))
-    >>> values.hold(pa.table({"v": ["a", None, "b"]}))
+    >>> rows = values.hold(pa.table({"v": ["a", None, "b"]}))
     >>> [c.to_pylist() for c in values.unload(np.array([2.0, 0, 1]), np.array([0, 1, 0], bool))]
     [['b', None, None]]
     """
@@ -75,8 +75,18 @@ class PassthroughColumns:
     def __len__(self) -> int:
         return self.next - self._first
 
-    def hold(self, table: pa.Table) -> None:
-        """All rows of a table that is in memory; their numbers count from zero."""
+    def hold(self, table: pa.Table) -> pa.Table:
+        """The other columns of a ``table`` in memory, and the number of each row, from zero."""
+        self._hold(table)
+        numbers = from_numpy(np.arange(table.num_rows), pa.int64())
+        return table.drop_columns(self.names).append_column(ROW_COLUMN, numbers)
+
+    def hold_array(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The number of each row of an ``array`` of any kind; masked entries are null."""
+        self._hold(_as_table(array, self.names))
+        return np.arange(len(array))
+
+    def _hold(self, table: pa.Table) -> None:
         for name in self.names:
             require_columns(table.column_names, [name], "the table")
             require(
@@ -101,7 +111,9 @@ class PassthroughColumns:
             pa.chunked_array([_exactly(column, kind, name)])
             for column, kind, name in zip(columns, kinds, self.names, strict=True)
         ]
-        earlier = self._columns or [pa.chunked_array([], one.type) for one in added]
+        earlier = self._columns or [
+            pa.chunked_array([], added_column.type) for added_column in added
+        ]
         self._columns = [
             pa.chunked_array([*old.chunks, *new.chunks], new.type)
             for old, new in zip(earlier, added, strict=True)
@@ -182,7 +194,15 @@ class PassthroughColumns:
     # files
 
     def opened(self, table: Table, source: Path, problems: Any) -> list[str]:
-        """The SQL of each column of a ``table`` from ``source``; ``problems`` counts NaN."""
+        """The SQL of each column of a ``table``, or of the number of the row that they are in.
+
+        Parameters:
+            table: as it was opened.
+            source: its file, unless all rows are here already.
+            problems: counts NaN and infinities.
+        """
+        if self.in_memory:
+            return [f"CAST({quoted(ROW_COLUMN)} AS DOUBLE)"]
         if not table.scan.startswith("read_csv"):
             schema = pa.parquet.read_schema(source)
             self.kinds = [plain(schema.field(name).type) for name in self.names]
@@ -236,8 +256,7 @@ def _lost(name: str, kind: str) -> str:
     )
 
 
-def as_table(array: npt.NDArray[Any], names: Sequence[str]) -> pa.Table:
-    """The columns of an ``array`` of any kind, by these ``names``; masked entries are null."""
+def _as_table(array: npt.NDArray[Any], names: Sequence[str]) -> pa.Table:
     masked = np.ma.asarray(array)
     masked = masked[:, None] if masked.ndim == 1 else masked
     missing = np.ma.getmaskarray(masked)

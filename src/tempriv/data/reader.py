@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tempriv.data.arrow import from_numpy, from_text, nulls, to_numpy
+from tempriv.data.arrow import from_text, nulls, to_numpy
 from tempriv.data.checks import InputErrors, TableSummary
 from tempriv.data.clock import Clock
 from tempriv.data.duckdb import INTEGERS, NUMBERS, ROW_NUMBER, Table, literal, open_table, quoted
 from tempriv.data.grid import TimeGrid, read_calendar
-from tempriv.data.passthrough import ROW_COLUMN, PassthroughColumns, as_table
 from tempriv.data.series import ONLY_SERIES, Block, Bounds, Categories, Flags, Integers, SeriesTable
 from tempriv.errors import DataError, require
+
+if TYPE_CHECKING:
+    from tempriv.data.passthrough import PassthroughColumns
 
 
 @dataclass
@@ -56,9 +58,7 @@ class TableReader:
         else:
             texts = () if self.categories is None and passthrough is None else self.series.values
             if passthrough is not None and isinstance(source, pa.Table):
-                passthrough.hold(source)
-                numbers = from_numpy(np.arange(source.num_rows), pa.int64())
-                source = source.drop_columns(passthrough.names).append_column(ROW_COLUMN, numbers)
+                source = passthrough.hold(source)
             with open_table(source, texts, empty_texts=passthrough is not None) as table:
                 yield from self._table(table)
         self.problems.refuse()
@@ -75,8 +75,7 @@ class TableReader:
         """A numpy array is one series, in the order given."""
         array = self.series.source
         if self.passthrough is not None:
-            self.passthrough.hold(as_table(array, self.series.values))
-            array = np.arange(len(array))
+            array = self.passthrough.hold_array(array)
         block = Block.of(array, ONLY_SERIES, 0)
         require(len(block) > 0, "the array is empty: there is nothing to release", DataError)
         self._look_at(block)
@@ -166,8 +165,6 @@ class TableReader:
         """The SQL of each value column, or of the number of the row that they are in."""
         if self.passthrough is None:
             return [self._value(table, i) for i in range(len(self.series.values))]
-        if self.passthrough.in_memory:
-            return [f"CAST({quoted(ROW_COLUMN)} AS DOUBLE)"]
         return self.passthrough.opened(table, self.series.source, self.problems)
 
     def _value(self, table: Table, number: int) -> str:

@@ -43,7 +43,7 @@ def require_columns(exist: Sequence[str], wanted: Sequence[str], source: str) ->
     for name in wanted:
         if name in exist:
             continue
-        data = any(one[:1].isdigit() or one[:1] in "+-." for one in exist)
+        data = any(header[:1].isdigit() or header[:1] in "+-." for header in exist)
         known = "the first line is not a header" if data else f"the columns are {', '.join(exist)}"
         raise DataError(f"{source}: no column {name!r}; {known}")
 
@@ -115,6 +115,29 @@ class Block:
 
     def __repr__(self) -> str:
         return f"Block({len(self)} rows of {len(self.ids)} series)"
+
+
+def together(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """The rows of all ``arrays``; unlike kinds stay as they are instead of becoming alike."""
+    if len({array.dtype for array in arrays}) > 1:
+        arrays = [array.astype(object) for array in arrays]
+    return np.concatenate(arrays)
+
+
+def joined(blocks: Sequence[Block], series: str, columns: int | None) -> Block:
+    """Consecutive ``blocks`` of one ``series`` as one; none of them make ``columns`` empty ones."""
+    if not blocks:
+        return Block.of(np.zeros((0, columns or 1)), series, 0)
+    return Block(
+        values=together([block.values for block in blocks]),
+        missing=np.concatenate([block.missing for block in blocks]),
+        ids=(series,),
+        counts=np.array([sum(len(block) for block in blocks)]),
+        starts=blocks[0].starts,
+        times=None
+        if any(block.times is None for block in blocks)
+        else np.concatenate([block.times for block in blocks if block.times is not None]),
+    )
 
 
 @dataclass(frozen=True)

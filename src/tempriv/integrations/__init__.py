@@ -21,15 +21,27 @@ class Connector(Protocol):
     def open_source(
         self, url: str, record_format: RecordFormat, notify: Callable[[str], None]
     ) -> Source:
-        """The source at a URL; ``notify`` is told in sentences of a server that is away."""
+        """The source at a URL.
+
+        Parameters:
+            url: of a scheme that the connector serves.
+            record_format: the columns that are read.
+            notify: called with a sentence when a server is away and when it is back.
+        """
 
     def open_sink(
         self, url: str, record_format: RecordFormat, notify: Callable[[str], None]
     ) -> Sink:
-        """The sink at a URL."""
+        """The sink at a URL.
+
+        Parameters:
+            url: of a scheme that the connector serves.
+            record_format: the columns that are written.
+            notify: called with a sentence when a server is away and when it is back.
+        """
 
     def public_address(self, url: str) -> str:
-        """A URL that can be shown: without user, password and settings."""
+        """The ``url`` as it can be shown: without user, password and settings."""
 
 
 def connector(address: str | None) -> Connector | None:

@@ -1,25 +1,24 @@
-"""Compiled loops that choose moments: stays of a path, histograms nearest to another.
-
-See ``kernels`` for their laws.
-"""
+"""Compiled loops that choose moments: stays of a path, histograms nearest to another."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from numba import njit
 
-Array = Any  # numba takes its types from the calls
+from tempriv.sampling._kernels import Array
 
 EARTH_RADIUS_METERS = 6_371_008.8  # meters, the mean radius
 
 
 @njit(cache=True, nogil=True)
 def mark_stays(points: Array, seconds: Array, reach: float, lasting: float, marks: Array) -> None:
-    """Set ``marks`` at stay points (Li et al. 2008).
+    """Mark stay points (Li et al. 2008).
 
-    ``points`` lie on the unit sphere, at ``seconds``; ``reach`` is a squared chord, and ``lasting``
-    is in seconds.
+    Parameters:
+        points: places on the unit sphere.
+        seconds: their times.
+        reach: the most that places of a stay are apart, as a squared chord.
+        lasting: the least seconds of a stay.
+        marks: set where there is one.
     """
     n = seconds.size
     first = 0
@@ -43,7 +42,11 @@ def mark_stays(points: Array, seconds: Array, reach: float, lasting: float, mark
 def nearest_by_transport(start: Array, capacity: Array, added: Array, moved: Array) -> None:
     """Algorithm 1 under the Wasserstein distance: the bin that each step adds one event to.
 
-    ``start`` and ``capacity`` are for each bin; ``added`` takes the bins, ``moved`` is scratch.
+    Parameters:
+        start: the events of each bin.
+        capacity: how many it can hold.
+        added: the bin of each step, written.
+        moved: how much is moved in all after each step, written.
     """
     bins = start.size
     landmarks = 0

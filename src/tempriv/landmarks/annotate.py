@@ -11,7 +11,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,20 +24,25 @@ from tempriv.data.files import is_dead, private_file, sync_directory
 from tempriv.data.series import ONLY_SERIES
 from tempriv.errors import DataError, UsageError, require
 from tempriv.landmarks import choose
-from tempriv.landmarks.choose import Chosen, Flags
+from tempriv.landmarks.choose import Chosen, Flags, Times
 from tempriv.landmarks.provenance import LandmarkProvenance, provenance_of, write_provenance
 
 COLUMN = "landmark"
 PARTIAL_SUFFIX = ".marking.partial"
 
 Integers = npt.NDArray[np.int64]
+Column = npt.NDArray[np.float64] | npt.NDArray[np.object_]
+"""Numbers, NaN where missing; or texts, empty where missing."""
 
 
 @dataclass(frozen=True)
 class Hiding:
     """Marks to go on with in place of the landmarks of a series, and what is true of them.
 
-    Where marks are drawn, ``recall`` is the chance that a landmark has one.
+    Parameters:
+        marks: makes them of the landmarks and the id of a series.
+        sentence: what they tell of which moments are landmarks.
+        recall: the chance that a landmark has one, where they are drawn.
     """
 
     marks: Callable[[Flags, str], Flags]
@@ -46,13 +50,20 @@ class Hiding:
     recall: float | None = None
 
 
-def _said(hiding: Hiding | None) -> str:
-    return "" if hiding is None else hiding.sentence
-
-
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """How landmarks are chosen; just one of the ways."""
+    """How landmarks are chosen; just one of the ways.
+
+    Parameters:
+        column: by a column of marks.
+        times: by a file with their times.
+        of: the column of values for the next three.
+        below: where values are less.
+        above: where values are greater.
+        among: where values are one of these names.
+        stays: where someone stayed, within so many meters for so many minutes.
+        places: the columns of latitude and longitude for that.
+    """
 
     column: str | None = None
     times: Path | None = None
@@ -60,8 +71,8 @@ class Rule:
     below: float | None = None
     above: float | None = None
     among: tuple[str, ...] | None = None
-    stays: tuple[float, float] | None = None  # meters and minutes
-    places: tuple[str, str] | None = None  # columns of latitude and longitude
+    stays: tuple[float, float] | None = None
+    places: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         ways = ("column", "times", "below", "above", "among", "stays")
@@ -96,13 +107,23 @@ class Rule:
 
 @dataclass(frozen=True)
 class AnnotatedTable:
-    """What was done, in numbers."""
+    """What was done, in numbers.
+
+    Parameters:
+        rows: of the table.
+        series: how many there are.
+        landmarks: how many were chosen.
+        marks: how many rows have a mark.
+        most: the most marks of one series.
+        how: the landmarks were chosen, as a phrase.
+        looked_at: the columns of values that decided.
+    """
 
     rows: int
     series: int
     landmarks: int
     marks: int
-    most: int  # marks of one series
+    most: int
     how: str
     looked_at: tuple[str, ...]
 
@@ -166,20 +187,15 @@ def mark_table(
     for start, end in zip(starts, [*starts[1:], len(ids)], strict=True):
         part = slice(start, end)
         whose = str(ids[start])
-        chosen = _chosen(
-            rule,
-            [c[part] for c in columns],
-            ticks[part],
-            clock,
-            chosen_times,
-            whose,
-        )
+        own = [column[part] for column in columns]
+        chosen = _chosen(rule, own, ticks[part], clock, chosen_times, whose)
         how = chosen.how
         total += chosen.count
         hidden = chosen.marks if hiding is None else hiding.marks(chosen.marks, whose)
         most = max(most, int(np.count_nonzero(hidden)))
         marks[rows[part]] = hidden
-    note = LandmarkProvenance(how, looked, None if hiding is None else hiding.recall, _said(hiding))
+    hidden_by = () if hiding is None else (hiding.recall, hiding.sentence)
+    note = LandmarkProvenance(how, looked, *hidden_by)
     done = AnnotatedTable(
         rows=len(rows),
         series=len(starts),
@@ -215,7 +231,7 @@ def _refuse_output(source: Path, output: Path, name: str, force: bool) -> None:
 
 def _read(
     table: Table, rule: Rule, time: str | None, series: str | None
-) -> tuple[Integers, Any, Integers, list[Any], Clock | None]:
+) -> tuple[Integers, npt.NDArray[np.object_], Integers, list[Column], Clock | None]:
     """Row numbers, series, times and the columns that decide, in order of series and time."""
     table.require_columns([*rule.reads, *([series] if series else [])])
     clock = None if time is None else Clock.of(time.split("+"), table)
@@ -251,7 +267,7 @@ def _read(
     return to_numpy(result.column(0).combine_chunks(), np.int64), ids, ticks, values, clock
 
 
-def _values(column: Any) -> Any:
+def _values(column: pa.Array) -> Column:
     if pa.types.is_string(column.type):
         return np.array(["" if v is None else v for v in column.to_pylist()], dtype=object)
     return np.array([np.nan if v is None else v for v in column.to_pylist()], dtype=np.float64)
@@ -259,10 +275,10 @@ def _values(column: Any) -> Any:
 
 def _chosen(
     rule: Rule,
-    columns: Sequence[Any],
+    columns: Sequence[Column],
     ticks: Integers,
     clock: Clock | None,
-    times: dict[str | None, Any] | None,
+    times: dict[str | None, Times] | None,
     whose: str,
 ) -> Chosen:
     """The landmarks of one series."""

@@ -13,7 +13,6 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +24,7 @@ from tempriv.landmarks._kernels import EARTH_RADIUS_METERS, mark_stays
 
 Flags = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
+Times = npt.NDArray[np.int64] | npt.NDArray[np.datetime64]
 
 MARK_WORDS = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes": True}
 
@@ -61,7 +61,7 @@ class Chosen:
         return f"Chosen({self.how}, from_values={self.from_values})"
 
 
-def from_column(values: Any, *, from_values: bool = False) -> Chosen:
+def from_column(values: npt.ArrayLike, *, from_values: bool = False) -> Chosen:
     """Take a column of marks: 0 and 1, true and false, or yes and no.
 
     Say ``from_values=True`` if the column was computed from the values that are to be protected.
@@ -91,14 +91,14 @@ def from_column(values: Any, *, from_values: bool = False) -> Chosen:
     return Chosen(marks, from_values, "a column of marks")
 
 
-def _spelled(value: Any) -> str:
+def _spelled(value: object) -> str:
     if isinstance(value, str):
         return value.strip().lower()
     # 1.0 and True are marks too; anything else is in no list of words
     return "1" if value == 1 else "0" if value == 0 else ""
 
 
-def _refuse(wrong: Any, things: str, trouble: str, remedy: str) -> None:
+def _refuse(wrong: Flags, things: str, trouble: str, remedy: str) -> None:
     """Positions may be told, values may not."""
     count = int(np.count_nonzero(wrong))
     if count:
@@ -108,7 +108,7 @@ def _refuse(wrong: Any, things: str, trouble: str, remedy: str) -> None:
         )
 
 
-def at_times(times: Any, chosen: Any) -> Chosen:
+def at_times(times: npt.ArrayLike, chosen: npt.ArrayLike) -> Chosen:
     """Mark the rows at the chosen times.
 
     Each must be a time of the series: one that is passed over would be left without protection.
@@ -150,7 +150,7 @@ def at_times(times: Any, chosen: Any) -> Chosen:
     return Chosen(np.isin(clock, wanted), False, "a list of times")
 
 
-def below(values: Any, threshold: float, *, from_values: bool = True) -> Chosen:
+def below(values: npt.ArrayLike, threshold: float, *, from_values: bool = True) -> Chosen:
     """Mark readings less than a threshold; a missing reading is no landmark.
 
     Parameters:
@@ -166,7 +166,7 @@ def below(values: Any, threshold: float, *, from_values: bool = True) -> Chosen:
     return Chosen(numbers < threshold, from_values, f"values below {threshold:g}")
 
 
-def above(values: Any, threshold: float, *, from_values: bool = True) -> Chosen:
+def above(values: npt.ArrayLike, threshold: float, *, from_values: bool = True) -> Chosen:
     """Mark readings greater than a threshold; a missing reading is no landmark.
 
     Parameters:
@@ -182,13 +182,13 @@ def above(values: Any, threshold: float, *, from_values: bool = True) -> Chosen:
     return Chosen(numbers > threshold, from_values, f"values above {threshold:g}")
 
 
-def _finite(name: str, value: Any) -> None:
+def _finite(name: str, value: object) -> None:
     require(
         isinstance(value, (int, float)) and math.isfinite(value), f"{name}={value}: must be finite"
     )
 
 
-def _numbers(values: Any) -> Floats:
+def _numbers(values: npt.ArrayLike) -> Floats:
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -199,7 +199,7 @@ def _numbers(values: Any) -> Floats:
     return numbers
 
 
-def among(values: Any, names: Iterable[Any], *, from_values: bool = True) -> Chosen:
+def among(values: npt.ArrayLike, names: Iterable[object], *, from_values: bool = True) -> Chosen:
     """Mark rows whose entry is one of some names, such as a set of contacts.
 
     Parameters:
@@ -228,7 +228,7 @@ def among(values: Any, names: Iterable[Any], *, from_values: bool = True) -> Cho
     return Chosen(marks, from_values, how)
 
 
-def most_frequent(values: Any, share: float) -> tuple[Any, ...]:
+def most_frequent(values: npt.ArrayLike, share: float) -> tuple[object, ...]:
     """The most frequent names, as many as bring their part of the rows nearest to the share.
 
     Nested: those of a smaller share come first. Of equally frequent names the lesser comes first.
@@ -251,9 +251,9 @@ def most_frequent(values: Any, share: float) -> tuple[Any, ...]:
 
 
 def stay_points(
-    latitude: Any,
-    longitude: Any,
-    seconds: Any,
+    latitude: npt.ArrayLike,
+    longitude: npt.ArrayLike,
+    seconds: npt.ArrayLike,
     *,
     meters: float,
     minutes: float,
@@ -307,7 +307,7 @@ def stay_points(
 
 def read_landmarks(
     path: str | Path, *, time: str | Sequence[str] = "time", series: str = "series"
-) -> dict[str | None, npt.NDArray[Any]]:
+) -> dict[str | None, Times]:
     """Read the owner's list of landmarks: columns (series, time), or time alone for every series.
 
     Parameters:
@@ -343,7 +343,7 @@ def read_landmarks(
             DataError,
         )
         query = f"SELECT {key} AS s, {clock.expression} AS t FROM {table.scan} ORDER BY s, t"
-        times: dict[str | None, list[npt.NDArray[Any]]] = {}
+        times: dict[str | None, list[npt.NDArray[np.int64]]] = {}
         for batch in table.batches(query):
             ticks = clock.ticks(batch.column(1))
             owners = np.array(batch.column(0).to_pylist(), dtype=object)

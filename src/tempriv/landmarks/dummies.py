@@ -8,12 +8,13 @@ out is certainly none. ``RandomizedMarks`` answers for each moment by itself, an
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tempriv.errors import require
 from tempriv.landmarks.dummy_sets import (
@@ -38,7 +39,7 @@ from tempriv.sampling.keystream import Keystream, StepRange
 GENERATORS = {"optimal": optimal, "heuristic": heuristic, "partitioned": partitioned}
 
 
-def _positive(name: str, value: float) -> None:
+def _require_positive(name: str, value: float) -> None:
     require(
         isinstance(value, (int, float)) and 0 < value < math.inf,
         f"{name}={value}: must be a number > 0",
@@ -47,7 +48,12 @@ def _positive(name: str, value: float) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Hidden:
-    """Marks to go on with in place of the landmarks, and what is true of them."""
+    """Marks to go on with in place of the landmarks, and what is true of them.
+
+    Parameters:
+        marks: one for each moment.
+        guarantee: what is guaranteed for the landmarks.
+    """
 
     marks: Flags
     guarantee: Guarantee | NoGuarantee
@@ -56,19 +62,47 @@ class Hidden:
         return f"Hidden({np.count_nonzero(self.marks)} marks of {len(self.marks)} moments)"
 
 
-def _if_secret(key: Key, guarantee: Guarantee | NoGuarantee) -> Guarantee | NoGuarantee:
-    if key.seed is None:
-        return guarantee
-    return NoGuarantee(f"the marks come from seed {key.seed}, so anyone can draw them again")
+class LandmarkHiding(ABC):
+    """Draws marks in place of landmarks."""
+
+    @property
+    @abstractmethod
+    def guarantee(self) -> Guarantee | NoGuarantee:
+        """What is guaranteed for the landmarks."""
+
+    def guarantee_under(self, key: Key) -> Guarantee | NoGuarantee:
+        """What is guaranteed under a ``key``."""
+        if key.seed is None:
+            return self.guarantee
+        return NoGuarantee(f"the marks come from seed {key.seed}, so anyone can draw them again")
+
+    def select(self, marks: npt.ArrayLike, key: Key, series: str) -> Hidden:
+        """Marks to go on with in place of the landmarks.
+
+        Parameters:
+            marks: one for each moment, 1 at landmarks.
+            key: it serves one set of landmarks of a series.
+            series: the id of the series.
+        """
+        flags = marks_of(marks)
+        runs = [StepRange(key.series(serialization.digest(self), series), 0, len(flags))]
+        return Hidden(self._drawn(flags, runs), self.guarantee_under(key))
+
+    @abstractmethod
+    def _drawn(self, marks: Flags, runs: list[StepRange]) -> Flags:
+        """Marks in place of the landmarks, from the words of a key."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class DummyLandmarks:
+class DummyLandmarks(LandmarkHiding):
     """Dummies added to the landmarks, as published; it does not hide which those are.
 
-    ``epsilon`` is the budget of the selection. ``distance``: euclidean or wasserstein for
-    partitioned; wasserstein or temporal for optimal and heuristic. ``score`` (Section 3.4.2):
-    temporal, count, or distance. The paper takes every sensitivity as 1 (Section 4.1.2).
+    Parameters:
+        epsilon: the budget of the selection.
+        options: how the sets to choose from are made: partitioned, optimal or heuristic.
+        distance: euclidean or wasserstein for partitioned; wasserstein or temporal for others.
+        score: what makes a set likely (Section 3.4.2): temporal, count, or distance.
+        sensitivity: of the score; the paper takes it as 1 (Section 4.1.2).
 
     Guarantees:
         - none about landmarks: ``exposed`` says how much they show;
@@ -89,8 +123,8 @@ class DummyLandmarks:
     sensitivity: float = 1.0
 
     def __post_init__(self) -> None:
-        _positive("epsilon", self.epsilon)
-        _positive("sensitivity", self.sensitivity)
+        _require_positive("epsilon", self.epsilon)
+        _require_positive("sensitivity", self.sensitivity)
         require(
             self.options in GENERATORS,
             f"options={self.options!r}: must be optimal, heuristic or partitioned",
@@ -104,7 +138,6 @@ class DummyLandmarks:
 
     @property
     def guarantee(self) -> NoGuarantee:
-        """What is guaranteed for the landmarks."""
         return NoGuarantee(
             "every set to choose from contains all landmarks, so a moment outside the chosen set "
             "is certainly none; and the sets themselves, with the bins of partitioned, are made "
@@ -123,15 +156,15 @@ class DummyLandmarks:
             "epsilon; a larger epsilon chooses fewer dummies and shows more.",
         )
 
-    def generate(self, marks: Any) -> Options:
+    def generate(self, marks: npt.ArrayLike) -> Options:
         """The sets to choose from for these ``marks``; they are private."""
         return GENERATORS[self.options](marks, self.distance)
 
-    def law(self, options: Options) -> ExponentialChoice:
+    def selection(self, options: Options) -> ExponentialChoice:
         """Which of the ``options`` is chosen, and how likely."""
         return ExponentialChoice(options.utilities(self.score), self.epsilon, self.sensitivity)
 
-    def exposed(self, marks: Any) -> float:
+    def exposed(self, marks: npt.ArrayLike) -> float:
         """The chance that a regular moment, any of them, is shown to be no landmark.
 
         If that moment were a landmark, this could not happen: so no (epsilon, delta) guarantee for
@@ -148,31 +181,31 @@ class DummyLandmarks:
         if len(options) == 0:
             return 0.0
         dummies = np.arange(1, len(options) + 1)
-        return 1 - float(self.law(options).probabilities @ dummies) / len(options)
+        return 1 - float(self.selection(options).probabilities @ dummies) / len(options)
 
-    def promise(self, key: Key) -> Guarantee | NoGuarantee:
-        """What is guaranteed under a ``key``."""
-        return _if_secret(key, self.guarantee)
-
-    def select(self, marks: Any, key: Key, series: str) -> Hidden:
-        """Landmarks and dummies together. A key serves one set of landmarks of a series."""
-        options, promise = self.generate(marks), self.promise(key)
-        runs = [StepRange(key.series(serialization.digest(self), series), 0, len(options.marks))]
+    def _drawn(self, marks: Flags, runs: list[StepRange]) -> Flags:
+        """Landmarks and dummies together."""
+        options = self.generate(marks)
         if len(options) == 0:  # every moment is a landmark already
-            return Hidden(options.marks.copy(), promise)
+            return options.marks.copy()
         first = Keystream(runs, "option").rows(np.array([0]))
-        chosen = int(self.law(options).sample(first)[0])
+        chosen = int(self.selection(options).sample(first)[0])
         if options.sets is not None:
-            return Hidden(options.sets[chosen].copy(), promise)
-        added = sample_from(options, chosen, Keystream(runs, "dummies"))
-        return Hidden(options.marks | added, promise)
+            return np.array(options.sets[chosen])
+        added: Flags = options.marks | sample_from(options, chosen, Keystream(runs, "dummies"))
+        return added
 
 
 def sample_from(options: Options, chosen: int, keystream: Keystream) -> Flags:
-    """Dummies without replacement by the histogram ``chosen`` of ``options``, from a ``keystream``.
+    """Dummies without replacement by a histogram that was chosen.
 
     The last part of Section 3.4.2: each draw takes one of the moments left, with probability
     proportional to the density of its bin. So the bins need not come out with the counts chosen.
+
+    Parameters:
+        options: the histograms.
+        chosen: which of them.
+        keystream: the words to draw from.
     """
     bins = options.bins
     assert bins is not None
@@ -180,30 +213,34 @@ def sample_from(options: Options, chosen: int, keystream: Keystream) -> Flags:
     whole = math.lcm(int(bins.capacity[0]), int(bins.capacity[-1]))
     density = options.counts(chosen) * (whole // bins.capacity)
     marks = np.zeros(len(options.marks), dtype=np.bool_)
-    left, round_ = np.flatnonzero(~options.marks), 0
+    left, attempt = np.flatnonzero(~options.marks), 0
     wanted = chosen + 1
     while wanted:
-        # draws with replacement, those of moments already taken passed over: the same law
+        # draws with replacement, those of moments already taken passed over: the same distribution
         weights = np.cumsum(density[left // bins.width])
-        some = keystream.rows(np.arange(wanted)).substream(round_)
+        some = keystream.rows(np.arange(wanted)).substream(attempt)
         drawn = UniformChoice(int(weights[-1])).sample(some)
         places = np.searchsorted(weights, drawn, side="right")
         _, first = np.unique(places, return_index=True)
         taken = places[np.sort(first)]
         marks[left[taken]] = True
         left = np.delete(left, taken)
-        wanted, round_ = wanted - len(taken), round_ + 1
+        wanted, attempt = wanted - len(taken), attempt + 1
     return marks
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomizedMarks:
+class RandomizedMarks(LandmarkHiding):
     """For each moment by itself: a landmark is marked with probability ``recall``, others less.
 
     Others are marked at the least ``rate`` for which no answer is more than e^epsilon times as
     likely for a landmark as for another moment, or the reverse. A landmark that is not marked is
-    an ordinary moment from then on: it is not protected as a landmark. With ``union`` all landmarks
-    are marked, and the guarantee is gone.
+    an ordinary moment from then on: it is not protected as a landmark.
+
+    Parameters:
+        epsilon: the budget for whether one moment is a landmark.
+        recall: the chance that a landmark is marked.
+        union: mark all landmarks, and have no guarantee.
 
     Guarantees:
         - whether any one moment is a landmark: epsilon, against anyone who sees the marks;
@@ -220,7 +257,7 @@ class RandomizedMarks:
     union: bool = False
 
     def __post_init__(self) -> None:
-        _positive("epsilon", self.epsilon)
+        _require_positive("epsilon", self.epsilon)
         require(
             isinstance(self.recall, (int, float)) and 0 < self.recall < 1,
             f"recall={self.recall}: must be > 0 and < 1; a landmark that is always marked makes "
@@ -229,7 +266,6 @@ class RandomizedMarks:
 
     @property
     def guarantee(self) -> Guarantee | NoGuarantee:
-        """What is guaranteed for the landmarks."""
         if self.union:
             return NoGuarantee(
                 "with union every landmark is marked, so a moment without a mark is certainly none"
@@ -252,17 +288,8 @@ class RandomizedMarks:
 
         return ExactReal(rate), ExactReal(lambda: decimal_of(recall))
 
-    def promise(self, key: Key) -> Guarantee | NoGuarantee:
-        """What is guaranteed under a ``key``."""
-        return _if_secret(key, self.guarantee)
-
-    def select(self, marks: Any, key: Key, series: str) -> Hidden:
-        """Marks in place of the landmarks. A key serves one set of landmarks of a series."""
-        flags = marks_of(marks)
-        words = Keystream(
-            [StepRange(key.series(serialization.digest(self), series), 0, len(flags))], "marks"
-        )
-        return Hidden(self.answer(flags, words), self.promise(key))
+    def _drawn(self, marks: Flags, runs: list[StepRange]) -> Flags:
+        return self.answer(marks, Keystream(runs, "marks"))
 
     def answer(self, marks: Flags, keystream: Keystream) -> Flags:
         """One answer for each of the ``marks``, from words of a ``keystream``."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,13 @@ MAX_TRANSPORT_BINS = 2_000_000_000  # of Partitioned by transport, in bins times
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
-    """Landmarks counted in bins of ``width`` moments; the last bin ends with the series."""
+    """Landmarks counted in bins of moments; the last bin ends with the series.
+
+    Parameters:
+        width: moments of a bin.
+        counts: landmarks of each.
+        capacity: how many it can have.
+    """
 
     width: int
     counts: Integers
@@ -78,11 +84,15 @@ def steps_to_nearest(marks: Flags) -> Integers:
 class Options:
     """What to choose from: option i has i + 1 dummies beside all landmarks.
 
-    ``distances`` from the landmarks, as the generator measures, of which none passes ``largest``:
-    Euclidean, that from no landmarks to all moments; otherwise, that from the first bin or moment
-    to the last. ``nearness`` is the mean number of steps from a dummy to the nearest landmark (of a
-    histogram, what is to be expected of it). Optimal and Heuristic have ``sets``, one row of marks
-    each; Partitioned has ``bins`` and the bin that each step ``added`` to.
+    Parameters:
+        marks: the landmarks.
+        distances: of each option from them, as the generator measures.
+        largest: the largest that is possible: Euclidean, from no landmarks to all moments;
+            otherwise, from the first bin or moment to the last.
+        nearness: mean steps from a dummy to the nearest landmark; of a histogram, as expected.
+        sets: of Optimal and Heuristic, a row of marks for each option.
+        bins: of Partitioned, the landmarks in bins.
+        added: of Partitioned, the bin that each step adds to.
     """
 
     marks: Flags
@@ -132,8 +142,8 @@ class Options:
         return -self.nearness
 
 
-def marks_of(marks: Any) -> Flags:
-    """One row of marks."""
+def marks_of(marks: npt.ArrayLike) -> Flags:
+    """The ``marks`` of one series as flags; refused if they are none."""
     flags = np.asarray(marks)
     require(
         flags.ndim == 1 and len(flags) > 0 and flags.dtype.kind in "bi",
@@ -142,7 +152,7 @@ def marks_of(marks: Any) -> Flags:
     return flags.astype(np.bool_)
 
 
-def partitioned(marks: Any, distance: Distance = "euclidean") -> Options:
+def partitioned(marks: npt.ArrayLike, distance: Distance = "euclidean") -> Options:
     """Algorithm 1 on ``marks``: each step adds an event to the bin of least ``distance``.
 
     >>> options = partitioned([1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0])
@@ -200,7 +210,7 @@ def _transported(bins: Histogram) -> tuple[Integers, Floats]:
     return added, bins.width * moved / landmarks
 
 
-def _timestamps_tell(distance: Distance) -> None:
+def _require_distance(distance: Distance) -> None:
     if distance == "euclidean":
         raise UsageError(
             "distance='euclidean': sets with equally many dummies are all equally far from the "
@@ -212,14 +222,14 @@ def _timestamps_tell(distance: Distance) -> None:
     )
 
 
-def heuristic(marks: Any, distance: Distance = "temporal") -> Options:
+def heuristic(marks: npt.ArrayLike, distance: Distance = "temporal") -> Options:
     """One dummy more at each step: the one that leaves the least ``distance`` to the ``marks``.
 
     >>> heuristic([0, 0, 1, 0]).sets.astype(int).tolist()
     [[0, 1, 1, 0], [0, 1, 1, 1], [1, 1, 1, 1]]
     """
     flags = marks_of(marks)
-    _timestamps_tell(distance)
+    _require_distance(distance)
     require(
         len(flags) <= MAX_HEURISTIC_STEPS,
         f"{len(flags)} moments: heuristic holds a set for each number of dummies, for at most "
@@ -232,7 +242,7 @@ def heuristic(marks: Any, distance: Distance = "temporal") -> Options:
         each = Histogram(1, flags.astype(np.int64), np.ones(len(flags), dtype=np.int64))
         added, distances = _transported(each)
     else:
-        _need_a_landmark(flags)
+        _require_landmark(flags)
         added = regular[np.argsort(steps_to_nearest(flags)[regular], kind="stable")]
     places = np.full(len(flags), -1)
     places[added] = np.arange(len(added))
@@ -240,7 +250,7 @@ def heuristic(marks: Any, distance: Distance = "temporal") -> Options:
     return _of_sets(flags, sets, distances)
 
 
-def _need_a_landmark(marks: Flags) -> None:
+def _require_landmark(marks: Flags) -> None:
     require(
         bool(marks.any()),
         "distance='temporal' needs a landmark to be near to; with none, take options='partitioned'",
@@ -259,7 +269,7 @@ def _of_sets(marks: Flags, sets: Flags, distances: Floats | None) -> Options:
     )
 
 
-def optimal(marks: Any, distance: Distance = "temporal") -> Options:
+def optimal(marks: npt.ArrayLike, distance: Distance = "temporal") -> Options:
     """Of all sets with one dummy that of least ``distance`` to the ``marks``, with two, and so on.
 
     An option of the paper has a set of every size and is scored by all of them. Scores that add up
@@ -270,7 +280,7 @@ def optimal(marks: Any, distance: Distance = "temporal") -> Options:
     [[1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]
     """
     flags = marks_of(marks)
-    _timestamps_tell(distance)
+    _require_distance(distance)
     regular = np.flatnonzero(~flags)
     require(
         len(regular) <= MAX_OPTIMAL_MOMENTS,
@@ -278,7 +288,7 @@ def optimal(marks: Any, distance: Distance = "temporal") -> Options:
         f"2^{MAX_OPTIMAL_MOMENTS}; take options='heuristic' or 'partitioned'",
     )
     if distance == "temporal":
-        _need_a_landmark(flags)
+        _require_landmark(flags)
     else:
         require(bool(flags.any()), "distance='wasserstein' needs a landmark; take partitioned")
     steps = np.maximum(steps_to_nearest(flags), 0)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from tempriv.data.files import checksum, write_durably
 from tempriv.errors import DataError
@@ -21,8 +20,11 @@ PROVENANCE_SUFFIX = ".landmarks.json"
 class LandmarkProvenance:
     """Of one column of marks.
 
-    ``looked_at`` are the columns of values that decided. Where marks were drawn, ``recall`` is the
-    chance that a landmark has one.
+    Parameters:
+        how: the landmarks were chosen, as a phrase.
+        looked_at: the columns of values that decided.
+        recall: the chance that a landmark has a mark, where marks were drawn.
+        hidden: what marks tell of which moments are landmarks, where they were.
     """
 
     how: str
@@ -60,6 +62,6 @@ def provenance_of(path: Path) -> dict[str, LandmarkProvenance]:
 
 def write_provenance(path: Path, notes: dict[str, LandmarkProvenance], content: Path) -> None:
     """Write ``notes`` for a table that is aside in ``content`` and will be at ``path``."""
-    columns: dict[str, Any] = {name: asdict(note) for name, note in notes.items()}
+    columns = {name: asdict(note) for name, note in notes.items()}
     body = {"marks": columns, "checksum": checksum(content)}
     write_durably(provenance_path(path), (json.dumps(body, indent=2) + "\n").encode())

@@ -124,7 +124,12 @@ def reading_epsilon(mechanism: Mechanism, across: float | None = None) -> float 
 
 
 def require_budgets(mechanism: Mechanism, across: float | None = None) -> None:
-    """Refuse mechanisms of which it is not known what each reading spends."""
+    """Refuse mechanisms of which it is not known what each reading spends.
+
+    Parameters:
+        mechanism: what is audited.
+        across: how many meters two places of the chain can be apart; None for other values.
+    """
     known = reading_epsilon(mechanism, across) is not None or isinstance(
         mechanism.domain, WithLandmarks
     )

@@ -66,8 +66,21 @@ def _absolute(path: str | Path) -> str:
 class Receipt:
     """Proof that a release was charged, and what each limit stood at right after.
 
-    ``charge`` is the number of the charge in the ledger, ``recorded`` the time (UTC), ``totals``
-    has a total for each limit of the dataset.
+    Parameters:
+        charge: the number of the charge in the ledger.
+        release_id: of the release.
+        dataset: its name in the ledger.
+        recorded: when it was charged, in UTC.
+        totals: for each limit of the dataset, what is spent of it.
+
+    >>> import tempfile
+    >>> guarantee = Guarantee(loss=guarantees.Pure(0.4), unit=units.Event())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Ledger.create(Path(folder) / "ledger.sqlite") as ledger:
+    ...         _ = ledger.create_dataset("meters", epsilon=1.0)
+    ...         receipt = ledger.charge("meters", guarantee, Scope(start=0, end=9), "first")
+    >>> receipt.charge, receipt.release_id, receipt.totals[0].spent
+    (1, 'first', 0.4)
     """
 
     charge: int
@@ -135,7 +148,7 @@ def _json(value: Any) -> str:
 
 
 def _decode(text: str) -> Any:
-    return serialization.decode(json.loads(text), (Total, *guarantees.ALL, *units.all_units()))
+    return guarantees.decode(json.loads(text), Total)
 
 
 class Ledger:
@@ -144,10 +157,13 @@ class Ledger:
     A dataset has limits, each an epsilon at a delta for a unit. A charge is accepted if the totals
     of all limits stay within them, and refused with ``BudgetError`` otherwise.
 
+    Parameters:
+        file: what ``Ledger.open`` or ``Ledger.create`` opened.
+
     Guarantees:
-        a receipt is handed out only after its charge is on disk;
-        no limit is passed, whatever processes charge at once;
-        ids are stored as digests, values not at all.
+        - a receipt is handed out only after its charge is on disk;
+        - no limit is passed, whatever processes charge at once;
+        - ids are stored as digests, values not at all.
 
     >>> import tempfile
     >>> guarantee = Guarantee(loss=guarantees.Pure(0.4), unit=units.Event())
@@ -177,6 +193,9 @@ class Ledger:
             path: of its file.
             busy_seconds: how long to wait for other processes.
 
+        Returns:
+            The ledger, to be closed.
+
         Raises:
             LedgerError: if there is no such file, or it is not a ledger.
         """
@@ -189,6 +208,12 @@ class Ledger:
         Parameters:
             path: of its file.
             busy_seconds: how long to wait for other processes.
+
+        Returns:
+            The ledger, to be closed.
+
+        Raises:
+            LedgerError: if the file there is not a ledger.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -563,7 +588,12 @@ class Ledger:
         if total.exceeded:
             before = total_with(share._replace(cost=ZERO_COST))
             sentence = explain_refusal(before, cost, total)
-            raise BudgetError(f"dataset {dataset!r}: {sentence}")
+            raise BudgetError(
+                f"dataset {dataset!r}: {sentence}",
+                dataset=dataset,
+                limit=limit.epsilon,
+                remaining=before.remaining,
+            )
         return limit, cost, total if everywhere else limit.total.or_worse(total)
 
     def _record(

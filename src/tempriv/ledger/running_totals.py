@@ -18,22 +18,23 @@ from tempriv.accounting.filters import Cost, Costs, cost_of
 from tempriv.ledger import scope as scopes
 from tempriv.ledger.database import LedgerFile
 from tempriv.ledger.scope import EARLIEST, LATEST, Ids, Scope, ScopedCost
-from tempriv.privacy import guarantees, serialization, units
+from tempriv.privacy import guarantees, units
+from tempriv.privacy.units.base import UnitEntry
 
 # sets of at most so many members are found by the name of each
 SMALL_SET_MEMBERS = 64
 
 
-def _names_a_unit(kinds: Iterable[type[units.Unit]]) -> str:
+def _names_a_unit(entries: Iterable[UnitEntry]) -> str:
     """SQL for whether a charge's guarantee is for one of some kinds of unit."""
-    names = (serialization.spec_name(kind) for kind in kinds)
-    return " + ".join(f'instr(guarantee, \'"is":"{name}"\')' for name in names) + " > 0"
+    named = (f'instr(guarantee, \'"is":"{entry.spec_name}"\')' for entry in entries)
+    return " + ".join(named) + " > 0"
 
 
 def exact_and_single() -> tuple[str, str]:
     """SQL for charges that published the readings themselves, and for those for single rows."""
-    exact = [kind for kind in units.all_units() if kind.about_order]
-    single = [kind for kind in exact if kind.single_rows]
+    exact = [entry for entry in units.unit_entries() if entry.about_order]
+    single = [entry for entry in exact if entry.single_rows]
     return _names_a_unit(exact), f"({_names_a_unit(single)})"
 
 
@@ -81,12 +82,14 @@ class RunningTotals:
         """The widest grid step on each clock of a ``dataset``; None where a scope has no step."""
         steps: dict[str, int | None] = {}
         following = "SELECT min(clock) FROM scopes WHERE dataset = ? AND clock > ?"
-        here = "FROM scopes WHERE dataset = ? AND clock = ?"
+        scopes_of_clock = "FROM scopes WHERE dataset = ? AND clock = ?"
         # a few jumps in the index for each clock
         clock = self._file.value(following, dataset, "")
         while clock is not None:
-            unknown = self._file.value(f"SELECT 1 {here} AND step IS NULL LIMIT 1", dataset, clock)
-            widest = self._file.value(f"SELECT max(step) {here}", dataset, clock)
+            unknown = self._file.value(
+                f"SELECT 1 {scopes_of_clock} AND step IS NULL LIMIT 1", dataset, clock
+            )
+            widest = self._file.value(f"SELECT max(step) {scopes_of_clock}", dataset, clock)
             steps[clock] = None if unknown else widest
             clock = self._file.value(following, dataset, clock)
         return steps

@@ -434,6 +434,7 @@ class _Ranges(NamedTuple):
     known: Any
 
     def at(self, place: Any) -> _Ranges:
+        """Those at a ``place``, or at several."""
         return _Ranges(*(column[place] for column in self))
 
 

@@ -44,12 +44,12 @@ def _require_epsilon(epsilon: float) -> None:
 
 
 @contextlib.contextmanager
-def _disk_errors(place: Path) -> Iterator[None]:
+def _disk_errors(path: Path) -> Iterator[None]:
     """A disk that fails keeps a device from answering, and says why."""
     try:
         yield
     except OSError as reason:
-        raise StateError(f"{place}: the ledger cannot be used: {reason.strerror}") from None
+        raise StateError(f"{path}: the ledger cannot be used: {reason.strerror}") from None
 
 
 class DeviceLedger:
@@ -86,7 +86,7 @@ class DeviceLedger:
             return self._spent()
 
     def spend(self, campaign: str, epsilon: float) -> None:
-        """Note an answer that costs ``epsilon``.
+        """Note an answer that costs ``epsilon``, for the one question of a ``campaign``.
 
         Raises:
             BudgetError: if the ``campaign`` has had its answer, or the limit is reached.
@@ -110,7 +110,9 @@ class DeviceLedger:
         if self.folder is None:
             return sum(self._answered.values())
         # a charge that was begun and has no name yet has let no answer leave
-        return sum(_read_epsilon(one) for one in self.folder.iterdir() if one.suffix != ".partial")
+        return sum(
+            _read_epsilon(path) for path in self.folder.iterdir() if path.suffix != ".partial"
+        )
 
     def _spend(self, campaign: str, epsilon: float) -> None:
         require(not self._has(campaign), ANSWERED_ONCE, BudgetError)
@@ -147,10 +149,10 @@ def _read_epsilon(path: Path) -> float:
     """What cannot be read to its end was begun, or damaged, and counts as all there is."""
     try:
         text = path.read_text()
-        found = float(text)
+        epsilon = float(text)
     except (ValueError, OSError):
         return math.inf
-    return found if text.endswith("\n") and 0 < found < math.inf else math.inf
+    return epsilon if text.endswith("\n") and 0 < epsilon < math.inf else math.inf
 
 
 class WindowLedger:
@@ -245,8 +247,8 @@ class WindowLedger:
 
     def _keep(self, charges: list[tuple[int, str, str, float]]) -> None:
         if self.path is not None:
-            kept = {"window": self.window, "limit": self.limit, "charges": charges}
-            write_durably(self.path, json.dumps(kept).encode())
+            ledger = {"window": self.window, "limit": self.limit, "charges": charges}
+            write_durably(self.path, json.dumps(ledger).encode())
         self._charges = charges
 
     def _read(self) -> None:
@@ -255,13 +257,13 @@ class WindowLedger:
             self._charges = []
             return
         try:
-            kept = members(strict_json(self.path.read_bytes()), ("window", "limit", "charges"))
-            charges = [_decode_charge(one) for one in kept["charges"]]
+            ledger = members(strict_json(self.path.read_bytes()), ("window", "limit", "charges"))
+            charges = [_decode_charge(charge) for charge in ledger["charges"]]
         except (ValueError, TypeError, RecursionError):
             raise StateError(f"{self.path}: not a ledger, or damaged") from None
         require(
-            kept["window"] == self.window
-            and kept["limit"] == self.limit
+            ledger["window"] == self.window
+            and ledger["limit"] == self.limit
             and all(0 < charge[3] <= self.limit for charge in charges),
             f"{self.path}: is damaged, or was kept with another window or limit",
             StateError,
@@ -269,13 +271,13 @@ class WindowLedger:
         self._charges = charges
 
 
-def _decode_charge(given: list[object]) -> tuple[int, str, str, float]:
-    step, campaign, part, epsilon = given
+def _decode_charge(charge: list[object]) -> tuple[int, str, str, float]:
+    step, campaign, part, epsilon = charge
     require_state(isinstance(campaign, str) and isinstance(part, str))
     return whole_number(step), str(campaign), str(part), finite(epsilon)
 
 
 def round_down(exact: Fraction) -> float:
     """The largest float that is not more than an ``exact`` number."""
-    found = float(exact)
-    return found if Fraction(found) <= exact else math.nextafter(found, -math.inf)
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, -math.inf)

@@ -10,26 +10,55 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.data.series import Flags
+from tempriv.data.series import Block, Flags
 from tempriv.mechanisms.checks import Check, ReleasedRows
 from tempriv.mechanisms.domains import Domain, Floats, Integers, ValueKind
-from tempriv.mechanisms.options import Option, options_of
-from tempriv.mechanisms.reorder._kernels import Carriage
-from tempriv.mechanisms.reorder.distributions import FreeSlotDistribution, LagDistribution
+from tempriv.mechanisms.options import Option, Settings, options_of
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.privacy.units import Unit
 from tempriv.sampling import distributions
-from tempriv.sampling.distributions import Distribution, Varying
+from tempriv.sampling._kernels import Halves
+from tempriv.sampling.distributions import Distribution, DrawnByHalves, Varying
 from tempriv.sampling.keys import Key
 from tempriv.sampling.keystream import Keystream, StepRange
 
 if TYPE_CHECKING:
+    from tempriv.mechanisms.reorder._kernels import Carriage
     from tempriv.mechanisms.stream import Stream
+
+
+class RowNoise(Protocol):
+    """Draws that a kernel in plain Python asks for row by row, in an audit."""
+
+    def at(self, row: int) -> int:
+        """The draw of a ``row``."""
+
+    def above(self, row: int, cut: int) -> bool:
+        """Whether the draw of a ``row`` exceeds the ``cut``."""
+
+
+class LaplaceRows(Protocol):
+    """Laplace noise row by row, at scales that are found out as a kernel goes on."""
+
+    def laplace(self, row: int, scale: float) -> int:
+        """The draw of a ``row`` at a ``scale``, or ``UNDECIDED``."""
+
+
+class ScalableNoise(Protocol):
+    """As ``sampling.distributions.ScalableLaplace``."""
+
+    @property
+    def words(self) -> LaplaceRows:
+        """What a kernel is handed."""
+
+
+KernelNoise = Integers | Halves | RowNoise
+"""What a kernel reads by ``at`` or ``above``: drawn numbers, their first digits, or an audit's."""
 
 
 class NoiseSource(Protocol):
@@ -40,67 +69,118 @@ class NoiseSource(Protocol):
         """Whether rows may be drawn that turn out not to be needed."""
 
     def __call__(
-        self, law: Distribution | Varying, purpose: str, rows: Integers | None = None
+        self, distribution: Distribution | Varying, purpose: str, rows: Integers | None = None, /
     ) -> Integers:
-        """One draw of the law for every row of the block at hand, for the named purpose.
+        """One draw for every row of the block at hand, or for some of its rows.
 
-        Or for some of the rows, given by rising position.
+        Parameters:
+            distribution: what is drawn.
+            purpose: what the draws are for; those of unlike purposes are independent.
+            rows: the rows to draw for, rising; all of them if left out.
         """
 
-    def each(self, law: Distribution, purpose: str) -> Any:
-        """The same for a kernel that asks row by row, by ``kernels.at`` or ``kernels.above``.
+    def each(self, distribution: Distribution, purpose: str, /) -> KernelNoise:
+        """The same for a kernel that asks row by row, by ``at`` or ``above`` of its module.
 
-        See ``order.decided`` for ``kernels.Halves``, which may be unsure of a row.
+        ``Halves`` may be unsure of a row: see ``reorder.backward_forward.decided``.
+
+        Parameters:
+            distribution: what is drawn.
+            purpose: what the draws are for.
         """
 
-    def scalable(self, purpose: str) -> Any:
-        """As ``noise.ScalableLaplace``: Laplace noise whose scale a kernel finds as it goes."""
+    def scalable(self, purpose: str, /) -> ScalableNoise:
+        """Laplace noise whose scale a kernel finds as it goes.
+
+        Parameters:
+            purpose: what the draws are for.
+        """
 
 
 class KeyedNoise:
-    """Noise from the keys of some runs of series."""
+    """Noise from the keys of some runs of series.
+
+    Parameters:
+        runs: the steps of each series, with its key.
+    """
 
     ahead: ClassVar[bool] = True
 
     def __init__(self, runs: Sequence[StepRange]):
         self.runs = runs
-        self._words: dict[str, Keystream] = {}  # of purposes drawn for a few rows at a time
+        self._keystreams: dict[str, Keystream] = {}  # of purposes drawn for a few rows at a time
 
     def __call__(
-        self, law: Distribution | Varying, purpose: str, rows: Integers | None = None
+        self, distribution: Distribution | Varying, purpose: str, rows: Integers | None = None, /
     ) -> Integers:
         if rows is None:
-            assert not isinstance(law, Varying)
-            return distributions.draw(law, self.runs, purpose)
+            assert not isinstance(distribution, Varying)
+            return distributions.draw(distribution, self.runs, purpose)
         if not len(rows):
-            return law.sample(Keystream([], purpose))
+            return distribution.sample(Keystream([], purpose))
         # whoever asks for the second time may ask for a thousandth
-        words = self._words.get(purpose)
-        self._words[purpose] = Keystream(self.runs, purpose) if words is None else words.cached()
-        return law.sample(self._words[purpose].rows(rows))
+        known = self._keystreams.get(purpose)
+        keystream = Keystream(self.runs, purpose) if known is None else known.cached()
+        self._keystreams[purpose] = keystream
+        return distribution.sample(keystream.rows(rows))
 
-    def each(self, law: Distribution, purpose: str) -> Any:
-        if isinstance(law, (LagDistribution, FreeSlotDistribution)):
-            return law.halves(Keystream(self.runs, purpose))
-        return self(law, purpose)
+    def each(self, distribution: Distribution, purpose: str, /) -> KernelNoise:
+        """Drawn numbers, or their first digits where the ``distribution`` has such for ``purpose``.
 
-    def scalable(self, purpose: str) -> distributions.ScalableLaplace:
+        Parameters:
+            distribution: what is drawn.
+            purpose: what the draws are for.
+        """
+        if isinstance(distribution, DrawnByHalves):
+            return distribution.halves(Keystream(self.runs, purpose))
+        return self(distribution, purpose)
+
+    def scalable(self, purpose: str, /) -> distributions.ScalableLaplace:
+        """Laplace noise for a ``purpose`` whose scale a kernel finds as it goes."""
         return distributions.ScalableLaplace(self.runs, purpose)
+
+
+class KernelRows(NamedTuple):
+    """The rows of a block as kernels take them, which write outputs, statuses and memory.
+
+    Parameters:
+        readings: a row for each reading, a column for each value.
+        missing: which of them are missing.
+        which: the series of each row.
+        steps: the step of each row in its series.
+        memory: what is remembered of each series, as whole numbers.
+        reals: the same memory, read as floating-point numbers.
+        outputs: as many as there are readings.
+        status: of each row, zero at first.
+    """
+
+    readings: Integers
+    missing: Flags
+    which: Integers
+    steps: Integers
+    memory: Integers
+    reals: Floats
+    outputs: Integers
+    status: npt.NDArray[np.int8]
 
 
 @dataclass
 class SeriesState:
     """Where the series of a block stand, and what the mechanism remembers of each.
 
-    Where whole rows are moved, ``missing`` says in one column which of them are none: steps after
-    the end of a series, while its last rows come out. A ``carriage`` takes rows to their slots
-    while a kernel decides on them, which costs next to nothing then.
-
-    Where outputs come late, ``further`` steps after the end of each series bring out the last ones.
-
-    ``memory`` has a row of whole numbers for each series, zeros at its start, and is changed in
-    place. ``status`` is filled in by mechanisms that have statuses, ``spent`` by those that give
-    each row a part of epsilon of its own: its owner may want to know.
+    Parameters:
+        counts: how many rows of each series there are, one series after the other.
+        starts: how many rows of each series came before.
+        missing: which readings are missing; where whole rows are moved, in one column which of
+            them are none: steps after the end of a series, while its last rows come out.
+        memory: a row of whole numbers for each series, zeros at its start, changed in place.
+        further: how many of each series' rows are steps after its end, which bring out what comes
+            late.
+        spent: the part of epsilon that went into each row, filled in by mechanisms whose rows
+            differ in it: its owner may want to know.
+        status: filled in by mechanisms that have statuses.
+        carriage: takes rows to their slots while a kernel decides on them, which costs next to
+            nothing then.
     """
 
     counts: Integers
@@ -110,16 +190,20 @@ class SeriesState:
     further: int = 0
     spent: Floats | None = None
     status: npt.NDArray[np.int8] = field(init=False)
-    carriage: Carriage = field(default_factory=Carriage)
+    carriage: Carriage | None = None
 
     def __post_init__(self) -> None:
         self.status = np.zeros(len(self.missing), dtype=np.int8)
 
     @classmethod
     def fresh(cls, mechanism: Mechanism, series: int, rows: int, further: int = 0) -> SeriesState:
-        """So many series of so many rows each, from their first step, nothing missing.
+        """Series from their first step, nothing missing.
 
-        The last ``further`` of the rows are none, but bring out what comes late.
+        Parameters:
+            mechanism: what they go through.
+            series: how many there are.
+            rows: how many each of them has.
+            further: how many of these are none, but bring out what comes late.
         """
         return cls(
             counts=np.full(series, rows, dtype=np.int64),
@@ -141,6 +225,26 @@ class SeriesState:
         rows: Integers = np.arange(len(self.missing)) + np.repeat(self.starts - before, self.counts)
         return rows
 
+    def kernel_rows(self, readings: Integers) -> KernelRows:
+        """The rows for a kernel, with outputs of zero.
+
+        Parameters:
+            readings: those of the block.
+        """
+        return KernelRows(
+            np.ascontiguousarray(readings),
+            self.missing,
+            self.which,
+            self.steps,
+            self.memory,
+            self.memory.view(np.float64),
+            np.zeros(readings.shape, dtype=np.int64),
+            self.status,
+        )
+
+
+Description = Mapping[str, Any]
+"""What a release says of itself, as JSON."""
 
 Hides = Literal["values", "answers", "counts", "moments", "order", "pace"]
 HIDES: tuple[Hides, ...] = get_args(Hides)
@@ -234,6 +338,7 @@ class ReportTexts:
     counted: str = "readings"
 
 
+@dataclass(frozen=True, kw_only=True)
 class Mechanism(ABC):
     """A frozen, keyword-only dataclass of simple types, with the guarantee that it keeps.
 
@@ -241,6 +346,8 @@ class Mechanism(ABC):
     guarantees, and how to offer and explain it. Everything else has a default here.
     """
 
+    spec_order: ClassVar[tuple[str, ...]] = ()
+    """The names of fields in files, in their order there, where another than declared."""
     command: ClassVar[CommandLine]
     texts: ClassVar[ReportTexts] = ReportTexts()
     extra_options: ClassVar[tuple[Option, ...]] = ()
@@ -352,6 +459,15 @@ class Mechanism(ABC):
         """
         return 0
 
+    def require_room(self, block: Block, memory: Integers) -> None:
+        """Refuse readings that the mechanism cannot take, before anything of them is used.
+
+        Parameters:
+            block: readings, as they came in.
+            memory: what is remembered of each of its series.
+        """
+        return
+
     def could_remember(self, memory: Integers, step: int) -> bool:
         """Whether a series can be remembered so; a tampered state must not loosen the guarantee.
 
@@ -417,7 +533,7 @@ class Mechanism(ABC):
         """What can be learned that the guarantee does not cover, as sentences for a report."""
         return []
 
-    def not_protected(self, about: Mapping[str, Any]) -> list[str]:
+    def not_protected(self, about: Description) -> list[str]:
         """What a release says that it does not protect.
 
         Parameters:
@@ -426,7 +542,7 @@ class Mechanism(ABC):
         return list(NOT_PROTECTED_OF_COUNTS if about.get("counted") else NOT_PROTECTED)
 
     @classmethod
-    def unit_from(cls, given: Mapping[str, Any]) -> Unit | None:
+    def unit_from(cls, given: Settings) -> Unit | None:
         """What is protected, if its own options say so.
 
         Parameters:
@@ -435,9 +551,7 @@ class Mechanism(ABC):
         return None
 
     @classmethod
-    def build(
-        cls, budget: Mapping[str, float], settings: Mapping[str, Any], unit: Unit | None
-    ) -> Mechanism:
+    def build(cls, budget: Mapping[str, float], settings: Settings, unit: Unit | None) -> Mechanism:
         """The mechanism at a budget.
 
         Parameters:
@@ -449,7 +563,7 @@ class Mechanism(ABC):
         return cls(**budget, **settings, **own)
 
     @classmethod
-    def settings_from(cls, given: Mapping[str, Any], columns: int) -> dict[str, Any]:
+    def settings_from(cls, given: Settings, columns: int) -> dict[str, Any]:
         """The fields that typed options fill, apart from budget and unit.
 
         Parameters:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ import pyarrow as pa
 
 from tempriv.data.series import EMPTY, REPEATED
 
+Columns = Sequence[pa.ChunkedArray]
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -42,7 +42,7 @@ class ReleasedRows:
         series: a number for each row, the same for rows of one series.
     """
 
-    columns: Sequence[Any]
+    columns: Columns
     status: Integers
     series: Integers
 
@@ -81,13 +81,13 @@ class ReleasedRows:
         return bool(empty.all() and (self.status != REPEATED).all())
 
 
-def _numbers(column: Any) -> Floats:
+def _numbers(column: pa.ChunkedArray) -> Floats:
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         return np.where(np.asarray(column.is_null()), np.nan, codes_of(column))
     return np.asarray(column.to_numpy()).astype(np.float64)
 
 
-def codes_of(column: Any) -> Integers:
+def codes_of(column: pa.ChunkedArray) -> Integers:
     """A number for each value, the same for the same; nulls are one of them.
 
     Parameters:

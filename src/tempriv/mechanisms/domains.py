@@ -18,10 +18,12 @@ import numpy.typing as npt
 
 from tempriv.data.series import Block, Bounds, Categories, Flags
 from tempriv.errors import DataError, require
-from tempriv.mechanisms.checks import Check
+from tempriv.mechanisms.checks import Check, Columns
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Grid = float | tuple[float, ...] | None
+"""What may be given for the grid of numbers: for all columns, for each, or nothing."""
 
 FINENESS = 1024
 """Grid steps to the noise scale (or the range, if smaller): rounding adds < 1e-6 of the error."""
@@ -60,10 +62,15 @@ class Domain(ABC):
         def latency(self) -> int:
             """How many steps after its own the output of a step comes."""
 
+        @property
+        def marked(self) -> bool:
+            """Whether the last column says which rows are landmarks, and does not come out."""
+
     else:
         kind = "numbers"
         bounds = categories = None
         latency = 0
+        marked = False
 
     @property
     def released(self) -> Domain:
@@ -94,7 +101,15 @@ class Domain(ABC):
         """
         return missing
 
-    def check_values(self, columns: Sequence[Any]) -> Check | None:
+    def require_marks(self, block: Block) -> None:
+        """Refuse readings whose marks as landmarks are missing, where there are marks.
+
+        Parameters:
+            block: readings, as they came in.
+        """
+        return
+
+    def check_values(self, columns: Columns) -> Check | None:
         """Whether released values are such as can come out, for ``tempriv verify``.
 
         Parameters:
@@ -106,7 +121,13 @@ class Domain(ABC):
         return None
 
 
-def positive(name: str, value: Any) -> None:
+def positive(name: str, value: object) -> None:
+    """Refuse what is no number above zero.
+
+    Parameters:
+        name: of the argument.
+        value: what was given for it.
+    """
     require(
         isinstance(value, (int, float))
         and not isinstance(value, bool)
@@ -115,8 +136,73 @@ def positive(name: str, value: Any) -> None:
     )
 
 
-def one_budget(epsilon: Any, rho: Any) -> None:
-    """For mechanisms that take either noise: Laplace's by epsilon, or Gauss's by rho."""
+def is_whole(value: object, least: int, most: int | None) -> bool:
+    """Whether a value is a whole number within some range.
+
+    Parameters:
+        value: what was given.
+        least: the smallest that is good.
+        most: the largest; None for no limit.
+    """
+    return (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and least <= value
+        and (most is None or value <= most)
+    )
+
+
+def whole_or_none(name: str, value: object, least: int, most: int) -> None:
+    """Refuse what is neither None nor a whole number within some range.
+
+    Parameters:
+        name: of the argument.
+        value: what was given for it.
+        least: the smallest that is good.
+        most: the largest.
+    """
+    require(
+        value is None or is_whole(value, least, most),
+        f"{name}={value!r}: must be a whole number from {least} to {most}",
+    )
+
+
+def floats_of(given: Any, count: int) -> tuple[float, ...]:
+    """As many numbers as asked for, or NaN for each if something else was given.
+
+    Parameters:
+        given: what was given.
+        count: how many numbers it should be.
+    """
+    try:
+        numbers = tuple(map(float, given))
+    except (TypeError, ValueError, OverflowError):
+        numbers = ()
+    return numbers if len(numbers) == count else (math.nan,) * count
+
+
+def gains_of(given: object, example: str) -> tuple[float, ...]:
+    """The three weights of a controller.
+
+    Parameters:
+        given: what was given for them.
+        example: such as ``(0.9, 0.1, 0)``, for a refusal.
+    """
+    gains = floats_of(given, 3)
+    require(
+        all(0 <= gain <= 1e6 for gain in gains),
+        f"gains={given!r}: must be three numbers from 0 to a million, such as {example}",
+    )
+    return gains
+
+
+def one_budget(epsilon: float | None, rho: float | None) -> None:
+    """For mechanisms that take either noise: refuse none and both.
+
+    Parameters:
+        epsilon: for Laplace noise.
+        rho: for Gaussian noise.
+    """
     require(
         epsilon is not None or rho is not None,
         "epsilon=None: must be a number > 0, for Laplace noise; or rho=None: must be one, for "
@@ -132,11 +218,15 @@ def one_budget(epsilon: Any, rho: Any) -> None:
 
 
 def power_of_two_below(x: float) -> float:
+    """The largest power of two that is no larger than ``x``."""
     return math.ldexp(1.0, math.frexp(x)[1] - 1)
 
 
 def bounds_of(given: Any) -> Bounds:
     """One (low, high) pair, or a pair for each column, as a tuple of pairs.
+
+    Parameters:
+        given: what was given for bounds.
 
     >>> bounds_of((0, 5))
     ((0.0, 5.0),)
@@ -161,8 +251,14 @@ def bounds_of(given: Any) -> Bounds:
     return pairs
 
 
-def grids_of(given: Any, bounds: Bounds, scale_to_range: float) -> tuple[float, ...]:
-    """The grid of each column: as given, or fine enough to vanish beside the noise."""
+def grids_of(given: Grid, bounds: Bounds, scale_to_range: float) -> tuple[float, ...]:
+    """The grid of each column: as given, or fine enough to vanish beside the noise.
+
+    Parameters:
+        given: what was given for it.
+        bounds: of the columns.
+        scale_to_range: the size of the noise as a part of the range.
+    """
     if given is None:
         return tuple(
             power_of_two_below((high - low) * min(1.0, scale_to_range) / FINENESS)
@@ -183,7 +279,8 @@ def grids_of(given: Any, bounds: Bounds, scale_to_range: float) -> tuple[float, 
     return tuple(float(grid) for grid in grids)
 
 
-def power_of_two(grid: Any) -> None:
+def power_of_two(grid: float) -> None:
+    """Refuse a ``grid`` that is no power of two."""
     positive("grid", grid)
     require(math.frexp(grid)[0] == 0.5, f"grid={grid:g}: must be a power of two, such as 0.25")
 
@@ -192,8 +289,11 @@ def power_of_two(grid: Any) -> None:
 class Numbers(Domain):
     """Bounded numbers, one or more columns, each on a grid of its own.
 
-    Counts (``exact``) must lie on the grid as they come: rounding would change every cell of a row
-    and so add to what one person changes.
+    Parameters:
+        bounds: smallest and largest possible value of each column.
+        grids: of the columns.
+        exact: whether readings must lie on the grid as they come. Counts must: rounding would
+            change every cell of a row and so add to what one person changes.
     """
 
     bounds: Bounds = field()
@@ -229,6 +329,7 @@ class Numbers(Domain):
         return [int(high - low) for low, high in self.edges()]
 
     def to_grid(self, values: Floats) -> Integers:
+        """The ``values`` in grid steps, within the bounds."""
         low, high = self.edges().T
         # clipping twice: as floats, so that the conversion cannot overflow, and as integers,
         # because only the integers' range is what the noise was measured for
@@ -243,13 +344,15 @@ class Numbers(Domain):
         return np.asarray(np.clip(rounded, low, high))
 
     def from_grid(self, outputs: Integers) -> Floats:
+        """What ``outputs`` stand for."""
         return np.asarray(outputs * np.array(self.grids))
 
-    def check_values(self, columns: Sequence[Any]) -> Check:
+    def check_values(self, columns: Columns) -> Check:
+        """Whether all values of ``columns`` are such as can come out."""
         return _on_grid(columns, self.grids)
 
 
-def _on_grid(columns: Sequence[Any], grids: Sequence[float]) -> Check:
+def _on_grid(columns: Columns, grids: Sequence[float]) -> Check:
     steps = [
         np.asarray(column.drop_null()) / grid for column, grid in zip(columns, grids, strict=True)
     ]
@@ -261,11 +364,14 @@ def _on_grid(columns: Sequence[Any], grids: Sequence[float]) -> Check:
 
 
 @dataclass(frozen=True)
-class Derived(Domain):
-    """Something made of numbers, such as alerts or running sums, on a grid of its own."""
+class FromNumbers(Domain):
+    """Something made of numbers.
+
+    Parameters:
+        numbers: what comes in.
+    """
 
     numbers: Numbers
-    grids: tuple[float, ...]
 
     @property
     def columns(self) -> int:
@@ -277,18 +383,37 @@ class Derived(Domain):
         return self.numbers.bounds
 
     def to_grid(self, values: Floats) -> Integers:
+        """The ``values`` in grid steps, within the bounds."""
         return self.numbers.to_grid(values)
 
+
+@dataclass(frozen=True)
+class Derived(FromNumbers):
+    """Something made of numbers, such as alerts or running sums, on a grid of its own.
+
+    Parameters:
+        numbers: what comes in.
+        grids: of the columns that come out.
+    """
+
+    grids: tuple[float, ...]
+
     def from_grid(self, outputs: Integers) -> Floats:
+        """What ``outputs`` stand for."""
         return np.asarray(outputs * np.array(self.grids))
 
-    def check_values(self, columns: Sequence[Any]) -> Check:
+    def check_values(self, columns: Columns) -> Check:
+        """Whether all values of ``columns`` are such as can come out."""
         return _on_grid(columns, self.grids)
 
 
 @dataclass(frozen=True)
 class Categorical(Domain):
-    """Categories by number, one or more columns; what is none of them counts as the last."""
+    """Categories by number, one or more columns; what is none of them counts as the last.
+
+    Parameters:
+        categories: of each column.
+    """
 
     categories: Categories = field()
 
@@ -300,16 +425,20 @@ class Categorical(Domain):
 
     @property
     def sizes(self) -> Integers:
+        """How many categories each column has."""
         return np.array([len(column) for column in self.categories])
 
     def to_grid(self, values: Floats) -> Integers:
+        """The ``values`` in grid steps, within the bounds."""
         known = (values >= 0) & (values < self.sizes)
         return np.asarray(np.where(known, values, self.sizes - 1).astype(np.int64))
 
     def from_grid(self, outputs: Integers) -> Floats:
+        """What ``outputs`` stand for."""
         return outputs.astype(np.float64)
 
-    def check_values(self, columns: Sequence[Any]) -> Check:
+    def check_values(self, columns: Columns) -> Check:
+        """Whether all values of ``columns`` are such as can come out."""
         known = all(
             set(column.unique().to_pylist()) <= {*names, None}
             for column, names in zip(columns, self.categories, strict=True)
@@ -317,9 +446,14 @@ class Categorical(Domain):
         return Check("every value is one of the categories", known, "checked all")
 
 
-def numbers_of(names: Any, categories: Categories) -> Any:
-    """Categories by number: -1 for an unknown one, masked for None or where names are masked."""
-    rows: Any = np.ma.array(names, dtype=object, ndmin=1)
+def numbers_of(names: npt.ArrayLike, categories: Categories) -> Floats:
+    """Categories by number: -1 for an unknown one, masked for None or where names are masked.
+
+    Parameters:
+        names: of one column, or a row of them for each time step.
+        categories: of the columns.
+    """
+    rows: npt.NDArray[np.object_] = np.ma.array(names, dtype=object, ndmin=1)
     rows = rows[:, None] if rows.ndim == 1 else rows
     require(
         rows.ndim == 2, "readings: give one value, or one row of values, per time step", DataError
@@ -330,14 +464,23 @@ def numbers_of(names: Any, categories: Categories) -> Any:
         f"{rows.shape[1]} value columns, but there are categories for {len(codes)}",
         DataError,
     )
-    numbers = [[codes[j].get(str(name), -1) for j, name in enumerate(row)] for row in rows.data]
-    absent = np.array([[name is None for name in row] for row in rows.data], dtype=np.bool_)
+    data = np.ma.getdata(rows)
+    numbers = [[codes[j].get(str(name), -1) for j, name in enumerate(row)] for row in data]
+    absent = np.array([[name is None for name in row] for row in data], dtype=np.bool_)
     missing = np.ma.getmaskarray(rows) | absent.reshape(rows.shape)
-    return np.ma.array(np.array(numbers, dtype=np.float64).reshape(rows.shape), mask=missing)
+    masked: Floats = np.ma.array(
+        np.array(numbers, dtype=np.float64).reshape(rows.shape), mask=missing
+    )
+    return masked
 
 
 def names_of(block: Block, categories: Categories) -> npt.NDArray[np.object_]:
-    """The names of released categories, None where missing."""
+    """The names of released categories, None where missing.
+
+    Parameters:
+        block: released rows.
+        categories: of its columns.
+    """
     names = np.empty(block.values.shape, dtype=object)
     for j, column in enumerate(categories):
         known = np.array([*column, None], dtype=object)
@@ -349,8 +492,9 @@ def names_of(block: Block, categories: Categories) -> npt.NDArray[np.object_]:
 class OpaqueRows(Domain):
     """Whole rows, of any number of columns of any kind, that are moved in time and never changed.
 
-    A row that came in ``reach`` steps ago can still come out; the slot of a step comes out with
-    the row that comes in ``latency`` steps later.
+    Parameters:
+        reach: how many steps after it came in a row can still come out.
+        latency: how many steps after its own the slot of a step comes out.
     """
 
     reach: int
@@ -360,13 +504,15 @@ class OpaqueRows(Domain):
     columns = None
 
     def to_grid(self, values: Floats) -> Integers:
-        """Nothing: which row goes where does not depend on what is in it."""
+        """Nothing of ``values``: which row goes where does not depend on what is in it."""
         return np.zeros((len(values), 0), dtype=np.int64)
 
     def from_grid(self, outputs: Integers) -> Floats:
+        """Not known of ``outputs`` before rows are carried."""
         raise NotImplementedError("rows are carried by tempriv.mechanisms.reorder.carry")
 
     def missing_after(self, missing: Flags) -> Flags:
+        """Not known of ``missing`` rows before they are carried."""
         raise NotImplementedError("rows are carried by tempriv.mechanisms.reorder.carry")
 
 
@@ -376,6 +522,10 @@ class Locations(Domain):
 
     The projection is equirectangular: meters are true at the origin's latitude, and within 1 % of
     true some 60 kilometers north or south of it at middle latitudes.
+
+    Parameters:
+        origin: a public place, its latitude and longitude in degrees.
+        grid: of the lattice, in meters.
     """
 
     origin: tuple[float, float]
@@ -391,6 +541,7 @@ class Locations(Domain):
         return np.array([north, north * math.cos(math.radians(self.origin[0]))])
 
     def to_grid(self, values: Floats) -> Integers:
+        """The ``values`` in grid steps, within the bounds."""
         low, high = np.array(self.bounds).T
         degrees = np.clip(values, low, high) - np.array(self.origin)
         degrees[:, 1] = (degrees[:, 1] + 180) % 360 - 180  # the short way round
@@ -398,14 +549,20 @@ class Locations(Domain):
         return np.asarray(steps.astype(np.int64))
 
     def from_grid(self, outputs: Integers) -> Floats:
+        """What ``outputs`` stand for."""
         meters = np.asarray(outputs * self.grid, dtype=np.float64)
         return np.asarray(np.round(self.degrees(meters), 7))  # a centimetre
 
     def degrees(self, meters: Floats) -> Floats:
-        """Latitude and longitude of places given in meters north and east of the origin."""
+        """Latitude and longitude of places.
+
+        Parameters:
+            meters: north and east of the origin.
+        """
         return np.asarray(meters / self._meters_per_degree + np.array(self.origin))
 
-    def check_values(self, columns: Sequence[Any]) -> Check:
+    def check_values(self, columns: Columns) -> Check:
+        """Whether all values of ``columns`` are such as can come out."""
         places = np.stack([column.drop_null().to_numpy() for column in columns], axis=1)
         off = np.abs(self.from_grid(self.to_grid(places)) - places)
         return Check(
@@ -415,5 +572,5 @@ class Locations(Domain):
         )
 
     def missing_after(self, missing: Flags) -> Flags:
-        """Half a location is none."""
+        """Those ``missing`` in part too: half a location is none."""
         return np.repeat(missing.any(axis=1, keepdims=True), 2, axis=1)

@@ -13,37 +13,39 @@ import functools
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from tempriv.data.series import Bounds
 from tempriv.errors import require
-from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
-from tempriv.mechanisms.counting.sensitivity import Changes, Law, changes_of, variance_of
+from tempriv.mechanisms.base import CommandLine, KernelNoise, NoiseSource, ReportTexts, SeriesState
+from tempriv.mechanisms.counting.sensitivity import (
+    Changes,
+    Noise,
+    changes_of,
+    column_share,
+)
 from tempriv.mechanisms.domains import (
     FINENESS,
     Derived,
     Floats,
     Integers,
-    Numbers,
-    bounds_of,
-    one_budget,
+    is_whole,
     power_of_two_below,
+    whole_or_none,
 )
-from tempriv.mechanisms.options import BOUNDS, RESOLUTION, option, shared
+from tempriv.mechanisms.numbers import LARGEST_SCALE, NumberMechanism
+from tempriv.mechanisms.options import HORIZON, option, shared
 from tempriv.mechanisms.perturb import limit_of
-from tempriv.mechanisms.value._shared import LEAST_SHARE, model_of, number_grids
-from tempriv.privacy.guarantees import Concentrated, Guarantee, Loss, Published, Pure
+from tempriv.privacy.guarantees import Published
 from tempriv.privacy.units import Event, Unit
-from tempriv.sampling import distributions
 from tempriv.sampling._kernels import at
+from tempriv.sampling.distributions import DiscreteGaussian, DiscreteLaplace
 
 MOST_BITS, ENOUGH_BITS = 24, 10
 MOST_WORK = 1 << 27  # numbers in the waves of one series: some seconds
 ROUNDED = Fraction(51, 100)  # how far a rounded number of a wave is off, floating point included
 ROOM = 1 << 61  # coefficients stay whole numbers of 64 bits, with room for noise
-LARGEST_SCALE = 1 << 34  # of noise that can be drawn
 FINEST = 10  # halvings of a grid step for the outputs, at most
 
 
@@ -54,7 +56,11 @@ def _cosines(length: int) -> Floats:
 
 
 def wave(number: int, length: int) -> Floats:
-    """One of the orthonormal waves of a series of that length; number 0 is constant.
+    """One of the orthonormal waves of a series.
+
+    Parameters:
+        number: which one; number 0 is constant.
+        length: of the series.
 
     >>> wave(1, 3).round(4).tolist()
     [0.7071, 0.0, -0.7071]
@@ -64,13 +70,19 @@ def wave(number: int, length: int) -> Floats:
 
 
 def whole_wave(number: int, length: int, bits: int) -> Integers:
-    """The same as whole numbers, 2^bits times as large."""
+    """The wave of a ``number`` and ``length`` as whole numbers, 2^``bits`` times as large."""
     return np.asarray(np.rint(np.ldexp(wave(number, length), bits)).astype(np.int64))
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """What changes of a series of ``length`` readings do to its first whole-number coefficients."""
+    """What changes of a series do to its first whole-number coefficients.
+
+    Parameters:
+        length: how many readings it has.
+        count: how many coefficients are kept.
+        bits: of the waves.
+    """
 
     length: int
     count: int
@@ -93,6 +105,7 @@ class Spectrum:
 
     @property
     def is_there(self) -> bool:
+        """Whether anything is left of the waves, rounded to whole numbers."""
         return bool(self._columns[0].any())
 
     def _together(self, norms: Integers, changes: Changes) -> Fraction:
@@ -103,7 +116,7 @@ class Spectrum:
         return min(changes.each * widest, changes.total * int(norms.max()))
 
     def square(self, changes: Changes) -> Fraction:
-        """At most the square of the L2 norm."""
+        """The square of the L2 norm of what ``changes`` do is at most this."""
         squares = self._columns[1]
         alone = self.gain**2 * square_of(changes)
         if changes.total == changes.each:  # one reading
@@ -112,17 +125,21 @@ class Spectrum:
         return min(self._together(roots, changes) ** 2, alone)
 
     def size(self, changes: Changes, columns: int) -> Fraction:
-        """At most the L1 norm; many coefficients share a length by Cauchy and Schwarz."""
+        """The L1 norm of what ``changes`` do is at most this.
+
+        Many coefficients share a length by Cauchy and Schwarz, those of several ``columns`` too.
+        """
         added = self._together(self._columns[0], changes)
         return min(added, self.share(changes, columns))
 
     def share(self, changes: Changes, columns: int) -> Fraction:
+        """The same by the length of what ``changes`` do alone, over so many ``columns``."""
         square = self.count * columns * self.gain**2 * square_of(changes)
         return Fraction(_root_above(math.ceil(square)))
 
 
 def square_of(changes: Changes) -> Fraction:
-    """The square of the L2 norm of the worst change: few steps, as much as can be in each."""
+    """The square of the L2 norm of the worst of ``changes``: in few steps, as much as can be."""
     full, rest = divmod(changes.total, changes.each)
     return full * changes.each**2 + rest**2
 
@@ -134,21 +151,29 @@ def _root_above(square: int) -> int:
 
 @functools.lru_cache(maxsize=32)
 def spectrum(length: int, count: int, bits: int) -> Spectrum:
+    """A spectrum, made once for each ``length``, ``count`` and ``bits``."""
     return Spectrum(length, count, bits)
 
 
 @dataclass(frozen=True, kw_only=True)
-class FourierPerturbation(Mechanism):
+class FourierPerturbation(NumberMechanism):
     """Releases a finite series from its first cosine coefficients, with noise on each.
+
+    Parameters:
+        bounds: smallest and largest possible value, for all columns or for each.
+        coefficients: how many cosine waves are kept; fewer are smoother.
+        epsilon: the loss for the unit, for Laplace noise; or give rho.
+        rho: the loss for the unit, for Gaussian noise.
+        horizon: the most time steps of a series; needed unless the unit has a length.
+        bits: of the waves; chosen if left out.
+        unit: what is protected.
+        grid: of readings, a power of two; by default as coarse as leaves room for fine waves.
 
     Guarantees:
         - pure epsilon (Laplace noise) or rho-zCDP (Gaussian noise) for the unit;
         - noise is on whole numbers, and everything after it is made of noisy coefficients only;
         - nothing comes out before the last reading is in, and then as many values as readings; a
           missing one counts as the middle of the bounds (for counts as zero) and stays missing.
-
-    Give ``epsilon`` or ``rho``, and a ``horizon`` unless the unit has a length. ``bits`` of the
-    waves are chosen if left out.
 
     >>> from tempriv.privacy.units import WholeSeries
     >>> week = FourierPerturbation(epsilon=1.0, bounds=(0, 5), coefficients=15,
@@ -157,24 +182,18 @@ class FourierPerturbation(Mechanism):
     (106.1, 1188)
     """
 
-    bounds: Bounds = shared(BOUNDS)
     coefficients: int = option(
         "--coefficients",
         "How many cosine waves are kept; fewer are smoother.",
         type=int,
     )
+    horizon: int | None = shared(HORIZON, default=None)
+    unit: Unit = field(default_factory=Event)
     epsilon: float | None = None
     rho: float | None = None
-    horizon: int | None = option(
-        "--horizon",
-        "The most steps that a series has.",
-        default=None,
-        type=int,
-    )
     bits: int | None = None
-    unit: Unit = field(default_factory=Event)
-    grid: Any = shared(RESOLUTION, default=None)
 
+    spec_order = ("bounds", "coefficients", "epsilon", "rho", "horizon", "bits", "unit", "grid")
     command = CommandLine(
         name="fourier",
         hides="values",
@@ -198,25 +217,30 @@ class FourierPerturbation(Mechanism):
     causal: ClassVar[bool] = False
     bounded_memory: ClassVar[bool] = False
     takes_whole: ClassVar[bool] = True
-    per_column: ClassVar[bool] = False
     error_name: ClassVar[str] = (
         "root mean squared error by noise; what the dropped waves held comes on top"
     )
 
-    def __post_init__(self) -> None:
-        one_budget(self.epsilon, self.rho)
-        object.__setattr__(self, "bounds", bounds_of(self.bounds))
+    published: ClassVar[Published] = Published(
+        claim="Laplace noise of scale sqrt(k) D2 / epsilon on each of the first k Fourier "
+        "coefficients, D2 the L2 sensitivity of the series, is epsilon-differentially private",
+        source="Rastogi and Nath 2010, Fourier perturbation algorithm",
+        holds=True,
+        remark="It holds for transforms that keep lengths, as this one does. A Fourier "
+        "transform that is not divided by the root of the length (as numpy's) makes changes "
+        "longer by that root, and takes as much more noise.",
+    )
+
+    def _require_settings(self) -> None:
         changes_of(self.unit, 1, 1.0, 1)
-        _whole("horizon", self.horizon, MOST_WORK)
-        _whole("bits", self.bits, MOST_BITS)
+        whole_or_none("horizon", self.horizon, 1, MOST_WORK)
+        whole_or_none("bits", self.bits, 1, MOST_BITS)
         require(
             limit_of(self) is not None,
             "horizon=None: must be given, the most readings of a series; its waves are as long",
         )
         require(
-            isinstance(self.coefficients, int)
-            and not isinstance(self.coefficients, bool)
-            and 1 <= self.coefficients <= self.length,
+            is_whole(self.coefficients, 1, self.length),
             f"coefficients={self.coefficients!r}: must be a whole number from 1 to {self.length}, "
             "the length",
         )
@@ -225,15 +249,9 @@ class FourierPerturbation(Mechanism):
             f"coefficients={self.coefficients}: must be fewer, at most "
             f"{MOST_WORK // self.length} for {self.length} readings",
         )
-        require(
-            self._share > LEAST_SHARE,
-            f"{self.epsilon or self.rho:g} for {self.unit!r}: must be greater, nothing is left of "
-            "it for each column",
-        )
-        given = self.grid
-        object.__setattr__(self, "grid", number_grids(self, 1.0))
-        while given is None and self._coarser_helps:
-            object.__setattr__(self, "grid", tuple(2 * grid for grid in self.grid))
+        _ = self._share
+
+    def _require_noise(self) -> None:
         require(
             1 <= (self.bits or 1) <= self._most_bits,
             "grid: must be coarser for these bounds, this length and this much noise, or the bits "
@@ -244,6 +262,13 @@ class FourierPerturbation(Mechanism):
             f"bits={self._bits}: must be more, waves of {self.length} readings round to nothing",
         )
 
+    def _fitting_grids(self) -> tuple[float, ...]:
+        grids, given = super()._fitting_grids(), self.grid
+        object.__setattr__(self, "grid", grids)
+        while given is None and self._coarser_helps:
+            object.__setattr__(self, "grid", tuple(2 * grid for grid in self.grids))
+        return self.grids
+
     @property
     def length(self) -> int:
         """The most readings of a series."""
@@ -251,26 +276,24 @@ class FourierPerturbation(Mechanism):
 
     @property
     def _share(self) -> Fraction:
-        """Of the budget, for a column of a series: people's counts change in one at a time."""
-        parts = 1 if self.unit.counts_people else len(self.bounds)
-        parts *= self.unit.positions_per_person
-        return Fraction(self.epsilon or self.rho or 0) / parts
+        """Of the budget, for a column of a series."""
+        return column_share(self)
 
     @property
-    def _numbers(self) -> Numbers:
-        return Numbers(self.bounds, self.grid, self.unit.counts_people)
+    def noise_to_range(self) -> float:
+        return 1.0
 
     @property
     def _middles(self) -> Integers:
         """What stands for a missing reading, and is taken off all others, in grid steps."""
-        low, high = self._numbers.edges().T
+        low, high = self.numbers.edges().T
         counts = self.unit.counts_people
         return np.asarray(np.clip(0, low, high) if counts else (low + high) // 2)
 
     @property
     def _coarser_helps(self) -> bool:
         """Where there is much noise, fewer steps of the readings leave room for finer waves."""
-        coarse = self.unit.counts_people or min(self._numbers.widths) < 4
+        coarse = self.unit.counts_people or min(self.numbers.widths) < 4
         return not coarse and self._most_bits < ENOUGH_BITS
 
     @functools.cached_property
@@ -280,7 +303,7 @@ class FourierPerturbation(Mechanism):
     @property
     def _most_bits(self) -> int:
         """As many as fit, since more of them cost nothing: sums and noise must stay in range."""
-        largest = int(np.abs(self._numbers.edges().T - self._middles).max())
+        largest = int(np.abs(self.numbers.edges().T - self._middles).max())
         readings = 2 * (_root_above(self.length) + 1)
         for bits in range(MOST_BITS, 0, -1):
             if largest * readings << max(bits, FINEST) > ROOM:
@@ -300,7 +323,7 @@ class FourierPerturbation(Mechanism):
         return found.share(self._changes(column), self._sharing) / self._share
 
     def _changes(self, column: int) -> Changes:
-        width, grid = self._numbers.widths[column], self.grid[column]
+        width, grid = self.numbers.widths[column], self.grids[column]
         return changes_of(self.unit, width, grid, self.length)
 
     @property
@@ -308,58 +331,47 @@ class FourierPerturbation(Mechanism):
         """Over how many columns one change can spread: numbers have a share of the budget each."""
         return len(self.bounds) if self.unit.counts_people else 1
 
-    def law(self, length: int, column: int) -> Law:
-        """The noise on each coefficient of a series of that many readings, in whole numbers."""
+    def noise_on(self, length: int, column: int) -> Noise:
+        """The noise on each coefficient of a series, in whole numbers.
+
+        Parameters:
+            length: how many readings it has.
+            column: which of them.
+        """
         found = spectrum(length, min(self.coefficients, length), self._bits)
         changes = self._changes(column)
         if self.rho is not None:
-            return distributions.DiscreteGaussian(found.square(changes) / (2 * self._share))
-        return distributions.DiscreteLaplace(found.size(changes, self._sharing) / self._share)
+            return DiscreteGaussian(found.square(changes) / (2 * self._share))
+        return DiscreteLaplace(found.size(changes, self._sharing) / self._share)
 
     @property
-    def laws(self) -> list[Law]:
-        """For series of full length, a law for each column."""
-        return [self.law(self.length, column) for column in range(len(self.bounds))]
+    def distributions(self) -> list[Noise]:
+        """The noise of each column on each coefficient of a series of full length."""
+        return [self.noise_on(self.length, column) for column in range(len(self.bounds))]
 
     @functools.cached_property
     def _steps(self) -> tuple[float, ...]:
         """Of the outputs, in grid steps: a power of two that vanishes beside the noise."""
         return tuple(
             max(min(1.0, power_of_two_below(error / grid / FINENESS)), 2.0**-FINEST)
-            for error, grid in zip(self.errors, self.grid, strict=True)
+            for error, grid in zip(self.errors, self.grids, strict=True)
         )
 
     @property
     def domain(self) -> Derived:
-        grids = (grid * step for grid, step in zip(self.grid, self._steps, strict=True))
-        return Derived(self._numbers, tuple(grids))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        loss: Loss = Pure(self.epsilon) if self.epsilon is not None else Concentrated(self.rho or 0)
-        return Guarantee(loss, self.unit, model_of(self.unit))
-
-    @property
-    def published(self) -> Published:
-        return Published(
-            claim="Laplace noise of scale sqrt(k) D2 / epsilon on each of the first k Fourier "
-            "coefficients, D2 the L2 sensitivity of the series, is epsilon-differentially private",
-            source="Rastogi and Nath 2010, Fourier perturbation algorithm",
-            holds=True,
-            remark="It holds for transforms that keep lengths, as this one does. A Fourier "
-            "transform that is not divided by the root of the length (as numpy's) makes changes "
-            "longer by that root, and takes as much more noise.",
-        )
+        grids = (grid * step for grid, step in zip(self.grids, self._steps, strict=True))
+        return Derived(self.numbers, tuple(grids))
 
     @property
     def errors(self) -> tuple[float, ...]:
         part = math.sqrt(self.coefficients / self.length) / 2**self._bits
         return tuple(
-            grid * part * math.sqrt(variance_of(law))
-            for grid, law in zip(self.grid, self.laws, strict=True)
+            grid * part * math.sqrt(noise.mean_square)
+            for grid, noise in zip(self.grids, self.distributions, strict=True)
         )
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        """Series of ``readings`` by waves with ``noise``; ``state`` says where they begin."""
         moved = np.where(state.missing, 0, readings - self._middles)
         outputs = np.zeros_like(readings)
         starts = np.cumsum(state.counts) - state.counts
@@ -367,13 +379,15 @@ class FourierPerturbation(Mechanism):
             first = starts[state.counts == length]
             rows = first[:, None] + np.arange(length)
             for column, step in enumerate(self._steps):
-                drawn = noise.each(self.law(length, column), f"length {length}, column {column}")
+                drawn = noise.each(
+                    self.noise_on(length, column), f"length {length}, column {column}"
+                )
                 found = self._smoothed(moved[:, column][rows], drawn, first) / step
                 middle = round(int(self._middles[column]) / step)
                 outputs[rows, column] = middle + np.rint(found).astype(np.int64)
         return outputs
 
-    def _smoothed(self, series: Integers, drawn: Any, first: Integers) -> Floats:
+    def _smoothed(self, series: Integers, drawn: KernelNoise, first: Integers) -> Floats:
         """Rows of equally long series by their noisy coefficients, added up wave by wave."""
         length = series.shape[1]
         made = np.zeros(series.shape)
@@ -383,11 +397,3 @@ class FourierPerturbation(Mechanism):
             noisy = exact + np.array([at(drawn, int(row) + number) for row in first])
             made += np.ldexp(noisy.astype(np.float64), -self._bits)[:, None] * wave(number, length)
         return made
-
-
-def _whole(name: str, value: Any, most: int) -> None:
-    require(
-        value is None
-        or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most),
-        f"{name}={value!r}: must be a whole number from 1 to {most}",
-    )

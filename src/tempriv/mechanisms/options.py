@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
 from typing import Any, Literal
 
 from tempriv.errors import UsageError, require
 
 OPTION = "option"  # the key of an option in the metadata of a field
+
+Settings = Mapping[str, Any]
+"""Options by their names, parsed, or fields by theirs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +41,7 @@ class Option:
             after the value columns.
         goes_with: the option without which a column is not asked for.
         aliases: other spellings of the flag that are understood.
+        rank: its place among the options of fields; equal ones are in the order of the fields.
     """
 
     flag: str
@@ -53,6 +57,7 @@ class Option:
     column: bool = False
     goes_with: str | None = None
     aliases: tuple[str, ...] = ()
+    rank: int = 0
 
     @property
     def name(self) -> str:
@@ -60,24 +65,13 @@ class Option:
         return self.flag.removeprefix("--").replace("-", "_")
 
 
-def option(
-    flag: str,
-    help: str,
-    *,
-    default: Any = MISSING,
-    default_factory: Callable[[], Any] | Any = MISSING,
-    spec_name: str | None = None,
-    **more: Any,
-) -> Any:
+def option(flag: str, help: str, **more: Any) -> Any:
     """A dataclass field that is an option of its mechanism.
 
     Parameters:
         flag: as typed on the command line.
         help: one sentence that says what it is.
-        default: of the field; without one the option is required.
-        default_factory: makes the default, as in ``dataclasses.field``.
-        spec_name: the name of the field in files and digests, where it is another one.
-        more: further parameters of ``Option``.
+        more: what ``shared`` takes, and further parameters of ``Option``.
 
     >>> @dataclasses.dataclass(frozen=True, kw_only=True)
     ... class Example:
@@ -85,39 +79,43 @@ def option(
     >>> [given.flag for given in options_of(Example)]
     ['--theta']
     """
-    given = Option(
-        flag=flag,
-        help=help,
-        required=more.pop("required", default is MISSING and default_factory is MISSING),
-        **more,
-    )
-    metadata: dict[str, Any] = {OPTION: given}
-    if spec_name is not None:
-        metadata["spec_name"] = spec_name
-    if default_factory is not MISSING:
-        return dataclasses.field(default_factory=default_factory, metadata=metadata)
-    if default is not MISSING:
-        return dataclasses.field(default=default, metadata=metadata)
-    return dataclasses.field(metadata=metadata)
+    of_field = ("default", "default_factory", "required", "spec_name")
+    own = {name: more.pop(name) for name in of_field if name in more}
+    return shared(Option(flag=flag, help=help, **more), **own)
 
 
-def shared(given: Option, *, default: Any = MISSING, required: bool | None = None) -> Any:
+def shared(
+    given: Option,
+    *,
+    default: object = MISSING,
+    default_factory: object = MISSING,
+    required: bool | None = None,
+    spec_name: str | None = None,
+) -> Any:
     """A field filled by an option that several mechanisms have.
 
     Parameters:
-        given: the option, one of those below.
+        given: the option, such as one of those below.
         default: of the field; without one the option is required.
+        default_factory: makes the default, as in ``dataclasses.field``.
         required: whether the option must be given, where the default is only for Python.
+        spec_name: the name of the field in files and digests, where it is another one.
     """
-    needed = default is MISSING if required is None else required
-    metadata = {OPTION: dataclasses.replace(given, required=needed)}
-    if default is MISSING:
-        return dataclasses.field(metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
+    defaults = {
+        name: value
+        for name, value in (("default", default), ("default_factory", default_factory))
+        if value is not MISSING
+    }
+    needed = not defaults if required is None else required
+    metadata: dict[str, object] = {OPTION: dataclasses.replace(given, required=needed)}
+    if spec_name is not None:
+        metadata["spec_name"] = spec_name
+    make: Callable[..., object] = dataclasses.field
+    return make(metadata=metadata, **defaults)
 
 
-def options_of(kind: Any) -> tuple[Option, ...]:
-    """The options of a mechanism: those of its fields in their order, then ``extra_options``.
+def options_of(kind: type) -> tuple[Option, ...]:
+    """The options of a mechanism: those of its fields, then ``extra_options``.
 
     Parameters:
         kind: the class of the mechanism.
@@ -127,17 +125,17 @@ def options_of(kind: Any) -> tuple[Option, ...]:
         for field in dataclasses.fields(kind)
         if OPTION in field.metadata
     ]
-    return (*own, *getattr(kind, "extra_options", ()))
+    return (*sorted(own, key=lambda option: option.rank), *getattr(kind, "extra_options", ()))
 
 
-def schema_of(kind: Any) -> dict[str, Any]:
+def schema_of(kind: type) -> dict[str, object]:
     """The options of a mechanism as the properties of a JSON schema, for forms.
 
     Parameters:
         kind: the class of the mechanism.
     """
     types = {float: "number", int: "integer", str: "string", bool: "boolean"}
-    properties: dict[str, Any] = {}
+    properties: dict[str, object] = {}
     for option in options_of(kind):
         single = {"type": types[option.type]}
         properties[option.name] = {
@@ -170,12 +168,14 @@ CATEGORIES = Option(
 RESOLUTION = Option(
     flag="--resolution",
     help="Public grid of released values, a power of two; fine by default.",
+    rank=2,
 )
 PER_COLUMN = Option(
     flag="--per-column",
     help="Give every value column the whole budget; the total adds up. By default the columns "
     "share it.",
     type=bool,
+    rank=1,
 )
 ORIGIN = Option(
     flag="--origin",
@@ -190,6 +190,7 @@ METERS = Option(
     unit="meters",
     aliases=("--metres",),
 )
+HORIZON = Option(flag="--horizon", help="The most steps that a series has.", type=int)
 WINDOW = Option(
     flag="--window",
     help="Within so many time steps is hidden when a reading was.",
@@ -240,7 +241,7 @@ def names(name: str, text: str) -> tuple[str, ...]:
     return tuple(listed)
 
 
-def parsed(option: Option, typed: Any, columns: int) -> Any:
+def parsed(option: Option, typed: object, columns: int) -> object:
     """What was typed for an option, as its mechanism takes it.
 
     Parameters:
@@ -249,13 +250,14 @@ def parsed(option: Option, typed: Any, columns: int) -> Any:
         columns: how many value columns there are; an option given once serves all.
     """
 
-    def parse(text: Any) -> Any:
+    def parse(text: object) -> object:
         if option.parse is None:
             return text
-        return pair(option.name, text) if option.parse == "pair" else names(option.name, text)
+        return (pair if option.parse == "pair" else names)(option.name, str(text))
 
     if not option.repeated:
         return parse(typed)
+    assert isinstance(typed, (list, tuple)), "options that may be repeated are collected in a list"
     values = [parse(text) for text in typed]
     require(
         len(values) in (1, columns),

@@ -8,17 +8,18 @@ own. ``index.json`` says which module defines which, so that one is found withou
 
 from __future__ import annotations
 
-import json
 import pkgutil
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tempriv.errors import StateError, UsageError, require
-from tempriv.privacy import serialization, units
+from tempriv.privacy import serialization
+from tempriv.privacy.serialization import IndexEntry, read_index
+from tempriv.privacy.units import units_named
 
 if TYPE_CHECKING:
     from tempriv.mechanisms.base import Mechanism
@@ -28,36 +29,21 @@ INDEX = Path(__file__).with_name("index.json")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class MechanismEntry(IndexEntry):
     """Where a mechanism is defined.
 
     Parameters:
         name: on the command line.
-        kind: the name of its class.
-        spec_name: the name of its class in files.
-        module: where the class is.
     """
 
     name: str
-    kind: str
-    spec_name: str
-    module: str
-
-    def load(self) -> type[Mechanism]:
-        """The class itself."""
-        loaded: type[Mechanism] = getattr(import_module(self.module), self.kind)
-        return loaded
 
 
 @cache
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[MechanismEntry, ...]:
     """All mechanisms, in the order in which they are listed."""
-    own = [Entry(**each) for each in json.loads(INDEX.read_text())]
-    others = []
-    for point in entry_points(group=GROUP):
-        kind = point.load()
-        others.append(_entry(kind))
-    return (*own, *others)
+    others = [_entry(point.load()) for point in entry_points(group=GROUP)]
+    return (*read_index(INDEX, MechanismEntry), *others)
 
 
 def names() -> tuple[str, ...]:
@@ -79,7 +65,8 @@ def find(name: str) -> type[Mechanism]:
     """
     for entry in entries():
         if entry.name == name:
-            return entry.load()
+            kind: type[Mechanism] = entry.load()
+            return kind
     raise UsageError(f"mechanism={name}: must be one of {', '.join(names())}")
 
 
@@ -88,7 +75,7 @@ def classes() -> tuple[type[Mechanism], ...]:
     return tuple(entry.load() for entry in entries())
 
 
-def decode(data: Any) -> Mechanism:
+def decode(data: object) -> Mechanism:
     """A mechanism from the JSON form of its spec.
 
     Parameters:
@@ -97,26 +84,15 @@ def decode(data: Any) -> Mechanism:
     Raises:
         StateError: if it is not the spec of a mechanism that this version knows.
     """
-    known = {entry.spec_name: entry for entry in entries()}
-    wanted = [known[name].load() for name in _spec_names(data) if name in known]
-    found = serialization.decode(data, (*wanted, *units.all_units()))
-    require(isinstance(found, tuple(wanted)), "not the spec of a mechanism", StateError)
-    mechanism: Mechanism = found
+    named = serialization.spec_names(data)
+    kinds = tuple(entry.load() for entry in entries() if entry.spec_name in named)
+    mechanism: Mechanism = serialization.decode(data, (*kinds, *units_named(named)))
+    require(isinstance(mechanism, kinds), "not the spec of a mechanism", StateError)
     return mechanism
 
 
-def _spec_names(data: Any) -> list[str]:
-    """The classes that a spec names, of itself and of what it is made of."""
-    if isinstance(data, dict):
-        inner = [name for item in data.values() for name in _spec_names(item)]
-        return [data[serialization.KIND], *inner] if serialization.KIND in data else inner
-    if isinstance(data, list):
-        return [name for item in data for name in _spec_names(item)]
-    return []
-
-
-def _entry(kind: type[Mechanism]) -> Entry:
-    return Entry(
+def _entry(kind: type[Mechanism]) -> MechanismEntry:
+    return MechanismEntry(
         name=kind.command.name,
         kind=kind.__name__,
         spec_name=serialization.spec_name(kind),
@@ -124,7 +100,7 @@ def _entry(kind: type[Mechanism]) -> Entry:
     )
 
 
-def discover() -> list[Entry]:
+def discover() -> list[MechanismEntry]:
     """The mechanisms that the modules of this package define; loads all of them.
 
     They come in the order in which they are offered: by what they hide, then as they rank within

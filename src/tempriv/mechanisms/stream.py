@@ -12,27 +12,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.data.series import Block
+from tempriv.data.series import Block, joined
 from tempriv.errors import DataError, StateError, require
 from tempriv.mechanisms.base import Mechanism
 from tempriv.mechanisms.domains import Integers, OpaqueRows, names_of, numbers_of
-from tempriv.mechanisms.landmarks.domain import WithLandmarks, without_landmarks
-from tempriv.mechanisms.perturb import on_grid, perturb_block
+from tempriv.mechanisms.perturb import on_grid, pending_rows, perturb_block
 from tempriv.mechanisms.reorder.carry import (
     bits,
     finite,
     from_state,
     is_flat,
     is_single,
-    kept,
     rows_of,
     to_state,
-    together,
     with_none,
 )
 from tempriv.privacy import serialization
 from tempriv.sampling.keys import EPOCH, Key, SeriesKey, fingerprint
 from tempriv.sampling.keystream import StepRange
+
+Array = npt.NDArray[Any]
+"""Numbers, or objects such as names."""
 
 MAGIC = b"tempriv state 2\n"
 MOST_STEPS = 2**40  # more than any clock ticks; a state that says so is damaged
@@ -42,11 +42,26 @@ _NONE = np.zeros(1, dtype=np.int64)
 class Stream:
     """One series passing through a mechanism, a block at a time.
 
+    Made by ``mechanism.start(key, series)`` or ``resume(mechanism, state, key)``.
+
+    Parameters:
+        mechanism: what readings pass through.
+        key: the link of the key chain that belongs to this series.
+        series: its id.
+        seen: the keyed sum of the readings so far.
+        step: how many readings there were.
+        progress: how far the key has come with this series.
+        memory: what the mechanism remembers of it.
+        held: earlier rows that may still come out.
+
     Guarantees:
         - any cutting of the readings into blocks gives the same outputs;
         - the state holds what is needed to go on, and never the key.
 
-    Made by ``mechanism.start(key, series)`` or ``resume(mechanism, state, key)``.
+    >>> from tempriv.mechanisms.value.laplace import Laplace
+    >>> stream = Laplace(epsilon=1.0, bounds=(0, 5)).start(Key.generate(), "home")
+    >>> stream.push(0.5).shape, stream.push([0.4, 3.1]).shape, stream.step
+    ((1,), (2,), 3)
     """
 
     def __init__(
@@ -77,11 +92,18 @@ class Stream:
         name = type(self.mechanism).__name__
         return f"Stream({name}, series={self.series!r}, step={self.step})"
 
-    def push(self, values: Any) -> npt.NDArray[Any]:
+    def push(self, values: npt.ArrayLike) -> Array:
         """Release the next readings; values outside the bounds count as the nearest bound.
 
-        Takes one value or one row of values per step, and gives an array of the same form. Missing
-        numbers are masked (numpy.ma); categories go by their names, a missing one is None.
+        Parameters:
+            values: one value or one row of values for each step. Missing numbers are masked
+                (numpy.ma); categories go by their names, a missing one is None.
+
+        Returns:
+            An array of the same form.
+
+        Raises:
+            DataError: NaN, other columns than before, or a stream that was finished.
         """
         categories = self.mechanism.domain.categories
         if isinstance(self.mechanism.domain, OpaqueRows):
@@ -94,8 +116,8 @@ class Stream:
         block = Block.of(np.atleast_1d(np.ma.asarray(values)), self.series, self.step)
         return self._shaped(self.push_block(block), flat)
 
-    def _shaped(self, out: Block, flat: bool) -> npt.NDArray[Any]:
-        categories = without_landmarks(self.mechanism.domain).categories
+    def _shaped(self, out: Block, flat: bool) -> Array:
+        categories = self.mechanism.domain.released.categories
         if categories is not None:
             names = names_of(out, categories)
             return names[:, 0] if flat else names
@@ -107,7 +129,7 @@ class Stream:
         return shaped
 
     def push_block(self, block: Block) -> Block:
-        """The same for a block of this series."""
+        """The same for a ``block`` of this series."""
         require(
             block.starts.tolist() == [self.step],
             f"the block does not start at step {self.step}, where this series stands: push every "
@@ -129,9 +151,8 @@ class Stream:
             DataError,
         )
         readings = on_grid(self.mechanism, block)
-        if isinstance(self.mechanism.domain, WithLandmarks) and not self.mechanism.takes_whole:
-            scheme: Any = self.mechanism
-            scheme.require_room(block, self._memory)
+        if not self.mechanism.takes_whole:
+            self.mechanism.require_room(block, self._memory)
         # noted before memory moves and before anything is out: whatever fails, these steps are gone
         self._take(self.step, self.step + len(block))
         if self.mechanism.takes_whole:
@@ -142,7 +163,7 @@ class Stream:
             runs = [StepRange(self._key, self.step, len(block))]
             held = self._held[0] if self._held else None
             out = perturb_block(self.mechanism, block, runs, self._memory, readings, held)
-            rows = kept(self.mechanism, held, block)
+            rows = pending_rows(self.mechanism, held, block)
             self._held = [] if rows is None else [rows]
         self.seen = self.seen.with_block(block)
         self.step += len(block)
@@ -150,7 +171,7 @@ class Stream:
 
     def _told(self, block: Block) -> Block:
         """The columns that come out."""
-        if not isinstance(self.mechanism.domain, WithLandmarks):
+        if not self.mechanism.domain.marked:
             return block
         return replace(block, values=block.values[:, :-1], missing=block.missing[:, :-1])
 
@@ -160,16 +181,16 @@ class Stream:
             self._progress.ask(step)
             self._progress.note(stop)
 
-    def finish(self) -> npt.NDArray[Any]:
+    def finish(self) -> Array:
         """What is left to release at the end: nothing, for mechanisms that hold nothing back."""
         return self._shaped(self.finish_block(), flat=False)
 
     def finish_block(self) -> Block:
         """The same as a block."""
-        mechanism, form = self.mechanism, self.mechanism.domain
-        held = joined(self._held, self.series, form.columns)
+        mechanism, domain = self.mechanism, self.mechanism.domain
+        held = joined(self._held, self.series, domain.columns)
         waits = not mechanism.takes_whole
-        if self._finished or self.step == 0 or (waits and not form.latency):
+        if self._finished or self.step == 0 or (waits and not domain.latency):
             return self._told(held.part(0, 0))
         # past any step, so that no state of this stream can be gone on with
         self._take(self.step, MOST_STEPS)
@@ -206,29 +227,13 @@ class Stream:
         return [packed(held.values), packed(held.missing.astype(np.int8))] if len(held) else []
 
 
-def joined(blocks: list[Block], series: str, columns: int | None) -> Block:
-    """Consecutive blocks of one series as one."""
-    if not blocks:
-        return Block.of(np.zeros((0, columns or 1)), series, 0)
-    return Block(
-        values=together([block.values for block in blocks]),
-        missing=np.concatenate([block.missing for block in blocks]),
-        ids=(series,),
-        counts=np.array([sum(len(block) for block in blocks)]),
-        starts=blocks[0].starts,
-        times=None
-        if any(block.times is None for block in blocks)
-        else np.concatenate([block.times for block in blocks if block.times is not None]),
-    )
-
-
-def packed(array: npt.NDArray[Any]) -> str:
-    """An array as text, for a state; what is still zero takes little room."""
+def packed(array: Array) -> str:
+    """An ``array`` as text, for a state; what is still zero takes little room."""
     return base64.b64encode(zlib.compress(array.tobytes(), 1)).decode()
 
 
-def unpacked(text: Any, shape: tuple[int, int], kind: type) -> npt.NDArray[Any]:
-    """The array again; refused unless it has the shape that the mechanism says."""
+def unpacked(text: str, shape: tuple[int, int], kind: type) -> Array:
+    """The array again, of ``kind`` and ``shape``; a ``text`` of any other is refused."""
     size = int(np.prod(shape)) * np.dtype(kind).itemsize
     try:
         opener = zlib.decompressobj()
@@ -249,6 +254,10 @@ class Seen:
     """A keyed sum over the readings consumed: the same for any cutting, another for others.
 
     It lets a replay be compared with what was consumed before, without keeping the readings.
+
+    Parameters:
+        mark: a secret, kept with the keys.
+        total: the sum.
     """
 
     mark: bytes
@@ -256,10 +265,16 @@ class Seen:
 
     @classmethod
     def by(cls, key: SeriesKey, total: int = 0) -> Seen:
-        """By the first link of a chain; the mark is a secret and is kept with the keys."""
+        """By the first link of a chain; the mark is a secret and is kept with the keys.
+
+        Parameters:
+            key: of the series.
+            total: of what was consumed before.
+        """
         return cls(key.cipher_key("fingerprint"), total)
 
     def with_block(self, block: Block) -> Seen:
+        """With the readings of a ``block`` too."""
         first = int(block.starts[0]) * block.values.shape[1]
         places = np.arange(first, first + block.values.size, dtype=np.uint64)
         seen = bits(block.values, block.missing)
@@ -270,7 +285,7 @@ class Seen:
 class SavedState:
     """A state as read back, checked for damage but not yet against a mechanism and a key."""
 
-    mechanism: Any
+    mechanism: object
     series: str
     step: int
     seen: int
@@ -280,7 +295,7 @@ class SavedState:
 
 
 def read_state(state: bytes) -> SavedState:
-    """Decode a state; anything but a whole, undamaged one is refused."""
+    """Decode a ``state``; anything but a whole, undamaged one is refused."""
     head = len(MAGIC)
     require(
         isinstance(state, (bytes, bytearray)) and state[:head] == MAGIC,
@@ -311,7 +326,7 @@ def read_state(state: bytes) -> SavedState:
 
 
 def start(mechanism: Mechanism, key: Key, series: str = "series") -> Stream:
-    """Open a stream; a key opens each (mechanism, series) once."""
+    """Open a stream; a ``key`` opens each (``mechanism``, ``series``) once."""
     require(isinstance(series, str), f"series={series!r}: must be a name, such as 'series'")
     digest = serialization.digest(mechanism)
     chain = key.series(digest, series)
@@ -320,24 +335,51 @@ def start(mechanism: Mechanism, key: Key, series: str = "series") -> Stream:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a stream has come; of two that stand at one step only one can go on."""
+    """How far a stream has come; of two that stand at one step only one can go on.
+
+    Parameters:
+        key: that of the stream.
+        digest: of its mechanism.
+        series: its id.
+    """
 
     key: Key
     digest: str
     series: str
 
     def ask(self, step: int) -> None:
+        """Refuse to go on from a ``step`` that was passed already."""
         self.key.again(self.digest, self.series, step)
 
     def note(self, step: int) -> None:
+        """Note that the stream stands at a ``step`` now."""
         self.key.note(self.digest, self.series, step)
 
 
 def resume(mechanism: Mechanism, state: bytes, key: Key) -> Stream:
-    """Go on with a stream where ``state`` was taken, with the same mechanism and key.
+    """Go on with a stream where its state was taken.
 
     A state that the stream has left behind in this process is refused: other readings in the place
     of those already released would get the same noise.
+
+    Parameters:
+        mechanism: the same as before.
+        state: what ``Stream.state`` gave.
+        key: the same as before.
+
+    Returns:
+        The stream, at the step where it stood.
+
+    Raises:
+        StateError: the state is damaged, or of another mechanism or key.
+        KeyReuseError: the stream went on after this state.
+
+    >>> from tempriv.mechanisms.value.laplace import Laplace
+    >>> laplace, key = Laplace(epsilon=1.0, bounds=(0, 5)), Key.generate()
+    >>> stream = laplace.start(key, "home")
+    >>> _ = stream.push([0.5, 0.4])
+    >>> resume(laplace, stream.state(), key)
+    Stream(Laplace, series='home', step=2)
     """
     saved = read_state(state)
     require(
@@ -364,21 +406,32 @@ def resume(mechanism: Mechanism, state: bytes, key: Key) -> Stream:
     )
 
 
-def remembered(mechanism: Mechanism, text: Any, step: int) -> Integers:
-    """What a series is remembered by at a step; refused where a kernel could be led astray."""
+def remembered(mechanism: Mechanism, text: str, step: int) -> Integers:
+    """What a series is remembered by; refused where a kernel could be led astray.
+
+    Parameters:
+        mechanism: what the series goes through.
+        text: the memory, as ``packed`` gave it.
+        step: where the series stands.
+    """
     memory = unpacked(text, (1, mechanism.memory_size), np.int64)
     require(
-        not isinstance(mechanism.domain, (OpaqueRows, WithLandmarks))
-        or step == 0
-        or mechanism.could_remember(memory[0], step),
+        step == 0 or mechanism.could_remember(memory[0], step),
         "the stream state is damaged: it remembers what cannot be",
         StateError,
     )
     return memory
 
 
-def held_rows(mechanism: Mechanism, saved: list[Any], series: str, step: int) -> Block | None:
-    """The rows that may still come out at a step: no more of them, and no fewer."""
+def held_rows(mechanism: Mechanism, saved: list[str], series: str, step: int) -> Block | None:
+    """The rows that may still come out: no more of them, and no fewer.
+
+    Parameters:
+        mechanism: what the series goes through.
+        saved: these rows, as a state has them.
+        series: its id.
+        step: where it stands.
+    """
     assert isinstance(mechanism.domain, OpaqueRows)
     count = step if mechanism.takes_whole else min(step, mechanism.domain.reach)
     return from_state(saved, series, count)

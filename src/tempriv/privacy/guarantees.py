@@ -196,6 +196,7 @@ class Guarantee:
 
     @property
     def sentence(self) -> str:
+        """What is protected, how much, and against whom."""
         against = (
             "someone who sees the values of a single row of the output and nothing else of it"
             if self.unit.single_rows
@@ -262,10 +263,12 @@ class NoGuarantee:
 
     @property
     def sentence(self) -> str:
+        """That nothing is protected, and why."""
         return f"Protects nothing: {self.reason}."
 
     @property
     def plain(self) -> str:
+        """For people who are no experts: how to treat the output."""
         return f"This output must be treated like the private data themselves: {self.reason}."
 
 
@@ -290,6 +293,7 @@ class Published:
 
     @property
     def sentence(self) -> str:
+        """The claim, where it stands, and whether it holds."""
         return f"{self.claim} ({self.source}): {'holds' if self.holds else 'does not hold'}. " + (
             self.remark
         )
@@ -298,6 +302,15 @@ class Published:
 ALL: tuple[type, ...] = (Pure, Approximate, Concentrated, Guarantee, NoGuarantee, Published)
 
 
-def decode(data: Any) -> Any:
-    """A guarantee, loss, unit or published claim from its JSON form, ``data``."""
-    return serialization.decode(data, ALL + units.all_units())
+def decode(data: Any, *others: type) -> Any:
+    """A guarantee, loss, unit or published claim from its JSON form.
+
+    Parameters:
+        data: what ``serialization.encode`` wrote.
+        others: further classes that may be built.
+
+    Raises:
+        StateError: if a class is unknown, or its fields cannot be read.
+    """
+    known = units.units_named(serialization.spec_names(data))
+    return serialization.decode(data, (*others, *ALL, *known))

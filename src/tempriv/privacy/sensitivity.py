@@ -43,10 +43,14 @@ def running_count(counts: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """The most that a query changes between neighbors, in the L1 and in the L2 norm.
+    """The most that a query changes between neighbors.
 
-    ``worst_l1`` and ``worst_l2`` are differences of the series (of each series, for a person) that
-    change it that much; None where the number is an upper bound only.
+    Parameters:
+        l1: in the L1 norm.
+        l2: in the L2 norm.
+        worst_l1: a difference of the series (of each series, for a person) that changes it by
+            ``l1``; None where that is an upper bound only.
+        worst_l2: the same for ``l2``.
     """
 
     l1: float
@@ -56,6 +60,7 @@ class Sensitivity:
 
     @property
     def exact(self) -> bool:
+        """Whether some difference reaches both."""
         return self.worst_l1 is not None and self.worst_l2 is not None
 
 
@@ -76,6 +81,9 @@ def sensitivity(
         length: how many readings the series has.
         bounds: the least and the greatest reading, for units that replace readings.
         or_bound: whether to take an upper bound where the worst difference cannot be found.
+
+    Returns:
+        Both sensitivities, and the differences that reach them.
 
     Raises:
         UsageError: if the query is not linear, or there are too many differences to try.

@@ -5,7 +5,11 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from typing import Any
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
 
 from tempriv.errors import StateError, TemprivError
 
@@ -23,14 +27,66 @@ def spec_name(kind: type) -> str:
     return name
 
 
+def spec_names(data: Any) -> list[str]:
+    """The names of the classes in the JSON form of a spec, ``data``, and of what it is made of.
+
+    >>> spec_names({"is": "Person", "max_series": 2, "each": {"is": "Event"}})
+    ['Person', 'Event']
+    """
+    if isinstance(data, dict):
+        inner = [name for item in data.values() for name in spec_names(item)]
+        return [data[KIND], *inner] if KIND in data else inner
+    if isinstance(data, list):
+        return [name for item in data for name in spec_names(item)]
+    return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexEntry:
+    """Where a class of specs is defined, so that it is found without loading the others.
+
+    Parameters:
+        kind: the name of the class.
+        spec_name: its name in files.
+        module: where it is.
+    """
+
+    kind: str
+    spec_name: str
+    module: str
+
+    def load(self) -> Any:
+        """The class itself."""
+        return getattr(import_module(self.module), self.kind)
+
+
+EntryKind = TypeVar("EntryKind", bound=IndexEntry)
+
+
+@cache
+def read_index(path: Path, entry: type[EntryKind]) -> tuple[EntryKind, ...]:
+    """The entries of an index, which ``make generate`` writes.
+
+    Parameters:
+        path: the index, a JSON file.
+        entry: the class of its entries.
+    """
+    return tuple(entry(**fields) for fields in json.loads(path.read_text()))
+
+
 def encode(value: Any) -> Any:
-    """The JSON form of a spec, ``value``; the class name stands under the key ``is``."""
+    """The JSON form of a spec, ``value``; the class name stands under the key ``is``.
+
+    Fields are in the order in which they are declared, unless the class has a ``spec_order``: the
+    digest of a campaign is that of its text, so a field that moves to a base keeps its place.
+    """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {
             field.metadata.get(SPEC_NAME, field.name): encode(getattr(value, field.name))
             for field in dataclasses.fields(value)
         }
-        return {KIND: spec_name(type(value)), **fields}
+        first = {name: fields[name] for name in getattr(value, "spec_order", ())}
+        return {KIND: spec_name(type(value)), **first, **fields}
     if isinstance(value, (list, tuple)):
         return [encode(item) for item in value]
     return value

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from tempriv.data.checks import TableSummary
-from tempriv.data.series import Block, SeriesTable
+from tempriv.data.series import Block, SeriesTable, joined
 from tempriv.errors import DataError, require
 from tempriv.mechanisms.base import Mechanism
-from tempriv.mechanisms.stream import joined
 from tempriv.privacy import units
 from tempriv.privacy.guarantees import Guarantee
 
@@ -54,16 +53,16 @@ def limit_series(blocks: Iterable[Block], slots: int) -> Iterator[Block]:
 def with_ends(blocks: Iterable[Block]) -> Iterator[tuple[Block, bool]]:
     """The ``blocks`` cut where a series goes on in the next; and whether all series end there."""
     some = (block for block in blocks if block.ids)
-    here = next(some, None)
-    while here is not None:
+    current = next(some, None)
+    while current is not None:
         following = next(some, None)
-        last = len(here.ids) - 1
+        last = len(current.ids) - 1
         goes_on = following is not None and following.starts[0] > 0
         if goes_on and last > 0:
-            yield here.part(0, last), True
-            here = here.part(last, last + 1)
-        yield here, not goes_on
-        here = following
+            yield current.part(0, last), True
+            current = current.part(last, last + 1)
+        yield current, not goes_on
+        current = following
 
 
 COUNT_STARTS = (0, 1)
@@ -86,8 +85,8 @@ def require_long_enough(unit: units.Unit, longest: int) -> None:
 
 def hides_times(mechanism: Mechanism) -> bool:
     """Whether times are the secret of a ``mechanism``, so that none may stand beside values."""
-    promise = mechanism.guarantee
-    return isinstance(promise, Guarantee) and promise.unit.about_times
+    guarantee = mechanism.guarantee
+    return isinstance(guarantee, Guarantee) and guarantee.unit.about_times
 
 
 class TimeDisclosure:

@@ -112,6 +112,9 @@ class Release:
 
         Parameters:
             series: its id; the first by default.
+
+        Returns:
+            The figure, to be shown or saved.
         """
         from tempriv.report.plots.series import plot_release
 
@@ -119,9 +122,9 @@ class Release:
 
     def _repr_html_(self) -> str:
         rows = [
-            ("Promise", self.guarantee.sentence),
+            ("Guarantee", self.guarantee.sentence),
             ("In plain words", self.guarantee.plain),
-            ("Mechanism", self.about["mechanism"][serialization.KIND]),
+            ("Protected by", self.about["mechanism"][serialization.KIND]),
             ("Rows", f"{self.about['rows']:,} in {self.about['series']:,} series"),
             *(
                 (f"Expected error of {e['column']}", f"{e['error']:.4g} ({e['measure']})")
@@ -167,6 +170,9 @@ def read(path: str | Path) -> Release:
 
     Parameters:
         path: the released file, .csv or .parquet.
+
+    Returns:
+        The release, as it was written.
 
     Raises:
         TemprivError: there is no such file, or no sound description beside it.

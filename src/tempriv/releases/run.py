@@ -20,7 +20,6 @@ from tempriv._version import VERSION
 from tempriv.data.arrow import compacted, from_numpy, take_text
 from tempriv.data.checks import TableSummary
 from tempriv.data.duckdb import is_csv
-from tempriv.data.passthrough import PassthroughColumns
 from tempriv.data.reader import TableReader
 from tempriv.data.series import STATUS, STATUSES, Block, SeriesTable
 from tempriv.errors import UsageError, require
@@ -28,9 +27,13 @@ from tempriv.ledger.ledger import Ledger
 from tempriv.ledger.scope import Scope
 from tempriv.mechanisms.base import Mechanism
 from tempriv.mechanisms.domains import Integers, OpaqueRows
-from tempriv.mechanisms.landmarks.domain import WithLandmarks, without_landmarks
-from tempriv.mechanisms.perturb import errors_of, guarantee_of_run, perturb_block
-from tempriv.mechanisms.reorder.carry import held_of_first, kept
+from tempriv.mechanisms.perturb import (
+    errors_of,
+    guarantee_of_run,
+    held_of_first,
+    pending_rows,
+    perturb_block,
+)
 from tempriv.privacy import serialization, units
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee
 from tempriv.privacy.units import Person
@@ -44,13 +47,14 @@ from tempriv.releases.blocks import (
 )
 from tempriv.releases.description import FORMAT, with_receipt
 from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT
-from tempriv.releases.release import Release
 from tempriv.sampling.keys import Key, SeriesKey
 from tempriv.sampling.keystream import StepRange
 
 if TYPE_CHECKING:
     from tempriv.data.aggregate import CountTable
+    from tempriv.data.passthrough import PassthroughColumns
     from tempriv.landmarks.provenance import LandmarkProvenance
+    from tempriv.releases.release import Release
 
 Watch = Callable[[Block, Block], None]
 """Sees private blocks beside released ones: for reports that stay with the data owner."""
@@ -91,14 +95,14 @@ class ReleaseRun:
             "more than one of them, and the guarantee is for all of them together",
         )
         # marks of landmarks go in and do not come out
-        marked = isinstance(mechanism.domain, WithLandmarks)
+        marked = mechanism.domain.marked
         self.note = None
         if marked and isinstance(series.source, Path):
             from tempriv.landmarks.provenance import provenance_of
 
             self.note = provenance_of(series.source).get(series.values[-1])
             if self.note is not None and set(self.note.looked_at) & set(series.values[:-1]):
-                mechanism = replace(mechanism, chosen_from_values=True)  # type: ignore[type-var]
+                mechanism = replace(mechanism, chosen_from_values=True)  # type: ignore[call-arg]
         self.values = series.values[:-1] if marked else series.values
         self.kept_key = key is not None
         key = key or Key.generate()
@@ -113,7 +117,11 @@ class ReleaseRun:
         self.digest = serialization.digest(mechanism)
         moves = isinstance(mechanism.domain, OpaqueRows)
         require(not (moves and series.clip), "clip: there are no bounds; values are kept exact")
-        self.passthrough = PassthroughColumns(series.values) if moves else None
+        self.passthrough: PassthroughColumns | None = None
+        if moves:
+            from tempriv.data.passthrough import PassthroughColumns
+
+            self.passthrough = PassthroughColumns(series.values)
         rename = key.pseudonym if pseudonyms else None
         form = mechanism.domain
         self.reading = TableReader(series, form.bounds, form.categories, rename, self.passthrough)
@@ -157,7 +165,7 @@ class ReleaseRun:
             runs = self._runs(block)
             released = perturb_block(mechanism, block, runs, memory, None, held, ending)
             self._memory = memory[-1:].copy()
-            self._held = kept(mechanism, self._held, block)
+            self._held = pending_rows(mechanism, self._held, block)
             if self.watch is not None:
                 self.watch(self._shown(block), self._shown(released))
             rows = self._rows(released)
@@ -241,7 +249,7 @@ class ReleaseRun:
 
     def _values(self, block: Block, column: int) -> Any:
         values, missing = block.values[:, column], block.missing[:, column]
-        categories = without_landmarks(self.mechanism.domain).categories
+        categories = self.mechanism.domain.released.categories
         if categories is None:
             return from_numpy(values, pa.float64(), missing)
         return take_text(categories[column], values, missing)
@@ -382,6 +390,9 @@ def release(
         layout: time, series, person, max_series_per_person, grid, calendar, step, gaps,
             duplicates and clip, as in ``SeriesTable``.
 
+    Returns:
+        The released values, with their guarantee and all else that is needed to judge them.
+
     Raises:
         UsageError: settings that do not fit together. DataError: a table that is not as declared.
         BudgetError: the ledger's limit would be passed.
@@ -398,6 +409,7 @@ def release(
     """
     require((ledger is None) == (dataset is None), "a ledger goes with the name of a dataset in it")
     from tempriv.data.aggregate import CountTable
+    from tempriv.releases.release import Release
 
     counted = data if isinstance(data, CountTable) else None
     if counted is None:

@@ -100,8 +100,10 @@ def _texts_check(
 
 def checksum_check(path: Path, about: dict[str, Any]) -> Check:
     """Whether the file at ``path`` has the checksum in ``about``."""
-    found, stated = checksum(path), about.get("output", {}).get("blake2b")
-    return Check("the file is the one that was written", found == stated, f"blake2b {found[:16]}…")
+    digest, stated = checksum(path), about.get("output", {}).get("blake2b")
+    return Check(
+        "the file is the one that was written", digest == stated, f"blake2b {digest[:16]}…"
+    )
 
 
 def _table(path: Path, about: dict[str, Any], mechanism: Mechanism) -> list[Check]:
@@ -156,12 +158,12 @@ def _status(table: pa.Table, about: dict[str, Any], mechanism: Mechanism) -> lis
     if (status < 0).any():
         return [Check(what, False, f"{np.count_nonzero(status < 0):,} are none of the three words")]
     counts = np.bincount(status, minlength=len(STATUSES)).tolist()
-    found = ", ".join(f"{n:,} {word}" for n, word in zip(counts, STATUSES, strict=True))
+    counted = ", ".join(f"{n:,} {word}" for n, word in zip(counts, STATUSES, strict=True))
     if "after" in about:  # values are others since then
-        return [Check(what, True, found)]
+        return [Check(what, True, counted)]
     columns = [table.column(column) for column in about["columns"]["values"]]
     rows = ReleasedRows(columns, status, _series(table, about))
-    return [*mechanism.check_output(rows), Check(what, mechanism.status_fits(rows), found)]
+    return [*mechanism.check_output(rows), Check(what, mechanism.status_fits(rows), counted)]
 
 
 def _series(table: pa.Table, about: dict[str, Any]) -> Integers:
@@ -175,11 +177,11 @@ def _series(table: pa.Table, about: dict[str, Any]) -> Integers:
 def _types(table: pa.Table, about: dict[str, Any], moved: bool) -> Check:
     """Columns that were moved as they are have the types that are described."""
     names, described = about["columns"]["values"], about["columns"].get("types")
-    found = [kind_name(table.column(name).type) for name in names]
+    types = [kind_name(table.column(name).type) for name in names]
     return Check(
         "the values have the types that are described",
-        moved and (described == found or ("after" in about and isinstance(described, list))),
-        ", ".join(f"{name} {kind}" for name, kind in zip(names, found, strict=True)),
+        moved and (described == types or ("after" in about and isinstance(described, list))),
+        ", ".join(f"{name} {kind}" for name, kind in zip(names, types, strict=True)),
     )
 
 
@@ -204,12 +206,12 @@ def _receipt(about: dict[str, Any], ledger: Ledger | None) -> Check:
     if ledger is None:
         return Check(what, True, "no ledger at hand to compare the receipt with")
     state = ledger.state_of(about["release"])
-    found = {
+    state_words = {
         "done": "charged and complete",
         "prepared": "charged, not yet marked complete",
         None: "the ledger at hand has no such charge",
     }[state]
-    return Check(what, state is not None, found)
+    return Check(what, state is not None, state_words)
 
 
 def as_json(checks: list[Check]) -> list[Any]:

@@ -49,6 +49,7 @@ class _HashedFile:
         self.closed = False
 
     def write(self, data: Any) -> int:
+        """Write the bytes of ``data``, and hash them."""
         self.file.write(data)
         self.digest.update(data)
         self.size += len(data)

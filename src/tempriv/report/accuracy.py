@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from tempriv.data.clock import describe_step
 from tempriv.report.excerpt import PrivateSample, PublicSample
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from tempriv.mechanisms.sparse_vector import SparseVector
 
 PERCENT = "\N{NO-BREAK SPACE}%"
-PICTURED_COLUMNS = 6
+MAX_PICTURED_COLUMNS = 6
 POSTPROCESSED = (
     "These are the errors of the noise alone. Since then the values were worked on (see “How it "
     "was made”), which changes their errors in ways that depend on the data."
 )
-AVERAGED = (1, 24, 168, 720)  # readings
+AVERAGED_READINGS = (1, 24, 168, 720)  # readings
 TYPICAL = "Typical errors (the mean of their size) in the unit of the column"
 
 
@@ -108,10 +108,12 @@ def _errors(about: About) -> str:
     if texts.scope:  # which says of which values errors are, and averages have others
         pass
     elif texts.counted == "series":
-        averaged = [f"share over {n} series" for n in AVERAGED[1:]]
+        averaged = [f"share over {n} series" for n in AVERAGED_READINGS[1:]]
     elif kind == "categories" or averages:
         what = "share" if kind == "categories" else "average"
-        averaged = [f"{what} over {n}<small>{lasts(about, n)}</small>" for n in AVERAGED[1:]]
+        averaged = [
+            f"{what} over {n}<small>{lasts(about, n)}</small>" for n in AVERAGED_READINGS[1:]
+        ]
     return (
         f"<p>{_explained(about)}</p>"
         + table(["Column", texts.single, *averaged], [cells for cells, _ in judged])
@@ -173,7 +175,10 @@ def _number(about: About, column: int) -> tuple[list[str], str]:
     name, expected = about["columns"]["values"][column], about["expected_error"][column]
     single, measure = expected["error"], expected["measure"]
     factor = mechanism_of(about).averaging_factor
-    bounds, counts = bounds_of(about, column), AVERAGED[:1] if factor is None else AVERAGED
+    bounds, counts = (
+        bounds_of(about, column),
+        AVERAGED_READINGS[:1] if factor is None else AVERAGED_READINGS,
+    )
     errors = [average(about, column, n) or 0.0 for n in counts]
     if bounds is None:
         return [escape(name), *map(shown, errors)], f"{name}: {shown(single)} ({measure})."
@@ -213,7 +218,7 @@ def _category(about: About, column: int) -> tuple[list[str], str]:
     )
     if texts.scope:
         return cells, f"{right}, {texts.scope}."
-    for n in AVERAGED[1:]:
+    for n in AVERAGED_READINGS[1:]:
         off = 100 * math.sqrt(worst / n) / max(kept - other, 1e-9)
         cells.append(f"{off:.1f} points" if off < 50 else "no use")
     return cells, (
@@ -230,7 +235,7 @@ def _place(about: About, column: int) -> tuple[list[str], str]:
         return [escape(name), f"{error} m"], (
             f"{name}: {error} meters from the true place, {scope}. {wide}"
         )
-    errors = [average(about, column, n) or math.nan for n in AVERAGED]
+    errors = [average(about, column, n) or math.nan for n in AVERAGED_READINGS]
     return [escape(name), *(f"{shown(error)} m" for error in errors)], (
         f"{name}: a released place is typically {shown(errors[0])} meters from the true one. {wide}"
     )
@@ -238,7 +243,8 @@ def _place(about: About, column: int) -> tuple[list[str], str]:
 
 def _alerts(about: About) -> str:
     """What the bits mean, when they end, and how often they are right."""
-    alarm, name = cast("SparseVector", mechanism_of(about)), about["columns"]["values"][0]
+    alarm: SparseVector = cast(Any, mechanism_of(about))
+    name = about["columns"]["values"][0]
     (low, high), (distance,), limit = alarm.bounds[0], alarm.errors, alarm.threshold
     places = {
         f"at the lower bound, {low:,g}": low,
@@ -299,6 +305,9 @@ def _measured(about: About, sample: PrivateSample) -> str:
             ]
         )
     head = ["Column", "expected error", "measured error", "bias", "compared", "moved to bounds"]
+    # what has no meaning for any column is not shown
+    kept = [i for i in range(len(head)) if any(row[i] != "–" for row in rows)]
+    head, rows = [head[i] for i in kept], [[row[i] for i in kept] for row in rows]
     compared = texts.measured
     if kind == "categories":
         compared = "Error: how often the released category is another than the true one."

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.data.series import STATUSES, Block, Flags
+from tempriv.data.series import STATUSES, Block, Flags, together
 from tempriv.mechanisms.base import Mechanism
 from tempriv.mechanisms.domains import Locations, OpaqueRows
-from tempriv.mechanisms.reorder.carry import first_of, held_of_first, pool_of, together
+from tempriv.mechanisms.perturb import held_of_first
+from tempriv.mechanisms.reorder.carry import first_of, pool_of
 from tempriv.releases.release import Release
 from tempriv.report.plots.series import Floats, Trace, numbers_of, trace_of
 
-MOST_SERIES, MOST_ROWS = 4, 600
-RARE = 0.05  # changes for a step without one
+MAX_SERIES, MAX_ROWS = 4, 600
+MIN_CHANGING_SHARE = 0.05  # changes for a step without one
 
 
 class Excerpt:
@@ -27,12 +28,13 @@ class Excerpt:
         self.traces: dict[str, Trace] = {}
 
     def add(self, block: Block) -> None:
+        """Take the rows of a ``block`` that there is room for."""
         ends = np.cumsum(block.counts)
         for i, name in enumerate(block.ids):
-            if name not in self.traces and len(self.traces) == MOST_SERIES:
+            if name not in self.traces and len(self.traces) == MAX_SERIES:
                 return  # series come one after the other: no more rows of those kept
             kept = self.traces.get(name) or _nothing(name, block)
-            count = min(MOST_ROWS - len(kept.ticks), int(block.counts[i]))
+            count = min(MAX_ROWS - len(kept.ticks), int(block.counts[i]))
             rows = slice(int(ends[i] - block.counts[i]), int(ends[i] - block.counts[i]) + count)
             steps = block.starts[i] + np.arange(count)
             ticks = steps if block.times is None else block.times[rows]
@@ -49,9 +51,9 @@ def _with_gaps(values: npt.NDArray[Any], missing: Flags) -> npt.NDArray[Any]:
     """What stands in the place of a missing value has no meaning: NaN, or None among objects."""
     if values.dtype != object:
         return np.where(missing, np.nan, values)
-    found = values.copy()
-    found[missing] = None
-    return found
+    filled = values.copy()
+    filled[missing] = None
+    return filled
 
 
 def _nothing(name: str, block: Block) -> Trace:
@@ -67,6 +69,7 @@ class PublicSample:
         self.released = Excerpt()
 
     def watch(self, private: Block, released: Block) -> None:
+        """Take some of the ``released`` rows; the ``private`` ones are never looked at."""
         self.released.add(released)
 
     @classmethod
@@ -75,10 +78,10 @@ class PublicSample:
         sample = cls()
         names = release.about["columns"]["series"]
         ids = [None] if names is None else release.table.column(names).unique().to_pylist()
-        for name in ids[:MOST_SERIES]:
+        for name in ids[:MAX_SERIES]:
             trace = trace_of(release, None if name is None else str(name))
-            status = None if trace.status is None else trace.status[:MOST_ROWS]
-            first = Trace(trace.name, trace.ticks[:MOST_ROWS], trace.values[:MOST_ROWS], status)
+            status = None if trace.status is None else trace.status[:MAX_ROWS]
+            first = Trace(trace.name, trace.ticks[:MAX_ROWS], trace.values[:MAX_ROWS], status)
             sample.released.traces[trace.name] = first
         return sample
 
@@ -104,36 +107,39 @@ class PrivateSample:
         self.steps = np.zeros((0, 3), np.int64)  # that rise, fall or stay, in each column
 
     def watch(self, private: Block, released: Block) -> None:
+        """Take some ``private`` and ``released`` rows, and compare all of them."""
         if isinstance(self.domain, OpaqueRows):
             self._watch_moved(private, released)
             return
         if self.domain.latency:
             self.private.add(private)
             private = self._read_then(private, released)
-        there = ~(private.missing | released.missing)
-        reading, after = (np.where(there, block.values, 0.0) for block in (private, released))
-        before = self.mechanism.without_noise(reading)
+        compared = ~(private.missing | released.missing)
+        readings, outputs = (np.where(compared, block.values, 0.0) for block in (private, released))
+        expected = self.mechanism.without_noise(readings)
         if self.mechanism.accumulates:
-            before = self._running(private)
-            private = replace(private, values=before)
+            expected = self._running(private)
+            private = replace(private, values=expected)
         if not self.domain.latency:
             self.private.add(private)
         self.released.add(released)
         if isinstance(self.domain, Locations):
-            apart = (self.domain.to_grid(after) - self.domain.to_grid(before)) * self.domain.grid
-            size = np.broadcast_to(np.hypot(*apart.T)[:, None], apart.shape)
+            differences = (
+                self.domain.to_grid(outputs) - self.domain.to_grid(expected)
+            ) * self.domain.grid
+            sizes = np.broadcast_to(np.hypot(*differences.T)[:, None], differences.shape)
         else:
             named = self.mechanism.value_kind in ("categories", "alerts")
-            apart = 1.0 * (after != before) if named else after - before
-            size = np.abs(apart)
+            differences = 1.0 * (outputs != expected) if named else outputs - expected
+            sizes = np.abs(differences)
         if self.domain.bounds is not None:
             low, high = np.array(self.domain.bounds).T
-            self.moved += (there & ((reading < low) | (reading > high))).sum(axis=0)
+            self.moved += (compared & ((readings < low) | (readings > high))).sum(axis=0)
         self.rows += len(private)
-        self.compared += there.sum(axis=0)
-        self.magnitude += size.sum(axis=0, where=there)
-        self.shift += apart.sum(axis=0, where=there)
-        self.square += (apart**2).sum(axis=0, where=there)
+        self.compared += compared.sum(axis=0)
+        self.magnitude += sizes.sum(axis=0, where=compared)
+        self.shift += differences.sum(axis=0, where=compared)
+        self.square += (differences**2).sum(axis=0, where=compared)
 
     def _read_then(self, private: Block, released: Block) -> Block:
         """The readings of the steps that came out, which may have come in with earlier blocks."""
@@ -159,19 +165,19 @@ class PrivateSample:
             self.statuses += np.bincount(released.status, minlength=len(STATUSES))
         first = np.zeros(len(private), dtype=np.bool_)
         first[(np.cumsum(private.counts) - private.counts)[private.counts > 0]] = True
-        found = np.zeros((private.values.shape[1], 3), np.int64)
+        directions = np.zeros((private.values.shape[1], 3), np.int64)
         for i, column in enumerate(private.values.T):
             numbers = numbers_of(_with_gaps(column, private.missing[:, i]))
             if numbers is not None and len(numbers):
                 within = ~first[1:]
-                apart = np.diff(numbers)[within]
-                found[i] = (apart > 0).sum(), (apart < 0).sum(), (apart == 0).sum()
-        self.steps = found if not len(self.steps) else self.steps + found
+                changes = np.diff(numbers)[within]
+                directions[i] = (changes > 0).sum(), (changes < 0).sum(), (changes == 0).sum()
+        self.steps = directions if not len(self.steps) else self.steps + directions
 
     def rising(self, column: int) -> float:
         """The part of a column's changes that go the way of most; 0 if it hardly ever changes."""
         rise, fall, stay = self.steps[column].tolist() if len(self.steps) else (0, 0, 0)
-        return max(rise, fall) / (rise + fall) if rise + fall > RARE * stay else 0.0
+        return max(rise, fall) / (rise + fall) if rise + fall > MIN_CHANGING_SHARE * stay else 0.0
 
     def _running(self, private: Block) -> Floats:
         """What running sums are compared with: the exact ones; missing readings add nothing."""
@@ -190,6 +196,9 @@ class PrivateSample:
         """The size of the error, its mean (the bias), and that mean's standard error.
 
         The size is a mean as the expected error is one: of magnitudes, or the root of squares.
+
+        Parameters:
+            column: its number.
         """
         n = max(int(self.compared[column]), 1)
         mean = self.shift[column] / n

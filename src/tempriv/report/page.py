@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -28,7 +28,7 @@ from tempriv.releases.description import ledger_sentence
 from tempriv.report import leakage as report_leakage
 from tempriv.report import reordered
 from tempriv.report.accuracy import (
-    PICTURED_COLUMNS,
+    MAX_PICTURED_COLUMNS,
     average,
     items,
     lasts,
@@ -48,6 +48,8 @@ from tempriv.report.plots.series import (
 from tempriv.report.svg import pictures
 
 PRIVATE = "Contains private data: do not hand out"
+CERTAIN = 1 - 1e-9  # no guarantee lets anyone be certain, whatever is left after rounding
+FOOTER = "<footer>This page loads nothing and runs nothing.</footer>"
 
 
 def write_report(
@@ -59,62 +61,109 @@ def write_report(
 ) -> Path:
     """Write the page; with a PrivateSample it is the owner's, and only the owner can read it.
 
-    ``leakage`` adds what all readings together tell of one, if they are correlated.
+    Parameters:
+        path: the file; its name ends in .html.
+        about: the description of the release.
+        sample: some released values, and for their owner the readings beside them.
+        force: whether to replace a file.
+        leakage: adds what all readings together tell of one, if they are correlated.
     """
-    path = Path(path)
-    require(path.suffix.lower() in (".html", ".htm"), f"{path}: a report must end in .html")
-    require(path.parent.is_dir(), f"{path.parent}: no such directory")
-    remedy = "choose another name, or replace it with [[force=True]]"
-    require(force or not path.exists(), f"{path}: exists already; {remedy}", TemprivError)
-    write_durably(path, page(about, sample, leakage).encode())
-    if not isinstance(sample, PrivateSample):
-        follow_umask(path)
-    return path
+    private = isinstance(sample, PrivateSample)
+    return write_page(path, lambda: page(about, sample, leakage), force, private)
 
 
 def page(about: About, sample: PublicSample | PrivateSample, leakage: Leakage | None = None) -> str:
-    """The whole page as text."""
+    """The whole page as text; see ``write_report`` for ``about``, ``sample`` and ``leakage``."""
     guarantee = guarantees.decode(about["guarantee"])
     names = about["columns"]["values"]
     columns = ", ".join(names[:3]) + (" and others" if len(names) > 3 else "")
-    headline, promise, alarm = f"A protected copy of {columns}", promise_section(guarantee), ""
+    headline, stated, alarm = f"A protected copy of {columns}", guarantee_section(guarantee), ""
     if mechanism_of(about).is_retimed:  # no value is hidden
         headline = f"A copy of {columns} at a noisy pace"
     if isinstance(guarantee, NoGuarantee):
-        headline, promise, alarm = f"A copy of {columns} without any guarantee", "", promise
+        headline, stated, alarm = f"A copy of {columns} without any guarantee", "", stated
     secret = f'<p class="secret">{PRIVATE}</p>' if isinstance(sample, PrivateSample) else ""
     body = [
         secret + alarm,
-        f"<h1>{escape(headline)}</h1>{_lead(about, guarantee)}{promise}",
+        f"<h1>{escape(headline)}</h1>{_lead(about, guarantee)}{stated}",
         _not_protected(about, guarantee),
         *_correlated(leakage, isinstance(sample, PrivateSample)),
         reordered.trust(about, sample) if is_moved(about) else trust(about, sample),
         reordered.rows(about, sample) if is_moved(about) else _pictures(about, sample),
         _made(about, guarantee),
         _check(about),
-        f"<footer>This page loads nothing and runs nothing.</footer>{secret}",
+        FOOTER + secret,
     ]
-    title = escape(f"{PRIVATE} | {headline}" if secret else headline)
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>{style_sheet()}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(body)
-        + "\n</main>\n</body>\n</html>\n"
-    )
+    title = f"{PRIVATE} | {headline}" if secret else headline
+    return whole_page(title, body)
 
 
 def _correlated(leakage: Leakage | None, private_page: bool) -> list[str]:
     return [] if leakage is None else [report_leakage.section(leakage, private_page)]
 
 
-def style_sheet() -> str:
-    """Of all pages."""
-    return Path(__file__).with_name("report.css").read_text()
+def write_page(
+    path: Path, make: Callable[[], str], force: bool = False, private: bool = False
+) -> Path:
+    """Write a page to a file that does not exist.
+
+    Parameters:
+        path: the file; its name ends in .html.
+        make: makes the page.
+        force: whether to replace a file.
+        private: whether only its owner can read it.
+    """
+    path = Path(path)
+    require(path.suffix.lower() in (".html", ".htm"), f"{path}: a report must end in .html")
+    require(path.parent.is_dir(), f"{path.parent}: no such directory")
+    remedy = "choose another name, or replace it with [[force=True]]"
+    require(force or not path.exists(), f"{path}: exists already; {remedy}", TemprivError)
+    write_durably(path, make().encode())
+    if not private:
+        follow_umask(path)
+    return path
+
+
+def whole_page(title: str, body: Sequence[str]) -> str:
+    """A page that loads nothing, with a ``title`` and the parts of its ``body`` in HTML."""
+    style = Path(__file__).with_name("report.css").read_text()
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n"
+        + "\n".join(body)
+        + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+def made_section(
+    facts: Sequence[tuple[str, str]], settings: Mapping[str, Any], afterwards: str = ""
+) -> str:
+    """The section on how something was made.
+
+    Parameters:
+        facts: names and values, as plain text.
+        settings: all of them.
+        afterwards: what was done then, as HTML.
+    """
+    inner = ",\n".join(
+        f"  {json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in settings.items()
+    )
+    return (
+        "<section><h2>How it was made</h2>"
+        + facts_list([(name, escape(str(value))) for name, value in facts], "made")
+        + afterwards
+        + f"<h3>All settings</h3><pre>{{\n{escape(inner)}\n}}</pre></section>"
+    )
 
 
 def facts_list(facts: Sequence[tuple[str, str]], style: str) -> str:
-    """Values are HTML already."""
+    """A list of names and values in HTML.
+
+    Parameters:
+        facts: names and values, as HTML.
+        style: the class in the style sheet.
+    """
     cells = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts)
     return f'<dl class="{style}">{cells}</dl>'
 
@@ -142,19 +191,19 @@ def _lead(about: About, guarantee: Guarantee | NoGuarantee) -> str:
     return f'<p class="lead">{goes}{change}</p>' + facts_list(facts, "facts")
 
 
-def promise_section(guarantee: Guarantee | NoGuarantee) -> str:
+def guarantee_section(guarantee: Guarantee | NoGuarantee) -> str:
     """The guarantee in words, and how sure an observer can become; or that there is none."""
     sentence, plain = guarantee.sentence, guarantee.plain
-    said = f"<p>{escape(sentence)}</p><p>{escape(plain)}</p>"
+    sentences = f"<p>{escape(sentence)}</p><p>{escape(plain)}</p>"
     if isinstance(guarantee, NoGuarantee):
-        return f'<div class="alarm" role="alert"><h2>No privacy guarantee</h2>{said}</div>'
+        return f'<div class="alarm" role="alert"><h2>No privacy guarantee</h2>{sentences}</div>'
     alone = guarantee.unit.single_rows
     after = "after that row, at most" if alone else "after seeing it, at most"
     loss, delta = guarantee.loss, getattr(guarantee.loss, "delta", 1e-6)
     epsilon = loss.epsilon_at(delta)
     but = "" if isinstance(loss, Pure) else f", but for a probability of {delta:.3g}"
     # from even odds, the chance to be right
-    right = {e: success_cap(e) for e in (epsilon, 0.1, 0.5, 1, 2, 4, 8)}
+    right = {e: min(success_cap(e), CERTAIN) for e in (epsilon, 0.1, 0.5, 1, 2, 4, 8)}
     bars = "".join(
         f'<div class="guess {style}"><span>{label}</span><span class="track">'
         f'<span style="width:{100 * share:.2f}%"></span></span><b>{percent(share)}</b></div>'
@@ -166,7 +215,7 @@ def promise_section(guarantee: Guarantee | NoGuarantee) -> str:
     )
     scale = ", ".join(f"{e:g} allows {percent(right[e])}" for e in (0.1, 0.5, 1, 2, 4, 8))
     return (
-        f'<section class="guarantee"><h2>The guarantee</h2>{said}<h3>How sure can an observer '
+        f'<section class="guarantee"><h2>The guarantee</h2>{sentences}<h3>How sure can an observer '
         "become?</h3><p>Someone wavers between two guesses and finds both equally likely. The "
         f"guesses are about {escape(guarantee.unit.sentence)}. Their chance to be right:</p>{bars}"
         f'<p class="note">This is for epsilon = {epsilon:.3g}{but}. For comparison, epsilon '
@@ -273,7 +322,7 @@ def _pictures(about: About, sample: PublicSample | PrivateSample) -> str:
     first = f"The first {rows:,} readings of {some} series." if rows else "No readings were kept."
     title = "Before and after" if private else "What the released values look like"
     parts = [f'<h2>{title}</h2><p>{first}</p><p class="legend">{legend}</p>']
-    for column in range(1 if kind == "places" else min(len(names), PICTURED_COLUMNS)):
+    for column in range(1 if kind == "places" else min(len(names), MAX_PICTURED_COLUMNS)):
         parts.append(f'<div class="{"wide" if len(released) == 1 else "pair"}">')
         for name, svg in pictures(about, column, released, private) if released else ():
             caption = f"<figcaption>{escape(f'{known}: {name}')}</figcaption>" if known else ""
@@ -283,12 +332,10 @@ def _pictures(about: About, sample: PublicSample | PrivateSample) -> str:
 
 
 def _made(about: About, guarantee: Guarantee | NoGuarantee) -> str:
-    spec = about["mechanism"].items()
-    inner = ",\n".join(f"  {json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in spec)
     ledger = ledger_sentence(about)
     done = "; ".join(about["treatment"]) or "taken as it was"
     facts = [
-        ("Mechanism", about["mechanism"][KIND]),
+        ("Protected by", about["mechanism"][KIND]),
         ("Table before that", done[:1].upper() + done[1:] + "."),
         ("Randomness", about["randomness"]),
         ("Release id", about["release"]),
@@ -298,20 +345,15 @@ def _made(about: About, guarantee: Guarantee | NoGuarantee) -> str:
         ("Guarantee of this copy", guarantee.sentence),
         ("Claim in the literature", guarantees.decode(about["published"]).sentence),
     ]
-    return (
-        "<section><h2>How it was made</h2>"
-        + facts_list([(name, escape(str(value))) for name, value in facts], "made")
-        + _afterwards(about)
-        + f"<h3>All settings</h3><pre>{{\n{escape(inner)}\n}}</pre></section>"
-    )
+    return made_section(facts, about["mechanism"], _afterwards(about))
 
 
 def _afterwards(about: About) -> str:
     if "after" not in about:
         return ""
     steps = [entry["sentence"] for entry in about["after"]]
-    said = items([step[:1].upper() + step[1:] + "." for step in steps])
-    return f"<h3>Done afterwards</h3>{said}<p>{escape(about['after_note'])}</p>"
+    listed = items([step[:1].upper() + step[1:] + "." for step in steps])
+    return f"<h3>Done afterwards</h3>{listed}<p>{escape(about['after_note'])}</p>"
 
 
 def _check(about: About) -> str:

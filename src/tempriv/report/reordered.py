@@ -20,15 +20,15 @@ from tempriv.mechanisms.reorder.base import ReorderMechanism
 from tempriv.mechanisms.reorder.shares import Shares
 from tempriv.privacy.guarantees import Approximate, Guarantee, NoGuarantee
 from tempriv.privacy.units.order import BlockSwap, Swap
-from tempriv.report.accuracy import PERCENT, PICTURED_COLUMNS, items, lasts, percent, table
+from tempriv.report.accuracy import MAX_PICTURED_COLUMNS, PERCENT, items, lasts, percent, table
 from tempriv.report.excerpt import PrivateSample, PublicSample
 from tempriv.report.plots.series import About, Trace, mechanism_of, numbers_of, shown
 from tempriv.report.svg import Frame, number_ticks, pictures
 
-MOST_SHOWN = 16  # rows of a table
-LEAST_DRAWN = 48  # rows
+MAX_TABLE_ROWS = 16  # rows of a table
+MIN_DRAWN_ROWS = 48  # rows
 NUMBERS = ("int", "uint", "float", "double", "halffloat", "decimal")
-BETRAYED = 0.9  # so many changes in one direction give an order away
+MAX_RISING_SHARE = 0.9  # so many changes in one direction give an order away
 
 LONG_BEFORE = (
     "Each series was treated as if it had begun long before: some of its first rows belong to "
@@ -50,6 +50,12 @@ def _mechanism(about: About) -> ReorderMechanism:
 
 
 def lead(about: About, guarantee: Guarantee | NoGuarantee) -> str:
+    """What was done, as a sentence for people.
+
+    Parameters:
+        about: the description of the release.
+        guarantee: of the copy.
+    """
     purpose = (
         "That was done before this copy left its owner. Read here what it protects, what it does "
         "not, and how far the times can be trusted."
@@ -71,24 +77,28 @@ def _time(about: About, steps: float) -> str:
 
 
 def beyond(guarantee: Guarantee | NoGuarantee) -> list[str]:
-    """What can still be told of times, besides what every such copy says that it does not hide."""
-    said = [BY_VALUE]
+    """What can still be told of times, besides what every such copy says that it does not hide.
+
+    Parameters:
+        guarantee: of the copy.
+    """
+    points = [BY_VALUE]
     unit = guarantee.unit if isinstance(guarantee, Guarantee) else None
     if isinstance(unit, BlockSwap):
-        said.append(
+        points.append(
             "Which of two readings was first, if one block ended between them, however near they "
             f"are. Blocks begin at row {unit.offset + 1} of each series and have {unit.block} rows."
         )
     elif isinstance(unit, Swap):
-        said.append(
+        points.append(
             f"Readings that were {unit.window} rows or more apart: the farther, the easier it is "
             "to tell which of them was first."
         )
-    return said
+    return points
 
 
 def together(about: About) -> str:
-    """What all rows together tell of two readings, as a table."""
+    """What all rows of a release (``about``) together tell of two readings, as a table."""
     mechanism = _mechanism(about)
     rows = []
     if isinstance(mechanism.unit, BlockSwap):
@@ -129,7 +139,12 @@ def _small(share: float) -> str:
 
 
 def trust(about: About, sample: PublicSample | PrivateSample) -> str:
-    """The section that says how far the times can be trusted."""
+    """The section that says how far the times can be trusted.
+
+    Parameters:
+        about: the description of the release.
+        sample: some released rows, and for their owner the readings beside them.
+    """
     mechanism = _mechanism(about)
     shares, early = _shares(mechanism), mechanism.moves_both_ways
     far = mechanism.unit.span + 1
@@ -209,36 +224,29 @@ def _moves(about: About, sample: PublicSample | PrivateSample) -> str:
 def _bars(far: Integers, chances: Floats, title: str, seen: Floats | None = None) -> str:
     top = 1.08 * float(max(chances.max(), 0 if seen is None else seen.max()))
     frame = Frame(760, 200, (float(far[0]) - 1, float(far[-1]) + 1), (0.0, 100 * top), 52, 34)
-    floor, end = frame.height - frame.bottom, frame.width - frame.right
-    drawn = []
-    for value, label, _ in number_ticks(*frame.y, 4):
-        y = frame.down(value)
-        drawn.append(f'<path class="rule" d="M{frame.left} {y:.1f}H{end}"/>')
-        text = f'class="mark" x="{frame.left - 8}" y="{y + 4:.1f}" text-anchor="end"'
-        drawn.append(f"<text {text}>{label} %</text>")
-    for value, label, _ in number_ticks(*frame.x, 10, whole=True):
-        x = frame.across(value)
-        drawn.append(f'<path class="tick" d="M{x:.1f} {floor}v5"/>')
-        text = f'class="mark" x="{x:.1f}" y="{floor + 18}" text-anchor="middle"'
-        drawn.append(f"<text {text}>{label}</text>")
+    drawn = [frame.y_axis(number_ticks(*frame.y, 4), " %")]
     half = 0.38 * (frame.across(1) - frame.across(0))
     path = "".join(
-        f"M{x - half:.1f} {floor}V{y:.1f}h{2 * half:.1f}V{floor}"
+        f"M{x - half:.1f} {frame.floor}V{y:.1f}h{2 * half:.1f}V{frame.floor}"
         for x, y in zip(frame.across(far), frame.down(100 * chances), strict=True)
     )
     drawn.append(f'<path class="band" d="{path}"/><path class="line released" d="{path}"/>')
-    drawn.append(f'<path class="tick" d="M{frame.left} {floor}H{end}"/>')
+    drawn.append(frame.x_axis(number_ticks(*frame.x, 10, whole=True)))
     if seen is not None:
         drawn.append(frame.dots(far, 100 * seen, 6.0, "private"))
-    box = f"0 0 {frame.width:g} {frame.height:g}"
-    return f'<svg viewBox="{box}" role="img" aria-label="{escape(title)}">{"".join(drawn)}</svg>'
+    return frame.svg(title, *drawn)
 
 
 # for the owner
 
 
 def seen_moves(mechanism: ReorderMechanism, sample: PrivateSample) -> tuple[list[int], int]:
-    """By how many rows readings were moved, where their values tell; of how many rows."""
+    """By how many rows readings were moved, where their values tell; of how many rows.
+
+    Parameters:
+        mechanism: that moves rows.
+        sample: some released rows, and for their owner the readings beside them.
+    """
     early, back = mechanism.moves_both_ways, mechanism.domain.reach or math.inf
     moves, rows = list[int](), 0
     for name, released in sample.released.traces.items():
@@ -257,18 +265,18 @@ def seen_moves(mechanism: ReorderMechanism, sample: PrivateSample) -> tuple[list
 
 def _keys(trace: Trace) -> list[tuple[Any, ...]]:
     """Rows that can be compared: NaN is not like itself."""
-    return [tuple(None if one != one else one for one in row) for row in trace.values.tolist()]
+    return [tuple(None if cell != cell else cell for cell in row) for row in trace.values.tolist()]
 
 
 def _measured(about: About, sample: PrivateSample) -> str:
     total = max(int(sample.statuses.sum()), 1)
     cells = [f"{n:,}<small>{percent(n / total)}</small>" for n in sample.statuses.tolist()]
     head = ["", *(f"rows “{word}”" for word in STATUSES)]
-    said = table(head, [["Of this copy", *cells]])
+    counted = table(head, [["Of this copy", *cells]])
     betrayed = [
         name
         for i, name in enumerate(about["columns"]["values"])
-        if i < len(sample.steps) and sample.rising(i) >= BETRAYED
+        if i < len(sample.steps) and sample.rising(i) >= MAX_RISING_SHARE
     ]
     alarm = ""
     if betrayed:
@@ -282,18 +290,23 @@ def _measured(about: About, sample: PrivateSample) -> str:
             "most of what was done here. Leave such a column out, or release its changes instead."
             "</p></div>"
         )
-    return f"{alarm}<h3>Measured against the private readings</h3>{said}"
+    return f"{alarm}<h3>Measured against the private readings</h3>{counted}"
 
 
 # rows of the copy
 
 
 def rows(about: About, sample: PublicSample | PrivateSample) -> str:
-    """The section that shows some rows: numbers as lines, anything else as it stands there."""
+    """The section that shows some rows: numbers as lines, anything else as it stands there.
+
+    Parameters:
+        about: the description of the release.
+        sample: some released rows, and for their owner the readings beside them.
+    """
     private = [*sample.private.traces.values()] if isinstance(sample, PrivateSample) else None
     released, names = [*sample.released.traces.values()], about["columns"]["values"]
     span = _mechanism(about).unit.span
-    most = max(LEAST_DRAWN, 6 * (span + 1))  # so that a move can be seen
+    most = max(MIN_DRAWN_ROWS, 6 * (span + 1))  # so that a move can be seen
     n, every = len(released), about["series"]
     some = "the" if every == 1 else "each" if n == every else f"{n} of {every:,}"
     count = min(most, max((len(trace.ticks) for trace in released), default=0))
@@ -305,7 +318,7 @@ def rows(about: About, sample: PublicSample | PrivateSample) -> str:
     lines = [i for i in range(len(names)) if _drawn(about, released, i)]
     if lines and released:
         parts.append(f'<p class="legend">{legend}</p>')
-    for column in lines[:PICTURED_COLUMNS]:
+    for column in lines[:MAX_PICTURED_COLUMNS]:
         parts.append(_drawings(about, column, released, private, most))
     if len(lines) < len(names) and released:
         parts.append(_text_rows(about, released[0], private[0] if private else None))
@@ -347,10 +360,10 @@ def _text_rows(about: About, released: Trace, private: Trace | None) -> str:
     columns, clock = about["columns"], about["times"]["clock"]
     traces = [released] if private is None else [private, released]
     body = []
-    for i in range(min(len(released.ticks), MOST_SHOWN)):
+    for i in range(min(len(released.ticks), MAX_TABLE_ROWS)):
         tick = int(released.ticks[i])
         cells = [str(tick + 1) if clock == "index" else describe_tick(clock, tick)]
-        cells += [_cell(one) for trace in traces for one in trace.values[i]]
+        cells += [_cell(value) for trace in traces for value in trace.values[i]]
         cells += [] if released.status is None else [STATUSES[released.status[i]]]
         body.append(cells)
     head = ["Row" if clock == "index" else "Time"]

@@ -6,7 +6,7 @@ loads nothing and runs nothing.
 
 from __future__ import annotations
 
-import json
+import itertools
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -14,28 +14,33 @@ from typing import Any
 
 import numpy as np
 
-from tempriv.data.files import follow_umask, write_durably
-from tempriv.errors import TemprivError, require
 from tempriv.local.shapes.sax import Sax, curve
 from tempriv.local.shapes.simulate import format_count
 from tempriv.privacy import guarantees
 from tempriv.privacy.guarantees import NoGuarantee
 from tempriv.releases.description import ledger_sentence
-from tempriv.report.accuracy import items
-from tempriv.report.page import facts_list, promise_section, style_sheet
-from tempriv.report.svg import Frame, number_ticks
+from tempriv.report.accuracy import PERCENT, items, table
+from tempriv.report.page import (
+    FOOTER,
+    facts_list,
+    guarantee_section,
+    made_section,
+    whole_page,
+    write_page,
+)
+from tempriv.report.svg import Frame, number_ticks, text
 
 About = dict[str, Any]
 POINTS = 240
-MOST_PICTURED = 24
+MAX_PICTURED_SHAPES = 24
 # one alone is as small as two beside each other
 SIDE_BY_SIDE = "grid-template-columns:repeat(auto-fill,minmax(300px,1fr))"
 QUESTIONS = {
-    "length": "how long is your sequence?",
-    "bigram": "which two symbols follow each other, at a place drawn at random?",
-    "level": "which of these beginnings is yours most like?",
-    "refine": "which of these sequences is yours most like?",
-    "whole": "which sequence is yours, of all that are possible?",
+    "length": "How long is your sequence?",
+    "bigram": "Which two symbols follow each other, at a place drawn at random?",
+    "level": "Which of these beginnings is yours most like?",
+    "refine": "Which of these sequences is yours most like?",
+    "whole": "Which sequence is yours, of all that are possible?",
 }
 ORACLES = {
     "grr": "randomized response",
@@ -53,42 +58,35 @@ METHODS = {
 
 
 def write_report(path: Path, about: About, force: bool = False) -> Path:
-    """Write the page."""
-    path = Path(path)
-    require(path.suffix.lower() in (".html", ".htm"), f"{path}: a report must end in .html")
-    require(path.parent.is_dir(), f"{path.parent}: no such directory")
-    remedy = "choose another name, or replace it with [[force=True]]"
-    require(force or not path.exists(), f"{path}: exists already; {remedy}", TemprivError)
-    write_durably(path, page(about).encode())
-    follow_umask(path)
-    return path
+    """Write the page.
+
+    Parameters:
+        path: the file; its name ends in .html.
+        about: the description of the campaign.
+        force: whether to replace a file.
+    """
+    return write_page(path, lambda: page(about), force)
 
 
 def page(about: About) -> str:
-    """The whole page as text."""
+    """The whole page about a campaign, described by ``about``, as text."""
     guarantee = guarantees.decode(about["guarantee"])
     headline = f"Shapes that {about['series']:,} series have in common"
-    promise, alarm = promise_section(guarantee), ""
+    stated, alarm = guarantee_section(guarantee), ""
     if isinstance(guarantee, NoGuarantee):
-        promise, alarm = "", promise
+        stated, alarm = "", stated
     body = [
         f"{alarm}<h1>{escape(headline)}</h1>{_lead(about)}",
         _shapes(about),
-        promise,
+        stated,
         f"<section><h2>What is not protected</h2>{items(_sentences(about['not_protected']))}"
         "</section>",
         _trust(about),
         _asked(about),
         _made(about, guarantee),
-        "<footer>This page loads nothing and runs nothing.</footer>",
+        FOOTER,
     ]
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(headline)}</title>\n<style>{style_sheet()}</style>\n</head>\n<body>\n<main>\n"
-        + "\n".join(body)
-        + "\n</main>\n</body>\n</html>\n"
-    )
+    return whole_page(headline, body)
 
 
 def _sentences(points: Sequence[str]) -> list[str]:
@@ -122,9 +120,9 @@ def _shapes(about: About) -> str:
         return f"{parts[0]}<p>None was found.</p></section>"
     parts.append(_frequencies(shapes))
     parts.append(f'<div class="pair" style="{SIDE_BY_SIDE}">')
-    parts += [_figure(one, sax, about) for one in shapes[:MOST_PICTURED]]
+    parts += [_figure(shape, sax, about) for shape in shapes[:MAX_PICTURED_SHAPES]]
     parts.append("</div>")
-    more = len(shapes) - MOST_PICTURED
+    more = len(shapes) - MAX_PICTURED_SHAPES
     if more > 0:
         parts.append(f'<p class="note">{more} more are in the table only.</p>')
     how = "each letter has an equal share of the width, as how long it lasted is left out"
@@ -139,11 +137,11 @@ def _shapes(about: About) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    return f"{100 * share:.1f}{PERCENT}"
 
 
 def _interval(shape: dict[str, Any]) -> str:
-    return f"{100 * shape['low']:.1f} to {100 * shape['high']:.1f} %"
+    return f"{100 * shape['low']:.1f} to {100 * shape['high']:.1f}{PERCENT}"
 
 
 def _name(shape: dict[str, Any]) -> str:
@@ -155,7 +153,12 @@ def _labelled(shape: dict[str, Any]) -> str:
 
 
 def people_of(shape: dict[str, Any], about: About) -> str:
-    """What a count says where nothing can be said about sureness."""
+    """What a count says where nothing can be said about sureness.
+
+    Parameters:
+        shape: one of those found.
+        about: the description of the campaign.
+    """
     counted = about["counted"]
     count = f"{min(max(round(shape['count']), 0), counted):,}"
     if about["rounds"][-1]["kind"] == "level":
@@ -169,63 +172,47 @@ def _figure(shape: dict[str, Any], sax: Sax, about: About) -> str:
     room = 0.16 * (high - low)
     frame = Frame(372, 190, (0.0, POINTS), (low - room, high + room), 26, 26, top=12)
     at = np.arange(POINTS) + 0.5
-    end = frame.width - frame.right
-    drawn = []
-    for letter, level in zip(sax.alphabet, levels.tolist(), strict=True):
-        y = frame.down(level)
-        drawn.append(f'<path class="rule" d="M{frame.left} {y:.1f}H{end}"/>')
-        drawn.append(_text(frame.left - 10, y + 4, letter, "end"))
+    letters = zip(levels.tolist(), sax.alphabet, strict=True)
+    drawn = [frame.y_axis([(level, letter, "") for level, letter in letters])]
     steps = frame.line(at, curve(shape["shape"], sax, POINTS), "steps")
     smooth = frame.line(at, curve(shape["shape"], sax, POINTS, line="smooth"), "released")
     drawn.append(steps.replace("<path", '<path style="stroke:var(--rule);stroke-width:6"'))
     drawn.append(smooth.replace("<path", '<path style="stroke-width:2.6"'))
-    drawn.append(_text(end, frame.height - 6, "time →", "end", "label"))
-    said = {True: "surely there", False: "not surely there", None: people_of(shape, about)}
+    drawn.append(text(frame.end, frame.height - 6, "time →", "end", "label"))
+    sureness = {True: "surely there", False: "not surely there", None: people_of(shape, about)}
     label = "" if shape["label"] is None else f", label {shape['label']}"
     caption = escape(f"{_name(shape)}{label}: {_percent(shape['share'])} ({_interval(shape)})")
-    caption += f"<small>{escape(said[shape['sure']])}</small>"
-    svg = (
-        f'<svg viewBox="0 0 {frame.width:g} {frame.height:g}" role="img" '
-        f'aria-label="{escape(_name(shape))} over time">{"".join(drawn)}</svg>'
-    )
+    caption += f"<small>{escape(sureness[shape['sure']])}</small>"
+    svg = frame.svg(f"{_name(shape)} over time", *drawn)
     return f"<figure><figcaption>{caption}</figcaption>{svg}</figure>"
 
 
 def _frequencies(shapes: Sequence[dict[str, Any]]) -> str:
     """Bars of shares with their intervals."""
-    some = shapes[:MOST_PICTURED]
-    names = [_labelled(one) for one in some]
+    some = shapes[:MAX_PICTURED_SHAPES]
+    names = [_labelled(shape) for shape in some]
     names = [name if len(name) <= 30 else name[:29] + "…" for name in names]
     left = 18 + 7.4 * max(map(len, names))
-    top = 1.05 * max(one["high"] for one in some) or 0.05
+    top = 1.05 * max(shape["high"] for shape in some) or 0.05
     height = 30.0 * len(some) + 48
     frame = Frame(760, height, (0.0, 100 * top), (0.0, float(len(some))), left, 38, top=6)
-    floor = height - frame.bottom
-    drawn = [_text(frame.width - frame.right, height - 4, "share of series, %", "end", "label")]
+    drawn = [text(frame.end, height - 4, "share of series, %", "end", "label")]
     for value, label, _ in number_ticks(0.0, 100 * top, 8):
         x = frame.across(value)
-        drawn.append(f'<path class="rule" d="M{x:.1f} {frame.top}V{floor}"/>')
-        drawn.append(_text(x, floor + 16, label))
-    for row, (one, name) in enumerate(zip(some, names, strict=True)):
+        drawn.append(f'<path class="rule" d="M{x:.1f} {frame.top}V{frame.floor}"/>')
+        drawn.append(text(x, frame.floor + 16, label))
+    for row, (shape, name) in enumerate(zip(some, names, strict=True)):
         y = frame.down(len(some) - row - 0.5)
-        bar = max(frame.across(100 * min(max(one["share"], 0.0), top)) - left, 0.5)
-        drawn.append(_text(left - 10, y + 4, name, "end", "label"))
+        bar = max(frame.across(100 * min(max(shape["share"], 0.0), top)) - left, 0.5)
+        drawn.append(text(left - 10, y + 4, name, "end", "label"))
         style = f'x="{left:.1f}" y="{y - 9:.1f}" width="{bar:.1f}" height="18" rx="3"'
         drawn.append(f'<rect {style} style="fill:var(--band)"/>')
-        ends = [frame.across(100 * one[edge]) for edge in ("low", "high")]
+        ends = [frame.across(100 * shape[edge]) for edge in ("low", "high")]
         ticks = "".join(f"M{x:.1f} {y - 5:.1f}v10" for x in ends)
         line = f"M{ends[0]:.1f} {y:.1f}H{ends[1]:.1f}{ticks}"
         drawn.append(f'<path class="line released" style="stroke-width:2" d="{line}"/>')
-    svg = (
-        f'<svg viewBox="0 0 {frame.width:g} {frame.height:g}" role="img" aria-label="Share of each '
-        f'shape with its interval">{"".join(drawn)}</svg>'
-    )
+    svg = frame.svg("Share of each shape with its interval", *drawn)
     return f'<div class="wide"><figure>{svg}</figure></div>'
-
-
-def _text(x: float, y: float, text: str, anchor: str = "middle", style: str = "mark") -> str:
-    place = f'class="{style}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
-    return f"<text {place}>{escape(text)}</text>"
 
 
 # words
@@ -244,39 +231,31 @@ def _table(about: About) -> str:
         *(["Surely there"] if sure else []),
     ]
     rows = []
-    for one in about["shapes"]:
-        error = one["standard_error"]
+    for shape in about["shapes"]:
+        error = shape["standard_error"]
         cells = [
-            *([str(one["label"])] if labelled else []),
-            _percent(one["share"]),
-            _interval(one),
-            format_count(one["count"], error),
+            *([str(shape["label"])] if labelled else []),
+            _percent(shape["share"]),
+            _interval(shape),
+            format_count(shape["count"], error),
             "not known" if error is None else format_count(error, error),
-            *(["yes" if one["sure"] else "no"] if sure else []),
+            *(["yes" if shape["sure"] else "no"] if sure else []),
         ]
-        rows.append([_name(one), *cells])
-    return _rows(head, rows)
+        rows.append([_name(shape), *cells])
+    return _plain_table(head, rows)
 
 
 def tells_sureness(about: About) -> bool:
-    """Whether it was asked in a way that can tell what noise alone would make."""
-    return any(one["sure"] is not None for one in about["shapes"])
+    """Whether, by ``about``, it was asked in a way that can tell what noise alone would make."""
+    return any(shape["sure"] is not None for shape in about["shapes"])
 
 
-def _rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    top = "".join(f"<th>{escape(name)}</th>" for name in head)
-    body = "".join(
-        f"<tr><th>{escape(first)}</th>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
-        for first, *cells in rows
-    )
-    return (
-        f'<div class="scroll"><table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>'
-        "</div>"
-    )
+def _plain_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return table([*map(escape, head)], [[*map(escape, cells)] for cells in rows])
 
 
 def counts_mean(about: About) -> str:
-    """What is counted, by method."""
+    """What is counted, by the method in ``about``."""
     if about["method"] == "one-shot":
         return "a share is that of series with just this sequence of letters"
     if about["method"] == "baseline" and not about["settings"]["labels"]:
@@ -300,7 +279,7 @@ def _trust(about: About) -> str:
             "a shape is surely there if noise alone makes counts like this in less than one "
             "campaign in 20, whatever number of shapes could be named"
         )
-        if not all(one["sure"] for one in about["shapes"]):
+        if not all(shape["sure"] for shape in about["shapes"]):
             points.append(
                 "some shapes here are not surely there: with so few series, or so small an "
                 "epsilon, noise can make them up"
@@ -312,35 +291,36 @@ def _trust(about: About) -> str:
         )
     if about["counted"] == 0:
         points.append("nobody was left for the last question: how common these are is not known")
-    if not all(one["ends"] for one in about["shapes"]):
+    if not all(shape["ends"] for shape in about["shapes"]):
         points.append("a shape with … goes on beyond the length that was asked about")
     return f"<section><h2>How far to trust it</h2>{items(_sentences(points))}</section>"
 
 
 def _asked(about: About) -> str:
-    rows = [
-        [
-            f"{number}. {QUESTIONS[one['kind']]}",
-            f"{one['people']:,}",
-            f"{one['cells']:,}",
-            ORACLES[one["oracle"]],
-        ]
-        for number, one in enumerate(about["rounds"], 1)
-    ]
-    rows = [[_with_label(row[0], about, i), *row[1:]] for i, row in enumerate(rows)]
-    table = _rows(["Question", "Asked of", "Possible answers", "Noise"], rows)
+    last, rows = len(about["rounds"]) - 1, []
+    numbered = enumerate(about["rounds"])
+    # the question about beginnings is asked again for each level of the tree
+    for _, group in itertools.groupby(numbered, lambda item: (item[1]["kind"], item[1]["oracle"])):
+        numbers, asked = zip(*group, strict=True)
+        question = QUESTIONS[asked[0]["kind"]]
+        if numbers[-1] == last and about["settings"]["labels"]:
+            question = question[:-1] + ", and your label?"
+        number = _span([i + 1 for i in numbers])
+        people, cells = (_span([step[name] for step in asked]) for name in ("people", "cells"))
+        each = " each" if len(asked) > 1 else ""
+        rows.append([f"{number}. {question}", people + each, cells, ORACLES[asked[0]["oracle"]]])
+    text = _plain_table(["Question", "Asked of", "Possible answers", "Noise"], rows)
     # a question is a sentence: it may take several lines
-    table = table.replace("<tbody><tr><th>", '<tbody><tr><th style="white-space:normal">')
-    table = table.replace("</tr><tr><th>", '</tr><tr><th style="white-space:normal">')
+    text = text.replace('<th scope="row">', '<th scope="row" style="white-space:normal">')
     return (
         "<section><h2>What was asked</h2><p>Groups were drawn at random. Nobody was asked twice, "
-        f"whatever was answered.</p>{table}</section>"
+        f"whatever was answered.</p>{text}</section>"
     )
 
 
-def _with_label(question: str, about: About, number: int) -> str:
-    last = number == len(about["rounds"]) - 1
-    return question[:-1] + ", and your label?" if last and about["settings"]["labels"] else question
+def _span(numbers: Sequence[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _claim(about: About) -> str:
@@ -358,15 +338,7 @@ def _made(about: About, guarantee: Any) -> str:
         ("Made", about["created"].replace("T", " ").replace("+00:00", " UTC")),
         ("Version", f"tempriv {about['tempriv']}"),
         ("Ledger", ledger[:1].upper() + ledger[1:] + "."),
-        ("Promise", guarantee.sentence),
+        ("Guarantee", guarantee.sentence),
         ("Claim in the literature", _claim(about)),
     ]
-    settings = about["settings"].items()
-    inner = ",\n".join(
-        f"  {json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in settings
-    )
-    return (
-        "<section><h2>How it was made</h2>"
-        + facts_list([(name, escape(str(value))) for name, value in facts], "made")
-        + f"<h3>All settings</h3><pre>{{\n{escape(inner)}\n}}</pre></section>"
-    )
+    return made_section(facts, about["settings"])

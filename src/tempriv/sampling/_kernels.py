@@ -25,7 +25,7 @@ def digit_sums(
     that 16 bits of the ``words`` do not decide; such a row of the ``sums`` is left unfinished and
     without its sign. ``tables`` and ``shifts`` are those of the digits.
     """
-    found = 0
+    doubtful = 0
     mask = np.uint64(0xFFFF)
     for i in range(words.size):
         word = words[i]
@@ -37,23 +37,23 @@ def digit_sums(
         if (first | second | third) < 0 or toss == coin:
             minus = np.int64(0)
             if first < 0:
-                unsure[found] = 4 * i
-                found += 1
+                unsure[doubtful] = 4 * i
+                doubtful += 1
                 first = np.int16(0)
             if second < 0:
-                unsure[found] = 4 * i + 1
-                found += 1
+                unsure[doubtful] = 4 * i + 1
+                doubtful += 1
                 second = np.int16(0)
             if third < 0:
-                unsure[found] = 4 * i + 2
-                found += 1
+                unsure[doubtful] = 4 * i + 2
+                doubtful += 1
                 third = np.int16(0)
             if toss == coin:
-                unsure[found] = 4 * i + 3
-                found += 1
+                unsure[doubtful] = 4 * i + 3
+                doubtful += 1
         total = np.int64(first) + (np.int64(second) << shifts[1]) + (np.int64(third) << shifts[2])
         sums[i] = total ^ -minus
-    return found
+    return doubtful
 
 
 @njit(cache=True, nogil=True)
@@ -88,7 +88,7 @@ def cells_and_ties(
     ``floors`` holds several tables of cuts one after the other; table t begins at ``starts[t]``;
     ``tables`` says which is meant for each word.
     """
-    found = 0
+    tied = 0
     for i in range(words.size):
         word = words[i]
         begin = starts[tables[i]]
@@ -103,9 +103,9 @@ def cells_and_ties(
         cells[i] = low - begin
         # a cut lies in [floor, floor + 2)
         if low > begin and word - floors[low - 1] <= np.uint64(1):
-            ties[found] = i
-            found += 1
-    return found
+            ties[tied] = i
+            tied += 1
+    return tied
 
 
 @njit(cache=True, nogil=True)
@@ -127,15 +127,15 @@ def floor_if_certain(word: Any, scale: float) -> Any:
 @njit(cache=True, nogil=True)
 def geometric_by_log(words: Array, scales: Array, out: Array, unsure: Array) -> int:
     """``floor_if_certain`` of ``words`` at their ``scales`` into ``out``; lists the ``unsure``."""
-    found = 0
+    doubtful = 0
     for i in range(words.size):
         low = floor_if_certain(words[i], scales[i])
         if low < 0:
-            unsure[found] = i
-            found += 1
+            unsure[doubtful] = i
+            doubtful += 1
         else:
             out[i] = low
-    return found
+    return doubtful
 
 
 UNDECIDED = -(1 << 62)
@@ -213,7 +213,7 @@ def cells_per_digit(floors: Array) -> float:
 
 def suited(kernel: Any, *noise: Any) -> Any:
     """The compiled kernel for drawn numbers and words; its plain Python for an audit's outcomes."""
-    if all(isinstance(one, (np.ndarray, Scalable, Halves)) for one in noise):
+    if all(isinstance(source, (np.ndarray, Scalable, Halves)) for source in noise):
         return kernel
     return getattr(kernel, "py_func", kernel)
 
@@ -240,15 +240,15 @@ def _compile_at(noise: Any, row: Any) -> Any:
 def all_cells(digits: Array, floors: Array, cells: Array, unsure: Array) -> int:
     """The ``cells`` that the ``digits`` fall into between ``floors``; lists the ``unsure``."""
     rate = cells_per_digit(floors)
-    found = 0
+    position = 0
     for row in range(cells.size):
         number = np.int64(digits[row])
         cell = max(0, int((number - floors[1]) * rate + 1.0))
         cells[row] = cell
         if not (floors[cell] < number and number < floors[cell + 1]):
-            unsure[found] = row
-            found += 1
-    return found
+            unsure[position] = row
+            position += 1
+    return position
 
 
 @njit(cache=True, nogil=True)
@@ -272,12 +272,12 @@ def sparse_vector(
     ``status`` are written.
     """
     for row in range(readings.size):
-        own = memory[which[row]]
-        if own[0] == 0:
-            own[0] = 1
-            own[1] = threshold + at(limits, row)
-        if own[2] == most:
+        series = memory[which[row]]
+        if series[0] == 0:
+            series[0] = 1
+            series[1] = threshold + at(limits, row)
+        if series[2] == most:
             status[row] = 2
-        elif not missing[row] and above(noise, row, own[1] - readings[row] - 1):
+        elif not missing[row] and above(noise, row, series[1] - readings[row] - 1):
             alerts[row] = 1
-            own[2] += 1
+            series[2] += 1

@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import require
-from tempriv.sampling._kernels import UNDECIDED, Scalable
+from tempriv.sampling._kernels import UNDECIDED, Halves, Scalable
 from tempriv.sampling.exact_compare import (
     ExactReal,
     Integers,
@@ -55,6 +55,22 @@ class Distribution(Protocol):
 
     def outcomes(self, tail: float) -> list[tuple[Any, float]]:
         """Outcomes with their probabilities, leaving out at most ``tail`` of the mass."""
+
+
+class MagnitudeDistribution(Distribution, Protocol):
+    """A distribution over integers whose mean magnitude is known."""
+
+    @property
+    def mean_magnitude(self) -> float:
+        """E |k|."""
+
+
+@runtime_checkable
+class DrawnByHalves(Protocol):
+    """A distribution whose draws the first 32 digits of a uniform number mostly decide."""
+
+    def halves(self, keystream: Keystream) -> Halves:
+        """These digits for each row of a ``keystream``, for a kernel that asks row by row."""
 
 
 def draw(distribution: Distribution, runs: Sequence[StepRange], purpose: str) -> Integers:
@@ -149,8 +165,19 @@ class DiscreteLaplace:
 
     @property
     def mean_magnitude(self) -> float:
+        """E |k|."""
         rate = float(1 / self.scale)
         return 1 / math.sinh(rate) if rate < 700 else 0.0
+
+    @property
+    def mean_square(self) -> float:
+        """E k^2: of the discrete distribution, not of the continuous one.
+
+        >>> round(DiscreteLaplace(Fraction(1)).mean_square, 6)
+        1.841347
+        """
+        half = float(1 / (2 * self.scale))
+        return 1 / (2 * math.sinh(half) ** 2) if half < 300 else 0.0
 
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
         """Outcomes and their probabilities, leaving out at most ``tail``."""
@@ -174,6 +201,7 @@ def discrete_laplace_varying(scales: Floats, keystream: Keystream) -> Integers:
     )
 
     def draw(substream: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+        """Candidates for ``rows`` from a ``substream``, and which of them to draw again."""
         return geometric_varying_signed(scales[rows], substream)
 
     return until_accepted(keystream, draw)
@@ -232,6 +260,24 @@ class DiscreteGaussian:
         """The probability of ``k``."""
         return math.exp(-k * k / (2 * float(self.variance))) / self._mass
 
+    @property
+    def mean_magnitude(self) -> float:
+        """E |k|: added up, or by Euler and Maclaurin's formula where that is long."""
+        variance = float(self.variance)
+        if variance > 10_000:
+            return math.sqrt(2 * variance / math.pi) * (1 - 1 / (12 * variance))
+        reach = math.ceil(40 * math.sqrt(variance)) + 1
+        return 2 * math.fsum(k * self.pmf(k) for k in range(1, reach + 1))
+
+    @property
+    def mean_square(self) -> float:
+        """E k^2: of the discrete distribution, not of the continuous one."""
+        variance = float(self.variance)
+        if variance > 20:
+            return variance  # exact to 1e-80 by Poisson summation
+        reach = math.ceil(40 * math.sqrt(variance)) + 1
+        return 2 * math.fsum(k * k * self.pmf(k) for k in range(1, reach + 1))
+
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
         """Outcomes and their probabilities, leaving out at most ``tail``."""
         return _outward(self.pmf, tail)
@@ -244,9 +290,11 @@ class DiscreteGaussian:
         peak, spread = float(variance / scale), 2 * float(variance)
 
         def draw(substream: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+            """Candidates for ``rows`` from a ``substream``, and which of them to draw again."""
             value = proposal.sample_signed(substream)
 
             def exact(i: int) -> ExactReal:
+                """The exact probability that the candidate of row ``i`` is accepted."""
                 distance = abs(int(value[i])) - variance / scale
                 return exp_minus(distance * distance / (2 * variance))
 
@@ -284,6 +332,31 @@ class Staircase:
         mass = 2 * near / (1 - ratio) - 1
         return ratio ** (step + (place >= self.inner)) / mass
 
+    @property
+    def mean_magnitude(self) -> float:
+        """E |k|."""
+        return self._moments()[0]
+
+    @property
+    def mean_square(self) -> float:
+        """E k^2."""
+        return self._moments()[1]
+
+    def _moments(self) -> tuple[float, float]:
+        """E |k| and E k^2: sums over places within a step, then over all steps."""
+        ratio, fall = math.exp(-self.epsilon), -math.expm1(-self.epsilon)
+        inner, width = self.inner, self.width
+
+        def place(power: int) -> float:
+            near = _sum_of_powers(inner, power)
+            return near + ratio * (_sum_of_powers(width, power) - near)
+
+        mean = place(1) + width * place(0) * ratio / fall
+        square = place(2) + 2 * width * place(1) * ratio / fall
+        square += width**2 * place(0) * ratio * (1 + ratio) / fall**2
+        total = place(0) - fall / 2  # zero is met from both sides
+        return mean / total, square / total
+
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
         """Outcomes and their probabilities, leaving out at most ``tail``."""
         return _outward(self.pmf, tail)
@@ -299,6 +372,7 @@ class Staircase:
         coin = Thresholds([ExactReal(is_inner)])
 
         def draw(substream: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+            """Candidates for ``rows`` from a ``substream``, and which of them to draw again."""
             step = steps.sample(substream)
             place = _uniform(substream.substream(LEVELS), inner)
             if outer:
@@ -314,11 +388,18 @@ class Staircase:
         return until_accepted(keystream, draw)
 
 
+def _sum_of_powers(count: int, power: int) -> float:
+    """The sum of i^power for i from 0 to count - 1, for powers up to 2."""
+    sums = (count, count * (count - 1) / 2, (count - 1) * count * (2 * count - 1) / 6)
+    return sums[power]
+
+
 def _uniform(keystream: Keystream, choices: int) -> Integers:
     """0 .. choices - 1, each equally likely: words past the last whole multiple are drawn again."""
     last = np.uint64((1 << 64) // choices * choices - 1)
 
     def draw(substream: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+        """Candidates for ``rows`` from a ``substream``, and which of them to draw again."""
         word = substream.read()
         return (word % np.uint64(choices)).astype(np.int64), np.flatnonzero(word > last)
 
@@ -499,6 +580,7 @@ class PlanarLattice:
         proposal = DiscreteLaplace(1 / (self.rate * self.SLOPE))
 
         def draw(substream: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+            """Candidates for ``rows`` from a ``substream``, and which of them to draw again."""
             pair = [proposal.sample(substream.substream(axis)) for axis in (0, 1)]
             rates, slopes = np.full((2, len(rows)), [[float(self.rate)], [float(self.SLOPE)]])
             return accepted_pairs(pair, rates, slopes, substream, lambda n: (self.rate, self.SLOPE))
@@ -528,6 +610,7 @@ def accepted_pairs(
     steps = np.abs(i) + np.abs(j)
 
     def exact(n: int) -> ExactReal:
+        """The exact probability that pair ``n`` is accepted."""
         square = int(i[n]) ** 2 + int(j[n]) ** 2
         rate, slope = exactly(n)
         near = slope * int(steps[n])
@@ -576,11 +659,13 @@ class Varying:
         )
 
         def draw(substream: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+            """Candidates for ``rows`` from a ``substream``, and which of them to draw again."""
             pair = [
                 discrete_laplace_varying(scales[rows], substream.substream(axis)) for axis in (0, 1)
             ]
 
             def exactly(n: int) -> tuple[Fraction, Fraction]:
+                """The exact rate and slope of row ``n``."""
                 number = self.which[rows[n]]
                 return exact_rates[number], slopes[number]
 

@@ -95,6 +95,7 @@ class GeometricTable:
         head = (first[rows] >> (DIGIT_BITS * levels).astype(np.uint64)) << np.uint64(48)
 
         def after(i: int, depth: int) -> int:
+            """A further word of unsure digit ``i``, at a ``depth``."""
             return keystream.substream(int(levels[i])).substream(0).read_one(int(rows[i]), depth)
 
         cells = cells_of(self.cuts, levels, head | (more >> np.uint64(16)), _leftover(more, after))
@@ -118,6 +119,7 @@ def _leftover(more: Words64, after: Callable[[int, int], int]) -> Callable[[int,
     """Digits in order: the 16 of a word that were not used yet, then those that come after."""
 
     def digits(i: int, depth: int) -> int:
+        """The next 64 bits of digit ``i``, at a ``depth``."""
         before = int(more[i]) if depth == 0 else after(i, depth - 1)
         return (before & 0xFFFF) << 48 | after(i, depth) >> 16
 
@@ -132,6 +134,7 @@ def _low_digit(rate: Fraction, base: int) -> Thresholds:
     """P(digit < i) = (1 - r^i) / (1 - r^base) with r = e^-rate."""
 
     def formula(i: int) -> Decimal:
+        """P(digit < ``i``)."""
         return _reached(rate * i) / _reached(rate * base)
 
     return Thresholds([ExactReal(functools.partial(formula, i)) for i in range(1, base)])

@@ -16,15 +16,17 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from tempriv.data.files import write_durably
-from tempriv.data.locks import FileLock
 from tempriv.errors import KeyReuseError, StateError, require
+
+if TYPE_CHECKING:
+    from tempriv.data.locks import FileLock
 
 EPOCH = 1 << 16
 """Steps that share one link of the key chain; fixed, so that bits never depend on commits."""
@@ -49,11 +51,17 @@ def _block_cipher(key: bytes) -> Any:
 class Key:
     """The secret of one release: ``Key.generate()``, or ``Key.from_seed(n)`` for experiments.
 
+    A key serves one release: give each its own.
+
+    Parameters:
+        secret: 32 bytes.
+        release_id: names the release, and tells nothing of the secret.
+        seed: what the secret was made from, if it is none.
+        only_resumes: whether it goes on with streams and starts none.
+
     Guarantees:
         - the secret appears in no repr, release or state;
         - noise for a (mechanism, series) is handed out once: a second input is refused.
-
-    A key serves one release: give each its own.
 
     >>> Key.generate()
     Key(secret)
@@ -147,6 +155,8 @@ class Key:
 
     def _hold(self, path: Path) -> None:
         """One key object at a time uses a file."""
+        from tempriv.data.locks import FileLock
+
         try:
             self._lock = FileLock(path.with_name(path.name + ".lock"))
         except BlockingIOError:
@@ -302,8 +312,8 @@ def simulation(key: Key, purpose: str) -> Generator:
     >>> bool(first == again)
     True
     """
-    words = key.again("simulation", purpose).cipher_key("numbers")
-    return np.random.default_rng(int.from_bytes(words, "big"))
+    seed = key.again("simulation", purpose).cipher_key("numbers")
+    return np.random.default_rng(int.from_bytes(seed, "big"))
 
 
 def fresh_series_key() -> SeriesKey:

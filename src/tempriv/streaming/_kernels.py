@@ -21,78 +21,102 @@ PRIME = (1 << 31) - 1
 def admit_readings(
     codes: Integers,
     ticks: Integers,
-    marks: npt.NDArray[np.bool_],
+    landmark_flags: npt.NDArray[np.bool_],
     last: Integers,
     first: Integers,
     taken: Integers,
     landmarks: Integers,
-    most: int,
+    most_readings: int,
     most_landmarks: int,
     counted: bool,
     verdicts: npt.NDArray[np.int8],
 ) -> None:
-    """One reading after the other, as they came: each must be later than all of its series.
+    """Decide about each reading as it came: it must be later than all of its series.
 
-    Of a series the arrays say the last time, the first that was taken, and how many were,
-    landmarks among them; they are brought up to date. ``most`` readings are guaranteed of a series,
+    Of a series the arrays say the last time, the first that was taken, and how many were, landmarks
+    among them; they are brought up to date. ``most_readings`` readings are guaranteed of a series,
     and ``most_landmarks``; with ``counted`` times must be numbers that rise by one from 0 or 1.
+
+    Parameters:
+        codes: the series of each reading.
+        ticks: the time of each reading.
+        landmark_flags: whether each reading is a landmark.
+        last, first, taken, landmarks: of each series the last time, the first one taken, how many
+            were taken and how many of them were landmarks; brought up to date.
+        most_readings: that are guaranteed for a series.
+        most_landmarks: that are guaranteed for a series.
+        counted: whether times must be numbers that rise by one from 0 or 1.
+        verdicts: takes what becomes of each reading.
     """
     for row in range(len(codes)):
-        one, tick = codes[row], ticks[row]
-        if tick <= last[one]:
-            verdicts[row] = REPEATED if tick == last[one] else LATE
+        series, tick = codes[row], ticks[row]
+        if tick <= last[series]:
+            verdicts[row] = REPEATED if tick == last[series] else LATE
             continue
         if counted:
-            fresh = last[one] == NEVER
-            if (fresh and tick != 0 and tick != 1) or (not fresh and tick != last[one] + 1):
+            is_first = last[series] == NEVER
+            if (is_first and tick != 0 and tick != 1) or (
+                not is_first and tick != last[series] + 1
+            ):
                 verdicts[row] = NOT_COUNTED
                 return
-        if taken[one] == 0:
-            first[one] = tick
-        last[one] = tick
-        if taken[one] >= most:
+        if taken[series] == 0:
+            first[series] = tick
+        last[series] = tick
+        if taken[series] >= most_readings:
             verdicts[row] = BEYOND_LENGTH
-        elif marks[row] and landmarks[one] >= most_landmarks:
+        elif landmark_flags[row] and landmarks[series] >= most_landmarks:
             verdicts[row] = BEYOND_LANDMARKS
         else:
             verdicts[row] = TAKEN
-            taken[one] += 1
-            landmarks[one] += marks[row]
+            taken[series] += 1
+            landmarks[series] += landmark_flags[row]
 
 
 @njit(cache=True, nogil=True)
 def match_replayed(
     codes: Integers,
     ticks: Integers,
-    marks: npt.NDArray[np.bool_],
+    landmark_flags: npt.NDArray[np.bool_],
     first: Integers,
-    wanted: Integers,
+    saved_steps: Integers,
     most_landmarks: int,
-    again: Integers,
-    again_last: Integers,
-    again_landmarks: Integers,
-    places: Integers,
+    replayed: Integers,
+    replayed_tick: Integers,
+    replayed_landmarks: Integers,
+    steps: Integers,
 ) -> None:
-    """Which readings are sent again from the start of their series, and in which place.
+    """Find the readings that are sent again from the start of their series.
 
-    ``wanted`` says how many a series had consumed; a place of -1 is none.
+    ``saved_steps`` says how many a series had consumed; a place of -1 is none.
+
+    Parameters:
+        codes: the series of each reading.
+        ticks: the time of each reading.
+        landmark_flags: whether each reading is a landmark.
+        first: the first time of each series.
+        saved_steps: how many readings each series had consumed.
+        most_landmarks: that are guaranteed for a series.
+        replayed, replayed_tick, replayed_landmarks: how many were sent again of each series, the
+            last time and the landmarks among them; brought up to date.
+        steps: takes the step of each reading; -1 is none.
     """
     for row in range(len(codes)):
-        one, tick = codes[row], ticks[row]
-        places[row] = -1
-        if again[one] < 0:
-            if tick != first[one]:
+        series, tick = codes[row], ticks[row]
+        steps[row] = -1
+        if replayed[series] < 0:
+            if tick != first[series]:
                 continue
-            again[one] = 0
-        elif tick <= again_last[one]:
+            replayed[series] = 0
+        elif tick <= replayed_tick[series]:
             continue
-        again_last[one] = tick
-        if marks[row] and again_landmarks[one] >= most_landmarks:
+        replayed_tick[series] = tick
+        if landmark_flags[row] and replayed_landmarks[series] >= most_landmarks:
             continue
-        again_landmarks[one] += marks[row]
-        if again[one] < wanted[one]:
-            places[row] = again[one]
-            again[one] += 1
+        replayed_landmarks[series] += landmark_flags[row]
+        if replayed[series] < saved_steps[series]:
+            steps[row] = replayed[series]
+            replayed[series] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -100,24 +124,31 @@ def text_fingerprints(
     ends: npt.NDArray[np.int32],
     letters: npt.NDArray[np.uint8],
     missing: npt.NDArray[np.bool_],
-    one: int,
-    other: int,
-    marks: npt.NDArray[np.uint64],
+    first_point: int,
+    second_point: int,
+    fingerprints: npt.NDArray[np.uint64],
 ) -> None:
     """64 bits for each text: two polynomials in its letters at secret points, modulo 2^31 - 1.
 
     Two texts of n letters agree by chance with at most (n / 2^31)^2. Nothing has bits of its own.
+
+    Parameters:
+        ends: where each text ends.
+        letters: of all texts.
+        missing: texts that are none.
+        first_point, second_point: the secret points.
+        fingerprints: takes the bits.
     """
-    for row in range(len(marks)):
+    for row in range(len(fingerprints)):
         if missing[row]:
-            marks[row] = np.uint64(0xFFFFFFFFFFFFFFFF)
+            fingerprints[row] = np.uint64(0xFFFFFFFFFFFFFFFF)
             continue
         high, low = np.int64(1), np.int64(1)
         for at in range(ends[row], ends[row + 1]):
             letter = np.int64(letters[at]) + 1
-            high = (high * one + letter) % PRIME
-            low = (low * other + letter) % PRIME
-        marks[row] = (np.uint64(high) << np.uint64(32)) | np.uint64(low)
+            high = (high * first_point + letter) % PRIME
+            low = (low * second_point + letter) % PRIME
+        fingerprints[row] = (np.uint64(high) << np.uint64(32)) | np.uint64(low)
 
 
 @njit(cache=True, nogil=True)
@@ -128,18 +159,30 @@ def copy_texts(
     ends: Integers,
     target: npt.NDArray[np.uint8],
 ) -> None:
-    """Texts from anywhere, one after the other; ``ends`` has where each begins there."""
+    """Copy texts from anywhere, one after the other.
+
+    Parameters:
+        letters: of all texts.
+        at, lengths: where each text is.
+        ends: where each begins in ``target``, and the end.
+        target: takes the letters.
+    """
     for row in range(len(at)):
-        place, source = ends[row], at[row]
+        start, source = ends[row], at[row]
         for k in range(lengths[row]):
-            target[place + k] = letters[source + k]
+            target[start + k] = letters[source + k]
 
 
 @njit(cache=True, nogil=True)
 def group(codes: Integers, edges: Integers, order: Integers) -> None:
-    """Rows by their codes, those of a code as they came.
+    """Sort rows by their codes, those of a code as they came.
 
     ``edges`` has room for one more than there are codes and says where each begins.
+
+    Parameters:
+        codes: of the rows.
+        edges: takes where each code begins, and the end.
+        order: takes the rows.
     """
     edges[:] = 0
     for row in range(len(codes)):

@@ -100,7 +100,9 @@ class CopySummary:
 
 
 def status(path: Path) -> StreamStatus:
-    """How a stream stands at its last commit; reads only, whether it runs or not."""
+    """How the stream with its state at ``path`` stands at its last commit; reads only, also while
+    it runs.
+    """
     about, checkpoint, ((series,),) = _read(path, "SELECT COUNT(*) FROM series")
     mechanism = _mechanism(about)
     guarantee = _guarantee(mechanism, about["seed"])
@@ -142,10 +144,15 @@ def _require_state(path: Path) -> None:
 
 def _version(path: Path) -> tuple[int, ...]:
     try:
-        found = path.stat()
+        file_status = path.stat()
     except FileNotFoundError:
         return ()
-    return found.st_mtime_ns, found.st_size, found.st_ino, companion(path, "-wal").exists()
+    return (
+        file_status.st_mtime_ns,
+        file_status.st_size,
+        file_status.st_ino,
+        companion(path, "-wal").exists(),
+    )
 
 
 def _read_once(path: Path, queries: Sequence[str]) -> tuple[Any, ...]:
@@ -197,7 +204,12 @@ def _last_commit_out(path: Path) -> int:
 
 
 def stop(path: Path, wait: float) -> StopResult:
-    """Ask the process that runs a stream to stop, and wait until it has."""
+    """Ask the process that runs a stream to stop, and wait until it has.
+
+    Parameters:
+        path: of the stream's state.
+        wait: seconds.
+    """
     require(wait >= 0, f"wait={wait:g}: must be a number of seconds")
     _require_state(path)
     process = running_process(path)
@@ -241,12 +253,15 @@ def stop(path: Path, wait: float) -> StopResult:
 
 def _uses(process: int, file: Path) -> bool:
     """Whether a process has a file open."""
-    here = file.stat()
+    file_status = file.stat()
     try:
         for opened in Path(f"/proc/{process}/fd").iterdir():
             with contextlib.suppress(OSError):
-                there = opened.stat()
-                if (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino):
+                opened_status = opened.stat()
+                if (opened_status.st_dev, opened_status.st_ino) == (
+                    file_status.st_dev,
+                    file_status.st_ino,
+                ):
                     return True
     except OSError:
         pass
@@ -271,11 +286,11 @@ class _Snapshot:
         Steps, memories and rows held back belong to the old keys, and so does what replays are
         compared with; none of it goes on.
         """
-        old, series = self.pipeline.series, len(self.pipeline.series)
-        anew = SeriesStates(old.mechanism, old.reach, len(old.rings))
-        anew.numbers_of(old.names)
-        anew.last_tick[:series] = anew.first_tick[:series] = old.last_tick[:series]
-        return anew
+        saved, series = self.pipeline.series, len(self.pipeline.series)
+        fresh = SeriesStates(saved.mechanism, saved.reach, len(saved.rings))
+        fresh.numbers_of(saved.names)
+        fresh.last_tick[:series] = fresh.first_tick[:series] = saved.last_tick[:series]
+        return fresh
 
     def summary(self) -> CopySummary:
         return CopySummary(
@@ -298,9 +313,11 @@ class _NullSink(Sink):
         pass
 
     def resume(self, position: Any, pending: bytes) -> bool:
+        """Accept any ``position`` and ``pending`` block."""
         return False
 
     def write(self, data: bytes) -> None:
+        """Refuse to write ``data``."""
         raise AssertionError("a stream that is looked at releases nothing")
 
 
@@ -330,9 +347,9 @@ def _load_snapshot(path: Path) -> _Snapshot:
         f"{path}: the state is damaged: it does not know the names of its series",
         StateError,
     )
-    marks = sum(shard_checksum(number, data) for number, data in shards)
+    checksums = sum(shard_checksum(number, data) for number, data in shards)
     require(
-        sum_of_checksums(marks) == checkpoint.shards,
+        sum_of_checksums(checksums) == checkpoint.shards,
         f"{path}: the state is damaged: some of it is of another moment",
         StateError,
     )
@@ -340,7 +357,9 @@ def _load_snapshot(path: Path) -> _Snapshot:
 
 
 def back_up(path: Path, copy: Path) -> CopySummary:
-    """Write down what a new beginning needs, while the stream runs or not."""
+    """Write the ``copy`` of the state at ``path`` that a new beginning needs, while the stream runs
+    or not.
+    """
     _require_new(copy)
     snapshot = _load_snapshot(path)
     about = {**snapshot.about, "file": None, "keys": None, "copied": snapshot.summary().saved}
@@ -349,7 +368,7 @@ def back_up(path: Path, copy: Path) -> CopySummary:
 
 
 def restore(copy: Path, path: Path) -> CopySummary:
-    """A state that goes on after a copy as a new release, with new keys."""
+    """Make a state at ``path`` that goes on after a ``copy`` as a new release, with new keys."""
     _require_state(copy)
     require(
         running_process(copy) is None,
@@ -383,9 +402,9 @@ def restore(copy: Path, path: Path) -> CopySummary:
 def _require_new(path: Path) -> None:
     require(path.parent.is_dir(), f"{path.parent}: no such directory")
     require(not path.is_dir(), f"{path}: is a directory; name a new file")
-    there = [file for file in (companion(path, ending) for ending in ENDINGS) if file.exists()]
-    if there:
-        raise UsageError(f"{there[0]}: exists already; choose another name")
+    existing = [file for file in (companion(path, ending) for ending in ENDINGS) if file.exists()]
+    if existing:
+        raise UsageError(f"{existing[0]}: exists already; choose another name")
 
 
 def _position_without_fingerprints(position: Any) -> Any:

@@ -40,20 +40,27 @@ class Batch:
         return f"Batch({len(self)} readings of {len(self.names)} series)"
 
     def written(self, row: int, columns: Sequence[str]) -> dict[str, Any]:
-        """One reading as its columns, for the file of what was put aside."""
-        told: list[Any] = [column[row].as_py() for column in self.shown]
+        """The reading in a ``row`` by ``columns``, for the file of what was put aside."""
+        entries: list[Any] = [column[row].as_py() for column in self.shown]
         if self.cells is not None:
-            told += [column[row].as_py() for column in self.cells]
+            entries += [column[row].as_py() for column in self.cells]
         else:
-            there = zip(self.values[row].tolist(), self.missing[row].tolist(), strict=True)
-            told += [None if gone else value for value, gone in there]
-        return dict(zip(columns, told, strict=True))
+            readings = zip(self.values[row].tolist(), self.missing[row].tolist(), strict=True)
+            entries += [None if is_missing else value for value, is_missing in readings]
+        return dict(zip(columns, entries, strict=True))
 
 
 def batch_from_records(
     readings: Sequence[Record], width: int, exact: bool, unreadable: Sequence[str] = ()
 ) -> Batch:
-    """Readings that were parsed one by one; ``width`` values each."""
+    """A batch of readings that were parsed one by one.
+
+    Parameters:
+        readings: as they came.
+        width: values of each.
+        exact: whether values are carried as they are written.
+        unreadable: lines that are no readings.
+    """
     numbers: dict[str, int] = {}
     codes = [numbers.setdefault(reading.series, len(numbers)) for reading in readings]
     shape = (len(readings), 0 if exact else width)
@@ -67,7 +74,7 @@ def batch_from_records(
         values[:] = [reading.values for reading in readings]
         missing[:] = [reading.missing for reading in readings]
     shown = [
-        pa.array([_text(one) for one in column], pa.string())
+        pa.array([_text(text) for text in column], pa.string())
         for column in zip(*(reading.shown for reading in readings), strict=True)
     ]
     return Batch(
@@ -82,5 +89,5 @@ def batch_from_records(
     )
 
 
-def _text(one: Any) -> str | None:
-    return one if one is None or isinstance(one, str) else str(one)
+def _text(entry: Any) -> str | None:
+    return entry if entry is None or isinstance(entry, str) else str(entry)

@@ -35,10 +35,10 @@ class Counts:
     waiting: int = 0
 
     def and_before(self, before: Counts) -> Counts:
-        """Together with those of earlier runs; what waits now is not added up."""
-        mine, theirs = asdict(self), asdict(before)
-        both = {name: mine[name] + theirs[name] for name in mine}
-        return Counts(**{**both, "waiting": self.waiting})
+        """These counts and those of earlier runs, ``before``; what waits now is not added up."""
+        current, earlier = asdict(self), asdict(before)
+        totals = {name: current[name] + earlier[name] for name in current}
+        return Counts(**{**totals, "waiting": self.waiting})
 
     @property
     def put_aside(self) -> int:

@@ -29,7 +29,7 @@ LARGEST_VALUE = 1e300
 
 
 def parse_batch(record_format: RecordFormat, text: bytes) -> Batch:
-    """The readings of some whole record_format."""
+    """The readings of some whole lines of ``text`` in a ``record_format``."""
     if record_format.syntax == "csv" and record_format.columns is None:
         text = _after_header(record_format, text)
     if not text:
@@ -62,7 +62,7 @@ def _is_plain(record_format: RecordFormat, text: bytes) -> bool:
         record_format.syntax == "csv"
         and len(record_format.columns or ()) > 1
         and bool(record_format.time)
-        and not any(odd in text for odd in (b'"', b"\r", b"\0", b"0x", b"0X"))
+        and not any(special in text for special in (b'"', b"\r", b"\0", b"0x", b"0X"))
     )
 
 
@@ -70,7 +70,8 @@ def _in_columns(record_format: RecordFormat, text: bytes) -> Batch | None:
     assert record_format.columns is not None
     aside: list[str] = []
 
-    def odd(row: Any) -> str:
+    def put_aside(row: Any) -> str:
+        """Put a ``row`` with another number of cells aside."""
         if row.text.strip():
             aside.append(row.text)
         return "skip"
@@ -82,7 +83,7 @@ def _in_columns(record_format: RecordFormat, text: bytes) -> Batch | None:
             pa.csv.ReadOptions(
                 column_names=record_format.columns, use_threads=False, block_size=len(text) + 1
             ),
-            pa.csv.ParseOptions(invalid_row_handler=odd, quote_char=False),
+            pa.csv.ParseOptions(invalid_row_handler=put_aside, quote_char=False),
             pa.csv.ConvertOptions(
                 column_types=dict.fromkeys(wanted, pa.string()),
                 include_columns=list(dict.fromkeys(wanted)),
@@ -99,12 +100,12 @@ def _in_columns(record_format: RecordFormat, text: bytes) -> Batch | None:
     if record_format.exact:
         cells = [columns[name] for name in record_format.values]
     else:
-        found = [
+        numbers = [
             _numbers(record_format, i, columns[name]) for i, name in enumerate(record_format.values)
         ]
-        if any(one is None for one in found):
+        if any(column is None for column in numbers):
             return None
-        values = np.stack([one for one in found if one is not None], axis=1)
+        values = np.stack([column for column in numbers if column is not None], axis=1)
         missing = np.isnan(values)
         values[missing] = 0.0
         if record_format.marked and not _mark(columns[record_format.values[-1]], values, missing):
@@ -112,8 +113,10 @@ def _in_columns(record_format: RecordFormat, text: bytes) -> Batch | None:
     shown = [columns[name] for name in record_format.shown]
     if not readable.all():
         rows = np.flatnonzero(~readable).tolist()
-        told = [columns[name] for name in wanted]
-        aside += [",".join(str(one[row].as_py() or "") for one in told) for row in rows]
+        wanted_columns = [columns[name] for name in wanted]
+        aside += [
+            ",".join(str(column[row].as_py() or "") for column in wanted_columns) for row in rows
+        ]
         keep = pa.array(readable)
         shown = [column.filter(keep) for column in shown]
         cells = None if cells is None else [column.filter(keep) for column in cells]
@@ -146,19 +149,21 @@ def _ticks(columns: list[Any]) -> tuple[Integers, Flags]:
         fast = _all_alike(columns[0])
         if fast is not None:
             return fast, np.abs(fast) <= LARGEST_TICK
-    apart = [column.dictionary_encode() for column in columns]
-    codes = [to_numpy(one.indices, np.int32).astype(np.int64) for one in apart]
-    gone = np.logical_or.reduce([nulls(one.indices) for one in apart])
-    key = codes[0] if len(apart) == 1 else codes[0] * len(apart[1].dictionary) + codes[1]
-    key = np.where(gone, -1, key)  # what stands in the place of nothing is anything
-    _, where, which = np.unique(key, return_index=True, return_inverse=True)
-    texts = [one.dictionary.to_pylist() for one in apart]
-    found = np.full(len(where), LARGEST_TICK + 1)
-    for number, row in enumerate(where.tolist()):
-        if not gone[row]:
-            found[number] = _tick([t[code[row]] for t, code in zip(texts, codes, strict=True)])
-    ticks = found[which] if len(where) else np.zeros(0, dtype=np.int64)
-    return ticks, (np.abs(ticks) <= LARGEST_TICK) & ~gone
+    coded = [column.dictionary_encode() for column in columns]
+    codes = [to_numpy(column.indices, np.int32).astype(np.int64) for column in coded]
+    missing_time = np.logical_or.reduce([nulls(column.indices) for column in coded])
+    key = codes[0] if len(coded) == 1 else codes[0] * len(coded[1].dictionary) + codes[1]
+    key = np.where(missing_time, -1, key)  # what stands in the place of nothing is anything
+    _, first_rows, key_numbers = np.unique(key, return_index=True, return_inverse=True)
+    texts = [column.dictionary.to_pylist() for column in coded]
+    tick_of_key = np.full(len(first_rows), LARGEST_TICK + 1)
+    for number, row in enumerate(first_rows.tolist()):
+        if not missing_time[row]:
+            tick_of_key[number] = _tick(
+                [t[code[row]] for t, code in zip(texts, codes, strict=True)]
+            )
+    ticks = tick_of_key[key_numbers] if len(first_rows) else np.zeros(0, dtype=np.int64)
+    return ticks, (np.abs(ticks) <= LARGEST_TICK) & ~missing_time
 
 
 def _tick(parts: list[str]) -> int:
@@ -173,13 +178,13 @@ def _all_alike(column: Any) -> Integers | None:
     """Times that are all whole numbers, all dates or all moments; else None."""
     if column.null_count or not len(column):
         return None
-    ends = pa.compute.min_max(pa.compute.binary_length(column)).as_py()
+    lengths = pa.compute.min_max(pa.compute.binary_length(column)).as_py()
     try:
-        if ends["min"] == ends["max"] == 10:
+        if lengths["min"] == lengths["max"] == 10:
             first = column[0].as_py()
             if first.count("-") == 2:
                 return to_numpy(column.cast(pa.date32()), np.int32).astype(np.int64)
-        if ends["min"] >= 16:
+        if lengths["min"] >= 16:
             zone = "UTC" if column[0].as_py()[-1] in "Z" else None
             return np.array(to_numpy(column.cast(pa.timestamp("us", zone)), np.int64))
         return np.array(to_numpy(column.cast(pa.int64()), np.int64))
@@ -191,17 +196,17 @@ def _numbers(record_format: RecordFormat, number: int, column: Any) -> Floats | 
     """A column of values, NaN where missing; by the rules of ``RecordFormat.number``."""
     if record_format.categories is not None:
         names = pa.array(record_format.categories[number], pa.string())
-        found = pa.compute.fill_null(pa.compute.index_in(column, value_set=names), -1)
-        values = to_numpy(found, np.int32).astype(np.float64)
+        indices = pa.compute.fill_null(pa.compute.index_in(column, value_set=names), -1)
+        values = to_numpy(indices, np.int32).astype(np.float64)
     else:
         try:
             values = np.array(to_numpy(column.cast(pa.float64()), np.float64))
         except pa.ArrowInvalid:
             plain = pa.compute.match_substring_regex(column, NUMBER)
-            known = pa.compute.if_else(plain, column, pa.scalar(None, pa.string()))
-            values = np.array(to_numpy(known.cast(pa.float64()), np.float64))
-            odd = np.flatnonzero(~nulls(column) & nulls(known)).tolist()
-            values[odd] = [record_format.number(number, column[row].as_py()) for row in odd]
+            plain_numbers = pa.compute.if_else(plain, column, pa.scalar(None, pa.string()))
+            values = np.array(to_numpy(plain_numbers.cast(pa.float64()), np.float64))
+            others = np.flatnonzero(~nulls(column) & nulls(plain_numbers)).tolist()
+            values[others] = [record_format.number(number, column[row].as_py()) for row in others]
         np.clip(values, -LARGEST_VALUE, LARGEST_VALUE, out=values)
     values[nulls(column)] = math.nan
     return values
@@ -210,9 +215,9 @@ def _numbers(record_format: RecordFormat, number: int, column: Any) -> Floats | 
 def _mark(column: Any, values: Floats, missing: Flags) -> bool:
     """Marks of landmarks as 0 and 1; False where they are not all plain numbers."""
     empty = missing[:, :-1].all(axis=1)
-    gone = missing[:, -1]
+    missing_landmarks = missing[:, -1]
     plain = pa.compute.all(pa.compute.match_substring_regex(column, NUMBER)).as_py() is not False
-    if not plain or (gone & ~empty).any():
+    if not plain or (missing_landmarks & ~empty).any():
         return False
     values[:, -1] = values[:, -1] != 0
     missing[:, -1] = False

@@ -28,15 +28,22 @@ class Fingerprints:
     def of(
         self, batch: Batch, rows: Integers, numbers: Integers, steps: Integers
     ) -> npt.NDArray[np.uint64]:
-        """One mark for each of some rows, which stand in these series at these steps."""
+        """A fingerprint for each of some readings.
+
+        Parameters:
+            batch: holds the readings.
+            rows: which of them.
+            numbers: the series of each.
+            steps: the step of each.
+        """
         places = (numbers << STEP_BITS | steps).astype(np.uint64)
         total = np.zeros(len(rows), dtype=np.uint64)
         for i, key in enumerate(self._keys):
             if batch.cells is None:
-                found = bits(batch.values[rows, i : i + 1], batch.missing[rows, i : i + 1])[:, 0]
+                words = bits(batch.values[rows, i : i + 1], batch.missing[rows, i : i + 1])[:, 0]
             else:
-                found = self._of_text(batch.cells[i])[rows]
-            total += fingerprints(key, places, found)
+                words = self._of_text(batch.cells[i])[rows]
+            total += fingerprints(key, places, words)
         return total
 
     def _of_text(self, column: Any) -> npt.NDArray[np.uint64]:

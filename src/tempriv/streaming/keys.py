@@ -51,9 +51,9 @@ class Keyring:
         """The file of a stream that has one already, or a new one."""
         if self.path is None:
             return
-        new = not self.path.exists()
+        is_new = not self.path.exists()
         self._file = open_private(self.path, os.O_CREAT | os.O_RDWR)
-        if new:
+        if is_new:
             write_at(self._file, _sealed(MAGIC + self.mark), 0)
             os.fsync(self._file)
             sync_directory(self.path.parent)
@@ -64,7 +64,12 @@ class Keyring:
         return hashlib.blake2b(b"name", key=self.mark, digest_size=16).hexdigest()
 
     def load(self, count: int, name: str | None) -> None:
-        """The keys of so many series, if they have this name; those of more were never used."""
+        """Load the keys of so many series; keys of more were never used.
+
+        Parameters:
+            count: how many series.
+            name: of the keys, as the state knows them.
+        """
         assert self.path is not None
         require(
             self.path.exists(),
@@ -104,8 +109,8 @@ class Keyring:
             self._epochs = np.concatenate([self._epochs, np.array(more, dtype=np.int64)])
         return self._epochs
 
-    def _record(self, place: int) -> bytes:
-        data = read_at(self._file, RECORD_BYTES, RECORD_BYTES * place)
+    def _record(self, number: int) -> bytes:
+        data = read_at(self._file, RECORD_BYTES, RECORD_BYTES * number)
         size = int.from_bytes(data[:2], "big")
         body, check = data[2 : 2 + size], data[2 + size : 2 + size + 16]
         sound = (
@@ -114,7 +119,9 @@ class Keyring:
         return body if sound else b""
 
     def add(self, names: Sequence[str]) -> None:
-        """Keys for series that come next by number, kept before any of their noise is made."""
+        """Keys for series with these ``names`` that come next by number, kept before any noise is
+        made.
+        """
         fresh = []
         for name in names:
             chain = (
@@ -130,26 +137,32 @@ class Keyring:
         self.chains += fresh
 
     def runs(self, numbers: Integers, starts: Integers, counts: Integers) -> StepRanges:
-        """What some series are to draw next."""
-        which = numbers.tolist()
-        links = [self.chains[number] for number in which]
-        ciphers = functools.partial(self._ciphers_of, which)
+        """The keys and steps of what some series draw next.
+
+        Parameters:
+            numbers: of the series.
+            starts: first step of each.
+            counts: steps of each.
+        """
+        series_numbers = numbers.tolist()
+        links = [self.chains[number] for number in series_numbers]
+        ciphers = functools.partial(self._ciphers_of, series_numbers)
         return StepRanges(links, starts, counts, self.epochs[numbers], ciphers)
 
-    def _ciphers_of(self, which: list[int], purpose: str) -> list[Any]:
-        known = self._ciphers.setdefault(purpose, [])
-        known += [None] * (len(self.chains) - len(known))
-        for number in which:
-            if known[number] is None:
-                known[number] = self.chains[number].block_cipher(purpose)
-        return [known[number] for number in which]
+    def _ciphers_of(self, numbers: list[int], purpose: str) -> list[Any]:
+        ciphers = self._ciphers.setdefault(purpose, [])
+        ciphers += [None] * (len(self.chains) - len(ciphers))
+        for number in numbers:
+            if ciphers[number] is None:
+                ciphers[number] = self.chains[number].block_cipher(purpose)
+        return [ciphers[number] for number in numbers]
 
     def keep_from(self, number: int, step: int) -> None:
-        """Erase what came before the epoch of this step."""
+        """Erase the keys of series ``number`` before the epoch of a ``step``."""
         chain = self.chains[number] = self.chains[number].at_epoch(step // EPOCH)
         self.epochs[number] = chain.epoch
-        for known in self._ciphers.values():
-            known[number : number + 1] = [None] * (number < len(known))
+        for ciphers in self._ciphers.values():
+            ciphers[number : number + 1] = [None] * (number < len(ciphers))
         if self._file >= 0:
             write_at(self._file, _link(chain), RECORD_BYTES * (1 + number))
 

@@ -28,7 +28,7 @@ GAUGES = {"waiting"}  # may fall as well
 
 
 def prometheus_text(pipeline: StreamPipeline) -> str:
-    """In Prometheus' text format; nothing in it depends on a value."""
+    """Counts of a ``pipeline`` in Prometheus' text format; nothing in it depends on a value."""
     lines = []
     for name, count in asdict(pipeline.counts.and_before(pipeline.earlier_counts)).items():
         full = f"tempriv_readings_{name}" + ("" if name in GAUGES else "_total")
@@ -44,7 +44,9 @@ def prometheus_text(pipeline: StreamPipeline) -> str:
 
 @contextlib.contextmanager
 def serve_metrics(pipeline: StreamPipeline, port: int | None) -> Iterator[int | None]:
-    """MetricsHandler at /metrics while the stream runs; gives the port, a free one for 0."""
+    """Serve the counts of a ``pipeline`` at /metrics while it runs; gives the ``port``, a free one
+    for 0.
+    """
     if port is None:
         yield None
         return
@@ -52,15 +54,16 @@ def serve_metrics(pipeline: StreamPipeline, port: int | None) -> Iterator[int | 
 
     class MetricsHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            found = self.path.split("?")[0] == "/metrics"
-            body = prometheus_text(pipeline).encode() if found else b"see /metrics\n"
-            self.send_response(200 if found else 404)
+            is_known = self.path.split("?")[0] == "/metrics"
+            body = prometheus_text(pipeline).encode() if is_known else b"see /metrics\n"
+            self.send_response(200 if is_known else 404)
             self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:
+            """Log nothing of any ``format``."""
             pass
 
     try:

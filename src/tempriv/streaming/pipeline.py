@@ -40,6 +40,14 @@ NO_LIMIT = MOST_STEPS
 class StreamPipeline:
     """Many series passing through one mechanism.
 
+    Parameters:
+        mechanism: that every series passes through.
+        record_format: of the lines.
+        sink: where released lines go.
+        state_file: keeps how far everything is; without it nothing survives the process.
+        seed: of the noise, for experiments only.
+        dead_letters: where readings go that are not released; beside the state by default.
+
     Guarantees:
         - a line that is handed out has been committed with everything that made it;
         - after a crash it is handed out once more in its place, with the same bits;
@@ -82,10 +90,10 @@ class StreamPipeline:
         )
         reach = max(domain.reach if isinstance(domain, OpaqueRows) else 0, domain.latency)
         # the cells of earlier rows that can still come out, and ids and times of slots to come
-        kept = len(self.record_format.values) * moves + len(self.record_format.shown) * (
+        kept_columns = len(self.record_format.values) * moves + len(self.record_format.shown) * (
             domain.latency > 0
         )
-        self.series = SeriesStates(mechanism, reach, kept)
+        self.series = SeriesStates(mechanism, reach, kept_columns)
         self._most_readings = limit_of(mechanism) or NO_LIMIT
         landmarks = mechanism.most_landmarks
         self._most_landmarks = NO_LIMIT if landmarks is None else landmarks
@@ -148,9 +156,9 @@ class StreamPipeline:
     def _load(self, state_file: StateFile) -> None:
         about = state_file.about()
         state_file.require_own(about)
-        for name, here in self._options().items():
+        for name, option in self._options().items():
             require(
-                about.get(name) == here,
+                about.get(name) == option,
                 f"{state_file.path}: was started with another {name}; go on with the same options, "
                 "or start a new stream with another [[state]]",
                 StateError,
@@ -170,9 +178,9 @@ class StreamPipeline:
         )
         # drops what the state does not know, so comes last
         self.keyring.load(len(names), about.get("keys"))
-        known = self.series.steps[: len(names)] // EPOCH
+        reached_epochs = self.series.steps[: len(names)] // EPOCH
         require(
-            bool((self.keyring.epochs[: len(names)] <= known).all()),
+            bool((self.keyring.epochs[: len(names)] <= reached_epochs).all()),
             f"{state_file.path}: the key file beside it does not belong to it",
             StateError,
         )
@@ -212,27 +220,37 @@ class StreamPipeline:
     # readings
 
     def push_text(self, text: bytes, position: Any = None) -> None:
-        """Release the readings of some whole lines."""
+        """Release the readings of some whole lines.
+
+        Parameters:
+            text: the lines.
+            position: where the input stands after them.
+        """
         self.push(parse_batch(self.record_format, text), position)
 
     def push(self, batch: Batch, position: Any = None) -> None:
-        """Release some readings; returns when they are out."""
+        """Release some readings; returns when they are out.
+
+        Parameters:
+            batch: the readings.
+            position: where the input stands after them.
+        """
         aside = [self._dead_letter(REASONS["unreadable"], text) for text in batch.unreadable]
         self.counts.unreadable += len(batch.unreadable)
         numbers, fresh = self.series.numbers_of(batch.names)
         codes = numbers[batch.codes]
         verdicts = self._admit(batch, codes)
-        odd = np.flatnonzero(verdicts != TAKEN)
-        if len(odd):
+        rejected = np.flatnonzero(verdicts != TAKEN)
+        if len(rejected):
             # an input that knows its position sends nothing again: what is late there is late
-            late = odd[verdicts[odd] <= REPEATED] if position is None else odd[:0]
+            late = rejected[verdicts[rejected] <= REPEATED] if position is None else rejected[:0]
             again = self._replayed_rows(batch, codes, late)
             self.counts.again += len(again)
-            aside += self._reject(batch, verdicts, np.setdiff1d(odd, again))
+            aside += self._reject(batch, verdicts, np.setdiff1d(rejected, again))
         self.keyring.add(fresh)
         header = b"" if self._started else self.record_format.header()
         self._started = self._started or bool(header)
-        taken = np.flatnonzero(verdicts == TAKEN) if len(odd) else np.arange(len(batch))
+        taken = np.flatnonzero(verdicts == TAKEN) if len(rejected) else np.arange(len(batch))
         data, touched = header, codes[:0]
         if len(taken):
             lines, touched = self._release(batch, codes, taken)
@@ -268,23 +286,23 @@ class StreamPipeline:
         """Which readings are landmarks; a row without a reading is none."""
         if not self.record_format.marked:
             return np.zeros(len(batch), dtype=np.bool_)
-        there = ~batch.missing[:, :-1].all(axis=1)
-        return there & (batch.values[:, -1] != 0)
+        has_reading = ~batch.missing[:, :-1].all(axis=1)
+        return has_reading & (batch.values[:, -1] != 0)
 
-    def _reject(self, batch: Batch, verdicts: Any, odd: Integers) -> list[bytes]:
-        names = [NAME_OF_VERDICT[one] for one in verdicts[odd].tolist()]
+    def _reject(self, batch: Batch, verdicts: Any, rejected: Integers) -> list[bytes]:
+        names = [NAME_OF_VERDICT[verdict] for verdict in verdicts[rejected].tolist()]
         for name in set(names):
             setattr(self.counts, name, getattr(self.counts, name) + names.count(name))
         if self.dead_letters is None:
             return []
         columns = [*self.record_format.shown, *self.record_format.values]
-        rows = zip(odd.tolist(), names, strict=True)
+        rows = zip(rejected.tolist(), names, strict=True)
         return [self._dead_letter(REASONS[why], batch.written(row, columns)) for row, why in rows]
 
-    def _dead_letter(self, why: str, what: Any) -> bytes:
+    def _dead_letter(self, why: str, reading: Any) -> bytes:
         if self.dead_letters is None:
             return b""
-        return json.dumps({"why": why, "reading": what}).encode() + b"\n"
+        return json.dumps({"why": why, "reading": reading}).encode() + b"\n"
 
     def _replayed_rows(self, batch: Batch, codes: Integers, late: Integers) -> Integers:
         """Rows that are sent again from the start; they must be those that were consumed before."""
@@ -292,7 +310,7 @@ class StreamPipeline:
         late = late[series.saved_steps[codes[late]] > 0]
         if not len(late):
             return late
-        where = np.empty(len(late), dtype=np.int64)
+        step_of_row = np.empty(len(late), dtype=np.int64)
         match_replayed(
             codes[late],
             batch.ticks[late],
@@ -303,13 +321,15 @@ class StreamPipeline:
             series.replayed,
             series.replayed_tick,
             series.replayed_landmarks,
-            where,
+            step_of_row,
         )
-        rows = late[where >= 0]
+        rows = late[step_of_row >= 0]
         if not len(rows):
             return rows
-        found = self._fingerprints.of(batch, rows, codes[rows], where[where >= 0])
-        np.add.at(series.replayed_fingerprint_sums, codes[rows], found)
+        fingerprints = self._fingerprints.of(
+            batch, rows, codes[rows], step_of_row[step_of_row >= 0]
+        )
+        np.add.at(series.replayed_fingerprint_sums, codes[rows], fingerprints)
         whole = codes[rows][series.replayed[codes[rows]] == series.saved_steps[codes[rows]]]
         require(
             bool(
@@ -340,8 +360,8 @@ class StreamPipeline:
         touched = codes[order[edges]]
         starts = series.steps[touched]
         steps = within(counts) + np.repeat(starts, counts)
-        found = self._fingerprints.of(batch, order, codes[order], steps)
-        series.fingerprint_sums[touched] += np.add.reduceat(found, edges)
+        fingerprints = self._fingerprints.of(batch, order, codes[order], steps)
+        series.fingerprint_sums[touched] += np.add.reduceat(fingerprints, edges)
         cells = [series.text.add(column).take(order) for column in batch.cells or ()]
         block = self._block(batch, order, steps, touched, counts, starts)
         memory = series.memory[touched]
@@ -350,25 +370,25 @@ class StreamPipeline:
         released = perturb_block(self.mechanism, block, runs, memory, held=pool)
         series.memory[touched] = memory
         series.steps[touched] += counts
-        waiting = []
+        held_cells = []
         if domain.latency:
-            waiting = [series.text.add(column).take(order) for column in batch.shown]
+            held_cells = [series.text.add(column).take(order) for column in batch.shown]
         rows = RecentCells(series, touched, starts, edges)
         which = np.repeat(np.arange(len(touched)), released.counts)
-        turn = np.empty(len(batch), dtype=np.int64)  # series among the sorted, as lines came
-        turn[order] = np.arange(len(order))
-        turn = turn[taken]
+        line_order = np.empty(len(batch), dtype=np.int64)  # series among the sorted, as lines came
+        line_order[order] = np.arange(len(order))
+        line_order = line_order[taken]
         if domain.latency:
             steps = within(released.counts) + released.starts[which]
-            late = rows.cells(waiting, len(cells), which, steps)
+            held_columns = rows.cells(held_cells, len(cells), which, steps)
             series_of_row = np.repeat(np.arange(len(touched)), counts)
-            turn = output_order(turn, series_of_row, counts, released.counts)
-            slots = [series.text.texts(slot.take(turn)) for slot in late]
+            line_order = output_order(line_order, series_of_row, counts, released.counts)
+            slots = [series.text.texts(slot.take(line_order)) for slot in held_columns]
         else:
-            every = len(taken) == len(batch)
-            slots = batch.shown if every else [c.take(pa.array(taken)) for c in batch.shown]
-        lines = self._format(slots, released, turn, rows, which, cells)
-        series.keep(touched, counts, starts, [*cells, *waiting])
+            all_taken = len(taken) == len(batch)
+            slots = batch.shown if all_taken else [c.take(pa.array(taken)) for c in batch.shown]
+        lines = self._format(slots, released, line_order, rows, which, cells)
+        series.keep(touched, counts, starts, [*cells, *held_cells])
         return lines, touched
 
     def _block(
@@ -393,57 +413,64 @@ class StreamPipeline:
         if not isinstance(domain, OpaqueRows):
             return None
         behind = np.minimum(starts, domain.reach)
-        both = behind + counts
-        steps = np.repeat(starts - behind - np.cumsum(both) + both, both)
+        total_counts = behind + counts
+        steps = np.repeat(starts - behind - np.cumsum(total_counts) + total_counts, total_counts)
         steps += np.arange(len(steps))
-        none = np.zeros((len(steps), 1), dtype=np.bool_)
-        rows = Block(steps[:, None], none, ("",) * len(both), both, starts - behind)
-        return Pool(rows, np.cumsum(both) - counts)
+        not_missing = np.zeros((len(steps), 1), dtype=np.bool_)
+        rows = Block(
+            steps[:, None], not_missing, ("",) * len(total_counts), total_counts, starts - behind
+        )
+        return Pool(rows, np.cumsum(total_counts) - counts)
 
     def _format(
         self,
         slots: Sequence[Any],
         released: Block,
-        turn: Integers,
+        line_order: Integers,
         rows: RecentCells,
         which: Integers,
         cells: Sequence[TextSpans],
     ) -> bytes:
         """Rows of a released block as lines, in this turn."""
-        self.counts.released += len(turn)
-        status = None if released.status is None else released.status[turn]
+        self.counts.released += len(line_order)
+        status = None if released.status is None else released.status[line_order]
         columns = None
-        missing = released.missing[turn]
+        missing = released.missing[line_order]
         if isinstance(self.mechanism.domain, OpaqueRows):
-            steps = released.values[turn, 0]
-            found = rows.cells(cells, 0, which[turn], steps)
-            for column in found:
+            steps = released.values[line_order, 0]
+            moved = rows.cells(cells, 0, which[line_order], steps)
+            for column in moved:
                 column.lengths[missing[:, 0]] = MISSING_LENGTH
-            columns = [self.series.text.texts(column) for column in found]
-        return self.record_format.format(slots, released.values[turn], missing, status, columns)
+            columns = [self.series.text.texts(column) for column in moved]
+        return self.record_format.format(
+            slots, released.values[line_order], missing, status, columns
+        )
 
     def _flush(self) -> bytes:
         """What is held back of all series, one after the other."""
         series = self.series
         touched = np.flatnonzero(series.steps[: len(series)])
-        starts, none = series.steps[touched], np.zeros(len(touched), dtype=np.int64)
+        starts, no_counts = series.steps[touched], np.zeros(len(touched), dtype=np.int64)
         moves = self.record_format.exact
         shape = (0, 1 if moves else len(self.record_format.values))
         ids = ("",) * len(touched)
         values: Any = np.zeros(shape, dtype=np.int64 if moves else np.float64)
-        block = Block(values, np.zeros(shape, dtype=np.bool_), ids, none, starts)
-        runs, pool = self.keyring.runs(touched, starts, none), self._movable_rows(starts, none)
+        block = Block(values, np.zeros(shape, dtype=np.bool_), ids, no_counts, starts)
+        runs, pool = (
+            self.keyring.runs(touched, starts, no_counts),
+            self._movable_rows(starts, no_counts),
+        )
         memory = series.memory[touched]
-        rest = perturb_block(self.mechanism, block, runs, memory, held=pool, ending=True)
-        which = np.repeat(np.arange(len(touched)), rest.counts)
-        rows = RecentCells(series, touched, starts, none)
+        released = perturb_block(self.mechanism, block, runs, memory, held=pool, ending=True)
+        which = np.repeat(np.arange(len(touched)), released.counts)
+        rows = RecentCells(series, touched, starts, no_counts)
         carried = len(self.record_format.values) * moves
-        none_here = [TextSpans.none(0)] * len(self.record_format.shown)
-        steps = within(rest.counts) + rest.starts[which]
-        found = rows.cells(none_here, carried, which, steps)
-        slots = [series.text.texts(slot) for slot in found]
+        no_columns = [TextSpans.none(0)] * len(self.record_format.shown)
+        steps = within(released.counts) + released.starts[which]
+        held_columns = rows.cells(no_columns, carried, which, steps)
+        slots = [series.text.texts(slot) for slot in held_columns]
         cells = [TextSpans.none(0)] * carried
-        return self._format(slots, rest, np.arange(len(rest)), rows, which, cells)
+        return self._format(slots, released, np.arange(len(released)), rows, which, cells)
 
     # committing
 

@@ -51,7 +51,8 @@ class Record:
 
 
 def tick_of(parts: Sequence[Any]) -> int:
-    """A time as a whole number: an integer, a date, a datetime, or a date and an hour.
+    """A time in one or two ``parts`` as a whole number: an integer, a date, a datetime, or a date
+    and an hour.
 
     >>> tick_of(["1970-01-02"]), tick_of(["1970-01-01 00:00:01"]), tick_of(["1970-01-01", "1"])
     (1, 1000000, 3600000000)
@@ -88,7 +89,7 @@ DECODER = json.JSONDecoder()
 
 
 def cells_of(line: str) -> list[str | None]:
-    """The cells of a line of CSV; one without anything, not even quotes, is None.
+    """The cells of a ``line`` of CSV; one without anything, not even quotes, is None.
 
     >>> cells_of('a,,"","b ""c"", d"')
     ['a', None, '', 'b "c", d']
@@ -101,7 +102,7 @@ def cells_of(line: str) -> list[str | None]:
 
 
 def members_of(line: str) -> dict[str, tuple[Any, str]]:
-    """The members of a JSON object, each with the letters that it is written with.
+    """The members of the JSON object in a ``line``, each with the letters that it is written with.
 
     >>> members_of('{"t": 1, "v": 1.50, "w": [ 1,"\\\\u00e9"]}')
     {'t': (1, '1'), 'v': (1.5, '1.50'), 'w': ([1, 'é'], '[ 1,"\\\\u00e9"]')}
@@ -110,8 +111,9 @@ def members_of(line: str) -> dict[str, tuple[Any, str]]:
         raise ValueError
 
     def past_space(at: int) -> int:
-        found = SPACE.match(line, at)
-        return at if found is None else found.end()
+        """The first place from ``at`` on that is no space."""
+        spaces = SPACE.match(line, at)
+        return at if spaces is None else spaces.end()
 
     members: dict[str, tuple[Any, str]] = {}
     at = past_space(past_space(0) + 1)  # after the brace
@@ -177,11 +179,11 @@ class RecordFormat:
 
     @property
     def written(self) -> list[str]:
-        told = self.values[:-1] if self.marked else self.values
-        return [*told, STATUS] if self.has_status else list(told)
+        columns = self.values[:-1] if self.marked else self.values
+        return [*columns, STATUS] if self.has_status else list(columns)
 
     def parse(self, text: bytes, unreadable: list[str]) -> Iterator[Record]:
-        """The readings of some whole lines; lines that are none are put aside."""
+        """The readings of whole lines of ``text``; lines that are none go to ``unreadable``."""
         for line in self._texts(text, unreadable):
             # each line by itself: a quote left open must not swallow the lines after it
             try:
@@ -206,14 +208,15 @@ class RecordFormat:
             return
         for line in text.split(b"\n"):
             try:
-                found = line.decode().removesuffix("\r")
+                decoded = line.decode().removesuffix("\r")
             except UnicodeDecodeError:  # nothing that could go out as it came
                 unreadable.append(line.decode(errors="replace"))
                 continue
-            if found.strip():
-                yield found
+            if decoded.strip():
+                yield decoded
 
     def take_header(self, names: Sequence[Any]) -> None:
+        """Take the ``names`` of the columns from the first line."""
         columns = [str(name).strip().lstrip("\ufeff") for name in names]
         wanted = [*self.shown, *self.values]
         require_columns(columns, wanted, "the input")
@@ -238,7 +241,7 @@ class RecordFormat:
         return cells_of(line) if self.exact else next(csv.reader([line], strict=True))
 
     def reading(self, record: dict[str, Any]) -> Record:
-        """What a line says, by the names of its columns."""
+        """The reading in a ``record``, the cells of a line by the names of their columns."""
         series = ONLY_SERIES if self.series is None else str(record[self.series])
         if self.series is not None and record[self.series] in (None, ""):
             raise ValueError
@@ -274,7 +277,9 @@ class RecordFormat:
         return float(TRUTH_WORDS[word]) if word in TRUTH_WORDS else float(float(word) != 0)
 
     def number(self, column: int, value: Any) -> float:
-        """NaN stands for missing; an infinite value is as large as can be, to be clipped."""
+        """The number in a ``column`` for a ``value``; NaN is missing, infinite values are clipped
+        later.
+        """
         if value is None or value == "":
             return math.nan
         if self.categories is not None:
@@ -296,9 +301,16 @@ class RecordFormat:
         status: npt.NDArray[np.int8] | None,
         cells: Sequence[Any] | None = None,
     ) -> bytes:
-        """Lines from columns of ids and times, and the values that stand there.
+        """Write released rows as lines.
 
         Values that are carried are ``cells``, columns of text.
+
+        Parameters:
+            slots: columns of ids and times.
+            values: of the rows.
+            missing: which of the values are none.
+            status: of the rows, if the mechanism has one.
+            cells: columns of text in place of values, where these are carried.
         """
         columns = list(cells or ())
         if cells is None:
@@ -312,14 +324,14 @@ class RecordFormat:
         if self.syntax == "csv":
             return bytes(csv_rows(pa.RecordBatch.from_arrays(columns, names=names)))
         raw = len(slots) + (0 if cells is None else len(cells))  # are JSON already
-        told = [
-            [_as_json(one, number < raw) for one in column.to_pylist()]
+        json_columns = [
+            [_as_json(cell, number < raw) for cell in column.to_pylist()]
             for number, column in enumerate(columns)
         ]
         heads = [json.dumps(name) + ": " for name in names]
         rows = (
-            ", ".join(head + one for head, one in zip(heads, row, strict=True))
-            for row in zip(*told, strict=True)
+            ", ".join(head + cell for head, cell in zip(heads, row, strict=True))
+            for row in zip(*json_columns, strict=True)
         )
         return "".join(f"{{{row}}}\n" for row in rows).encode()
 
@@ -329,7 +341,7 @@ class RecordFormat:
         return take_text(self.categories[column], values, missing)
 
 
-def _as_json(one: Any, raw: bool) -> str:
+def _as_json(cell: Any, raw: bool) -> str:
     if raw:
-        return "null" if one is None else str(one)
-    return json.dumps(one)
+        return "null" if cell is None else str(cell)
+    return json.dumps(cell)

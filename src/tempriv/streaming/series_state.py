@@ -28,6 +28,11 @@ class SeriesStates:
 
     ``rings`` hold the last ``reach`` cells of each series and column, at their step modulo
     ``reach``; their letters are in ``waiting``.
+
+    Parameters:
+        mechanism: that the series pass through.
+        reach: cells of a series and column that can still come out.
+        columns: of text that is carried or held back.
     """
 
     def __init__(self, mechanism: Mechanism, reach: int, columns: int):
@@ -77,37 +82,37 @@ class SeriesStates:
         return f"SeriesStates({len(self)} series)"
 
     def numbers_of(self, names: Sequence[str]) -> tuple[Integers, list[str]]:
-        """The numbers of some series, and those of them that are new."""
-        known, fresh = self.numbers, []
-        found = list(map(known.get, names))
-        if None in found:
+        """The numbers of the series with these ``names``, and the names that are new."""
+        number_of, new_names = self.numbers, []
+        numbers = list(map(number_of.get, names))
+        if None in numbers:
             for name in names:
-                if name in known:
+                if name in number_of:
                     continue
-                fresh.append(name)
-                known[name] = len(self.names)
+                new_names.append(name)
+                number_of[name] = len(self.names)
                 self.names.append(name)
                 chained = self.names_digest.encode() + name.encode("utf-8", "surrogatepass")
                 self.names_digest = hashlib.blake2b(chained, digest_size=16).hexdigest()
             if len(self.names) > len(self.steps):
                 self._grow(len(self.names))
-            found = list(map(known.get, names))
-        return np.array(found, dtype=np.int64), fresh
+            numbers = list(map(number_of.get, names))
+        return np.array(numbers, dtype=np.int64), new_names
 
     def _grow(self, least: int) -> None:
-        room = max(least, 2 * len(self.steps), SHARD_SERIES)
-        old = len(self.steps)
+        capacity = max(least, 2 * len(self.steps), SHARD_SERIES)
+        size = len(self.steps)
         for name in self.ARRAYS:
             array = getattr(self, name)
-            larger = np.zeros((room, *array.shape[1:]), dtype=array.dtype)
-            larger[:old] = array
+            larger = np.zeros((capacity, *array.shape[1:]), dtype=array.dtype)
+            larger[:size] = array
             setattr(self, name, larger)
-        self.last_tick[old:] = NEVER
-        self.replayed[old:] = -1
+        self.last_tick[size:] = NEVER
+        self.replayed[size:] = -1
         for i, ring in enumerate(self.rings):
-            empty = TextSpans.none(room * self.reach)
-            wider = TextSpans(empty.at.reshape(room, -1), empty.lengths.reshape(room, -1))
-            wider.at[:old], wider.lengths[:old] = ring.at, ring.lengths
+            empty = TextSpans.none(capacity * self.reach)
+            wider = TextSpans(empty.at.reshape(capacity, -1), empty.lengths.reshape(capacity, -1))
+            wider.at[:size], wider.lengths[:size] = ring.at, ring.lengths
             self.rings[i] = wider
 
     def keep(
@@ -116,16 +121,22 @@ class SeriesStates:
         """Put the last cells of some series into their rings.
 
         Columns hold the rows of one series after the other, ``counts`` of each from ``starts`` on.
+
+        Parameters:
+            numbers: of the series.
+            counts: rows of each, one series after the other.
+            starts: first step of each.
+            columns: of the rows.
         """
         if not self.rings:
             return
         nth = within(counts)
         recent = np.flatnonzero(nth >= np.repeat(counts - self.reach, counts))
         slot = (nth + np.repeat(starts, counts))[recent] % self.reach
-        place = np.repeat(numbers, counts)[recent] * self.reach + slot
+        ring_position = np.repeat(numbers, counts)[recent] * self.reach + slot
         for ring, column in zip(self.rings, columns, strict=True):
-            ring.at.reshape(-1)[place] = column.at[recent]
-            ring.lengths.reshape(-1)[place] = column.lengths[recent]
+            ring.at.reshape(-1)[ring_position] = column.at[recent]
+            ring.lengths.reshape(-1)[ring_position] = column.lengths[recent]
         if self.text.is_untidy:
             self._tidy()
 
@@ -136,18 +147,28 @@ class SeriesStates:
             np.concatenate([ring.lengths.reshape(-1) for ring in self.rings]),
         )
         at = self.text.keep_only(every).reshape(len(self.rings), -1, self.reach)
-        for ring, now in zip(self.rings, at, strict=True):
-            ring.at[:] = now
+        for ring, starts in zip(self.rings, at, strict=True):
+            ring.at[:] = starts
 
     def cells(self, column: int, numbers: Integers, steps: Integers) -> TextSpans:
-        """Cells of earlier blocks, by series and step."""
-        place, ring = numbers * self.reach + steps % self.reach, self.rings[column]
-        return TextSpans(ring.at.reshape(-1)[place], ring.lengths.reshape(-1)[place])
+        """Cells of earlier blocks.
+
+        Parameters:
+            column: number of its ring.
+            numbers: the series of each cell.
+            steps: the step of each cell.
+        """
+        ring_position, ring = numbers * self.reach + steps % self.reach, self.rings[column]
+        return TextSpans(
+            ring.at.reshape(-1)[ring_position], ring.lengths.reshape(-1)[ring_position]
+        )
 
     # saving
 
     def shards(self, numbers: Integers) -> Iterable[tuple[int, bytes]]:
-        """Everything of the series that these stand together with, as bytes."""
+        """All that is saved of the series with these ``numbers`` and those that share their shards,
+        as bytes.
+        """
         for shard in np.unique(numbers // SHARD_SERIES).tolist():
             low = shard * SHARD_SERIES
             high = min(low + SHARD_SERIES, len(self.names))
@@ -163,7 +184,12 @@ class SeriesStates:
         return [cells.lengths.tobytes(), self.text.gathered(cells)[0].tobytes()]
 
     def load(self, names: Sequence[str], shards: Iterable[tuple[int, bytes]]) -> None:
-        """Stand where the saved series stood; anything damaged is refused."""
+        """Load the saved series; anything damaged is refused.
+
+        Parameters:
+            names: of the series.
+            shards: their states.
+        """
         self.numbers_of(names)
         require(len(self.names) == len(names), DAMAGED, StateError)
         loaded = 0
@@ -222,10 +248,10 @@ class SeriesStates:
         require(sound, DAMAGED, StateError)
         if not isinstance(domain, (OpaqueRows, WithLandmarks)):
             return
-        could: Any = self.mechanism
+        mechanism: Any = self.mechanism
         for number in np.flatnonzero(steps).tolist():
             memory, step = self.memory[number], int(steps[number])
-            require(bool(could.could_remember(memory, step)), DAMAGED, StateError)
+            require(bool(mechanism.could_remember(memory, step)), DAMAGED, StateError)
             self.landmarks[number] = self.mechanism.landmarks_so_far(self.memory[number][None])
 
 
@@ -241,24 +267,34 @@ class RecentCells:
     def cells(
         self, columns: Sequence[TextSpans], first: int, which: Integers, steps: Integers
     ) -> list[TextSpans]:
-        """Columns whose rings are numbered from ``first`` on."""
-        here = steps >= self.starts[which]
-        inside = (self.edges[which] + steps - self.starts[which])[here]
-        before = np.flatnonzero(~here)
+        """Cells from the block or from the rings before it.
+
+        Parameters:
+            columns: of the block.
+            first: number of the first column's ring.
+            which: the series of each cell, among those touched.
+            steps: the step of each cell.
+        """
+        in_block = steps >= self.starts[which]
+        inside = (self.edges[which] + steps - self.starts[which])[in_block]
+        before = np.flatnonzero(~in_block)
         numbers, earlier = self.touched[which[before]], steps[before]
-        found = []
+        recent = []
         for i, column in enumerate(columns):
-            out = TextSpans.none(len(steps))
-            out.at[here], out.lengths[here] = column.at[inside], column.lengths[inside]
+            spans = TextSpans.none(len(steps))
+            spans.at[in_block], spans.lengths[in_block] = column.at[inside], column.lengths[inside]
             if len(before):
-                old = self.series.cells(first + i, numbers, earlier)
-                out.at[before], out.lengths[before] = old.at, old.lengths
-            found.append(out)
-        return found
+                from_rings = self.series.cells(first + i, numbers, earlier)
+                spans.at[before], spans.lengths[before] = from_rings.at, from_rings.lengths
+            recent.append(spans)
+        return recent
 
 
 def group_by_code(codes: Integers, count: int) -> tuple[Integers, Integers, Integers]:
-    """Rows by their codes, as they came; where each code that occurs begins, and how often.
+    """Sort rows by their ``codes``, of which there are ``count``.
+
+    Returns:
+        The rows in order, where each code that occurs begins, and how often it occurs.
 
     >>> [part.tolist() for part in group_by_code(np.array([2, 0, 2]), 3)]
     [[1, 0, 2], [0, 1], [1, 2]]
@@ -266,19 +302,28 @@ def group_by_code(codes: Integers, count: int) -> tuple[Integers, Integers, Inte
     edges, order = np.empty(count + 1, np.int64), np.empty(len(codes), np.int64)
     group(codes, edges, order)
     counts = np.diff(edges)
-    there = counts > 0
-    return order, edges[:-1][there], counts[there]
+    occurs = counts > 0
+    return order, edges[:-1][occurs], counts[occurs]
 
 
-def output_order(place: Integers, which: Integers, before: Integers, after: Integers) -> Integers:
-    """Released rows as their lines came in: with each line of a series comes its next slot.
+def output_order(
+    line_positions: Integers, which: Integers, before: Integers, after: Integers
+) -> Integers:
+    """The order of released rows as their lines came in: with each line of a series comes its next
+    slot.
 
-    ``place`` has for each line, as it came, its place among all sorted by the series that ``which``
-    says, with so many lines ``before`` and so many rows ``after``; the first lines of a series may
-    bring none.
+    ``line_positions`` has for each line, as it came, its place among all sorted by the series that
+    ``which`` says, with so many lines ``before`` and so many rows ``after``; the first lines of a
+    series may bring none.
+
+    Parameters:
+        line_positions: of each line, as it came, its place among all sorted by series.
+        which: the series of each sorted line.
+        before: lines of each series.
+        after: released rows of each series; its first lines may bring none.
     """
-    one = which[place]
-    late = before - after
-    nth = place - (np.cumsum(before) - before)[one] - late[one]
-    rows = (np.cumsum(after) - after)[one] + nth
+    series_of_line = which[line_positions]
+    held_back = before - after
+    nth = line_positions - (np.cumsum(before) - before)[series_of_line] - held_back[series_of_line]
+    rows = (np.cumsum(after) - after)[series_of_line] + nth
     return np.asarray(rows[nth >= 0], dtype=np.int64)

@@ -89,6 +89,7 @@ class DescriptorSink(Sink):
         )
 
     def resume(self, position: Any, pending: bytes) -> bool:
+        """Put the output back to ``position`` and write the ``pending`` block after it."""
         require(
             isinstance(position, dict) and "size" in position,
             "this stream has written to another kind of output: go on with the same [[output]]",
@@ -102,6 +103,7 @@ class DescriptorSink(Sink):
         return bool(pending) and not self.regular
 
     def write(self, data: bytes) -> None:
+        """Write ``data``; durable in a regular file when this returns."""
         view = memoryview(data)
         while view:
             view = view[os.write(self.descriptor, view) :]
@@ -154,13 +156,13 @@ class DeadLetterFile:
     _made: bool = False
 
     def open(self, size: int, pending: bytes) -> None:
-        """Stand where a commit said, with what was put aside in it; never over anything else."""
+        """Stand at the ``size`` of a commit, with its ``pending`` lines; never over other data."""
         self._made = not self.path.exists()
         self._file = open_private(self.path, os.O_CREAT | os.O_RDWR)
-        there = os.fstat(self._file)
-        require(stat.S_ISREG(there.st_mode), f"{self.path}: not a regular file", UsageError)
+        file_status = os.fstat(self._file)
+        require(stat.S_ISREG(file_status.st_mode), f"{self.path}: not a regular file", UsageError)
         # what its owner has removed is done with; the rest comes after what is left
-        self.size = min(size, there.st_size)
+        self.size = min(size, file_status.st_size)
         self._require_own(pending)
         restrict_to_owner(self._file)
         os.ftruncate(self._file, self.size)
@@ -181,6 +183,7 @@ class DeadLetterFile:
         )
 
     def write(self, data: bytes) -> None:
+        """Append ``data`` durably."""
         if data:
             write_at(self._file, data, self.size)
             sync_data(self._file)

@@ -90,6 +90,7 @@ class PipeSource(Source):
     record_format: RecordFormat
 
     def resume(self, position: Any) -> None:
+        """Begin anew, if ``position`` is that of a pipe."""
         require(
             position is None,
             "this stream has read from another kind of input: go on with the same [[input]]",
@@ -97,39 +98,40 @@ class PipeSource(Source):
         )
 
     def batches(self, stopping: Stopping) -> Iterator[tuple[Batch, Any]]:
-        held = bytearray()
+        """Readings as they arrive, until the input ends or ``stopping``."""
+        pending = bytearray()
         passed = 0  # bytes of a line that is too long
         ended = False
         while not ended and not stopping():
             if not _readable(self.descriptor, POLL_SECONDS, otherwise=True):
                 continue
             due = time.monotonic() + POLL_SECONDS  # of a source that never pauses
-            while len(held) < CHUNK_BYTES and time.monotonic() < due:
-                piece = os.read(self.descriptor, CHUNK_BYTES - len(held))
+            while len(pending) < CHUNK_BYTES and time.monotonic() < due:
+                piece = os.read(self.descriptor, CHUNK_BYTES - len(pending))
                 if not piece:
                     ended = True
                     break
-                held += piece
+                pending += piece
                 if not _readable(self.descriptor, IDLE_SECONDS, otherwise=False):
                     break
             if passed:
-                end = held.find(b"\n")
-                passed += len(held) if end < 0 else end
-                del held[: len(held) if end < 0 else end + 1]
+                end = pending.find(b"\n")
+                passed += len(pending) if end < 0 else end
+                del pending[: len(pending) if end < 0 else end + 1]
                 if end < 0 and not ended:
                     continue
                 yield _too_long(self.record_format, passed), None
                 passed = 0
-            cut = held.rfind(b"\n") + 1
-            if ended and held[cut:].strip():
-                held += b"\n"
-                cut = len(held)
-            if not cut and len(held) >= CHUNK_BYTES:
-                passed = len(held)
-                held.clear()
+            cut = pending.rfind(b"\n") + 1
+            if ended and pending[cut:].strip():
+                pending += b"\n"
+                cut = len(pending)
+            if not cut and len(pending) >= CHUNK_BYTES:
+                passed = len(pending)
+                pending.clear()
             if cut:
-                text = bytes(held[:cut])
-                del held[:cut]
+                text = bytes(pending[:cut])
+                del pending[:cut]
                 yield parse_batch(self.record_format, text), None
 
 
@@ -153,6 +155,7 @@ class FileSource(Source):
         )
 
     def resume(self, position: Any) -> None:
+        """Go on at ``position``, if the file still has what was read before it."""
         if position is None:
             return
         require(
@@ -190,6 +193,7 @@ class FileSource(Source):
         }
 
     def batches(self, stopping: Stopping) -> Iterator[tuple[Batch, Any]]:
+        """Readings of the file, until its end or until ``stopping``."""
         passed = 0  # bytes of a line that is too long
         with self.path.open("rb") as file:
             while not stopping():

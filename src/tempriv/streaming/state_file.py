@@ -88,13 +88,13 @@ class StateFile:
         """Keep others from using this state; tells them who does."""
         lock = companion(self.path, ".lock")
         made = not lock.exists()
-        with self._take(lock) as held:
+        with self._take(lock) as lock_file:
             try:
-                write_at(held.descriptor, f"{os.getpid():20d}".encode(), COMMIT_DIGITS)
-                self._lock = held.descriptor
+                write_at(lock_file.descriptor, f"{os.getpid():20d}".encode(), COMMIT_DIGITS)
+                self._lock = lock_file.descriptor
                 yield
             except BaseException:
-                if made and not read_at(held.descriptor, COMMIT_DIGITS, 0).strip(b"\0"):
+                if made and not read_at(lock_file.descriptor, COMMIT_DIGITS, 0).strip(b"\0"):
                     _unlink(lock)  # nothing was ever handed out
                 raise
             finally:
@@ -102,11 +102,11 @@ class StateFile:
 
     def _take(self, lock: Path) -> FileLock:
         with contextlib.suppress(BlockingIOError):
-            held = FileLock(lock, LOCK_WAIT_SECONDS)
+            lock_file = FileLock(lock, LOCK_WAIT_SECONDS)
             # one that has gone meanwhile keeps nobody off: its stream was not allowed to start
-            if os.fstat(held.descriptor).st_nlink:
-                return held
-            held.close()
+            if os.fstat(lock_file.descriptor).st_nlink:
+                return lock_file
+            lock_file.close()
         raise LedgerError(
             f"{self.path}: another stream is using this state; wait for it to end, or stop "
             f"it with: tempriv stream stop {self.path}"
@@ -130,7 +130,14 @@ class StateFile:
         names: Sequence[tuple[int, str]] = (),
         shards: Iterable[tuple[int, bytes]] = (),
     ) -> None:
-        """A new state, private from its first byte, with its first commit."""
+        """Make a new state, private from its first byte, with its first commit.
+
+        Parameters:
+            about: what the stream was started with.
+            checkpoint: of the first commit.
+            names: numbers and names of series.
+            shards: states of series.
+        """
         with contextlib.suppress(FileExistsError):
             os.close(open_private(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR))
         db = self._open()
@@ -161,12 +168,12 @@ class StateFile:
 
     def about(self) -> dict[str, Any]:
         """What the stream was started with; refused if this is no state, or a copy of one."""
-        found = read_about(self._open(), self.path)
-        self._about = _digest_of_about(found)
-        return found
+        fields = read_about(self._open(), self.path)
+        self._about = _digest_of_about(fields)
+        return fields
 
     def require_own(self, about: dict[str, Any]) -> None:
-        """A state must be the file that its stream has written to, not a copy."""
+        """Refuse a copy: ``about`` must name the file that its stream has written to."""
         require(
             about.get("file") == file_identity(self.path),
             f"{self.path}: was copied or put back from a copy, and the stream may have gone on "
@@ -180,8 +187,8 @@ class StateFile:
         return [str(row[0]) for row in self._rows("SELECT name FROM series ORDER BY number")]
 
     def shards(self) -> Iterable[tuple[int, bytes]]:
-        found = self._rows("SELECT number, data FROM shards WHERE typeof(data) = 'blob'")
-        return list(self._sealed(found))
+        rows = self._rows("SELECT number, data FROM shards WHERE typeof(data) = 'blob'")
+        return list(self._sealed(rows))
 
     @property
     def shards_digest(self) -> str:
@@ -189,9 +196,9 @@ class StateFile:
 
     def _sealed(self, shards: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
         for number, data in shards:
-            mark = shard_checksum(number, data)
-            self._all_shards += mark - self._shards.get(number, 0)
-            self._shards[number] = mark
+            checksum = shard_checksum(number, data)
+            self._all_shards += checksum - self._shards.get(number, 0)
+            self._shards[number] = checksum
             yield number, data
 
     def _rows(self, query: str) -> list[Any]:
@@ -203,17 +210,17 @@ class StateFile:
 
     def checkpoint(self) -> Checkpoint:
         assert self._db is not None
-        found = read_checkpoint(self._db, self.path)
-        self._saved = found.commit
+        checkpoint = read_checkpoint(self._db, self.path)
+        self._saved = checkpoint.commit
         out = read_at(self._lock, COMMIT_DIGITS, 0).strip()
         require(
-            not out.isdigit() or int(out) <= found.commit,
+            not out.isdigit() or int(out) <= checkpoint.commit,
             f"{self.path}: is older than what this stream has written; other readings in the "
             "place of those would get the same noise. Use the latest state, or go on with: "
             f"tempriv stream restore {self.path} NEW.state",
             StateError,
         )
-        return found
+        return checkpoint
 
     def commit(
         self,
@@ -221,7 +228,13 @@ class StateFile:
         names: Sequence[tuple[int, str]] = (),
         shards: Iterable[tuple[int, bytes]] = (),
     ) -> None:
-        """One transaction, on disk when this returns."""
+        """Save in one transaction, on disk when this returns.
+
+        Parameters:
+            checkpoint: how far everything is.
+            names: numbers and names of new series.
+            shards: states of series that changed.
+        """
         with self._writing():
             self._save(checkpoint, names, shards)
 
@@ -235,7 +248,7 @@ class StateFile:
         assert db is not None
         db.executemany("INSERT INTO series VALUES (?, ?)", names)
         db.executemany("INSERT OR REPLACE INTO shards VALUES (?, ?)", self._sealed(shards))
-        told = {
+        fields = {
             "shards": self.shards_digest,
             "commit": checkpoint.commit,
             "input": checkpoint.input,
@@ -247,7 +260,7 @@ class StateFile:
             "at": checkpoint.at,
             "about": self._about,
         }
-        text = json.dumps(told)
+        text = json.dumps(fields)
         digest = _digest(text, checkpoint.pending, checkpoint.aside)
         db.execute(
             "INSERT OR REPLACE INTO standing VALUES (1, ?, ?, ?, ?)",
@@ -283,8 +296,8 @@ class StateFile:
 
     def _last_commit(self) -> Any:
         assert self._db is not None
-        told = self._db.execute("SELECT told FROM standing").fetchone()
-        return None if told is None else json.loads(told[0])["commit"]
+        row = self._db.execute("SELECT told FROM standing").fetchone()
+        return None if row is None else json.loads(row[0])["commit"]
 
     def mark_written(self, commit: int) -> None:
         """Note beside the state that the output of a commit is out: an older state is no use now.
@@ -311,12 +324,13 @@ def _unlink(path: Path) -> None:
 
 
 def companion(path: Path, ending: str) -> Path:
+    """The file beside the state at ``path`` that has its name and an ``ending``."""
     return path.with_name(path.name + ending)
 
 
 @contextlib.contextmanager
 def open_readonly(path: Path) -> Iterator[sqlite3.Connection]:
-    """A state that another process may be writing, to be read only."""
+    """Open the state at ``path``, which another process may be writing, to read it only."""
     require(path.exists(), f"{path}: no such state", StateError)
     # a state that nobody has open is left as it is, without files beside it
     alone = "" if companion(path, "-wal").exists() else "&immutable=1"
@@ -329,48 +343,59 @@ def open_readonly(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def read_about(db: sqlite3.Connection, path: Path) -> dict[str, Any]:
-    """What a state says of its stream; anything else than a state is refused."""
+    """What a state says of its stream; anything else than a state is refused.
+
+    Parameters:
+        db: the open state.
+        path: its name, for the refusal.
+    """
     try:
         version = db.execute("PRAGMA user_version").fetchone()[0]
         rows = db.execute("SELECT name, value FROM about").fetchall()
-        found = {str(name): json.loads(value) for name, value in rows}
-        sound = version == VERSION and {"mechanism", "layout", "release"} <= found.keys()
+        fields = {str(name): json.loads(value) for name, value in rows}
+        sound = version == VERSION and {"mechanism", "layout", "release"} <= fields.keys()
     except (sqlite3.DatabaseError, ValueError, TypeError):
-        sound, found = False, {}
+        sound, fields = False, {}
     require(sound, f"{path}: not the state of a stream, or damaged", StateError)
-    return found
+    return fields
 
 
 def read_checkpoint(db: sqlite3.Connection, path: Path) -> Checkpoint:
-    """Where a stream stood at its last commit; anything damaged is refused."""
+    """Where a stream stood at its last commit; anything damaged is refused.
+
+    Parameters:
+        db: the open state.
+        path: its name, for the refusal.
+    """
     try:
         row = db.execute("SELECT told, pending, aside, digest FROM standing").fetchone()
         text, pending, aside, digest = row
-        told = json.loads(text)
-        about = told.pop("about")
-        found = Checkpoint(**told, pending=bytes(pending), aside=bytes(aside))
+        fields = json.loads(text)
+        about = fields.pop("about")
+        checkpoint = Checkpoint(**fields, pending=bytes(pending), aside=bytes(aside))
         sound = (
-            bytes(digest) == _digest(text, found.pending, found.aside)
+            bytes(digest) == _digest(text, checkpoint.pending, checkpoint.aside)
             and about == _digest_of_about(read_about(db, path))
-            and isinstance(found.commit, int)
-            and isinstance(found.aside_size, int)
-            and isinstance(found.counts, dict)
-            and all(isinstance(count, int) for count in found.counts.values())
+            and isinstance(checkpoint.commit, int)
+            and isinstance(checkpoint.aside_size, int)
+            and isinstance(checkpoint.counts, dict)
+            and all(isinstance(count, int) for count in checkpoint.counts.values())
         )
     except (sqlite3.DatabaseError, ValueError, TypeError):
         sound = False
     require(sound, f"{path}: not the state of a stream, or damaged", StateError)
-    return found
+    return checkpoint
 
 
 def shard_checksum(number: int, data: bytes) -> int:
-    place = number.to_bytes(8, "big", signed=True)
-    return int.from_bytes(hashlib.blake2b(place + data[:16], digest_size=16).digest(), "big")
+    """The checksum of a shard, from its ``number`` and the digest that its ``data`` begins with."""
+    shard_name = number.to_bytes(8, "big", signed=True)
+    return int.from_bytes(hashlib.blake2b(shard_name + data[:16], digest_size=16).digest(), "big")
 
 
-def sum_of_checksums(marks: int) -> str:
-    """A sum, so that a commit pays for the shards that it changes only."""
-    return f"{marks % (1 << 128):032x}"
+def sum_of_checksums(checksums: int) -> str:
+    """The sum of ``checksums`` as text: a commit pays only for the shards that it changes."""
+    return f"{checksums % (1 << 128):032x}"
 
 
 def _digest(text: str, pending: bytes, aside: bytes) -> bytes:
@@ -386,7 +411,7 @@ def _digest_of_about(about: dict[str, Any]) -> str:
 
 
 def running_process(path: Path) -> int | None:
-    """The process that is using a state, if any."""
+    """The process that is using the state at ``path``, if any."""
     lock = companion(path, ".lock")
     if not lock.exists():
         return None

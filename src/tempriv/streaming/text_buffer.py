@@ -31,10 +31,12 @@ class TextSpans:
         return len(self.at)
 
     def take(self, rows: Any) -> TextSpans:
+        """The spans in some ``rows``."""
         return TextSpans(self.at[rows], self.lengths[rows])
 
     @classmethod
     def none(cls, count: int) -> TextSpans:
+        """So many spans without anything, ``count``."""
         return cls(np.zeros(count, np.int64), np.full(count, MISSING_LENGTH, np.int32))
 
 
@@ -47,7 +49,7 @@ class TextBuffer:
         self._enough = FIRST_BYTES
 
     def add(self, column: Any) -> TextSpans:
-        """Cells of a column of text; they stay until the next tidying up."""
+        """Add the cells of a ``column`` of text; they stay until the next tidying up."""
         if not len(column):
             return TextSpans.none(0)
         _, ends, letters = column.buffers()
@@ -70,7 +72,7 @@ class TextBuffer:
         self.size += len(text)
 
     def texts(self, cells: TextSpans) -> Any:
-        """The cells as a column of text."""
+        """The ``cells`` as a column of text."""
         letters, ends = self.gathered(cells)
         gone = cells.lengths == MISSING_LENGTH
         bitmap = pa.py_buffer(np.packbits(~gone, bitorder="little")) if gone.any() else None
@@ -86,7 +88,7 @@ class TextBuffer:
         return letters, ends
 
     def loaded(self, letters: Letters, lengths: Lengths) -> TextSpans:
-        """Cells whose letters are given one after the other."""
+        """Add cells from their ``letters`` one after the other, and their ``lengths``."""
         at = self.size + np.cumsum(np.maximum(lengths, 0)) - np.maximum(lengths, 0)
         self._put(letters)
         return TextSpans(at.astype(np.int64), lengths)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
@@ -20,7 +22,6 @@ import numpy.typing as npt
 from tempriv.data.files import follow_umask, write_durably
 from tempriv.errors import DataError, require
 from tempriv.mechanisms.domains import EARTH_RADIUS
-from tempriv.report.plots.series import GRAY, INK, RULE
 from tempriv.sampling import distributions
 from tempriv.sampling.keys import Key
 from tempriv.sampling.keystream import StepRange
@@ -33,10 +34,6 @@ Progress = Callable[[str], None]
 Verdict = Literal["holds", "holds, sharper is known", "does not hold", "ours"]
 
 UNIFORM_LEVELS = 1 << 20
-
-# Okabe and Ito's colors
-ORANGE, SKY, GREEN, BLUE = "#E69F00", "#56B4E9", "#009E73", "#0072B2"
-VERMILION, PURPLE = "#D55E00", "#CC79A7"
 
 
 # input files
@@ -109,7 +106,15 @@ def uniform(name: str, *shape: int, seed: int = 0) -> Floats:
 def uniform_integers(
     name: str, choices: int, *shape: int, seed: int = 0, purpose: str = "value"
 ) -> Integers:
-    """Whole numbers from 0 to ``choices`` - 1, the same each time for a name and a seed."""
+    """Whole numbers from 0 to ``choices`` - 1, the same each time for a name and a seed.
+
+    Parameters:
+        name: what they are for.
+        choices: how many numbers there are to choose from.
+        seed: of the random numbers.
+        purpose: of the draw.
+        shape: of the array.
+    """
     steps = StepRange(Key.from_seed(seed).series("study", name), 0, int(np.prod(shape)))
     drawn = distributions.draw(distributions.UniformChoice(choices), [steps], purpose)
     return np.asarray(drawn.reshape(shape))
@@ -140,7 +145,12 @@ def standard_error(values: npt.ArrayLike, alone: float = 0.0) -> float:
 
 
 def mean_and_error(values: npt.ArrayLike, alone: float = 0.0) -> tuple[float, float]:
-    """The mean of some values, and its standard error."""
+    """The mean of some values, and its standard error.
+
+    Parameters:
+        values: the values.
+        alone: the standard error where there is one value only.
+    """
     return float(np.mean(np.asarray(values, dtype=np.float64))), standard_error(values, alone)
 
 
@@ -169,15 +179,25 @@ class ResultTable:
         return [line for line in named if all(line[key] == value for key, value in wanted.items())]
 
     def column(self, name: str, **wanted: Any) -> list[Any]:
-        """The values of a column, in the lines that have these values in others."""
+        """The values of a column, in the lines that have these values in others.
+
+        Parameters:
+            name: of the column.
+            wanted: values of other columns.
+        """
         return [line[name] for line in self.where(**wanted)]
 
     def unique(self, name: str) -> list[Any]:
-        """The different values of a column, in their order."""
+        """The different values of the column ``name``, in their order."""
         return list(dict.fromkeys(self.column(name)))
 
     def number(self, name: str, **wanted: Any) -> float:
-        """The value of a column in the one line that has these values in others."""
+        """The value of a column in the one line that has these values in others.
+
+        Parameters:
+            name: of the column.
+            wanted: values of other columns.
+        """
         (value,) = self.column(name, **wanted)
         return float(value)
 
@@ -248,19 +268,42 @@ class Section:
     title: str
 
     def ours(self, what: str, ours: float, how: str, at_most: float | None = None) -> Row:
-        """A number that the paper does not give."""
+        """A number that the paper does not give.
+
+        Parameters:
+            what: what the number is.
+            ours: what comes out here.
+            how: where it comes from.
+            at_most: a bound that it must keep.
+        """
         return Row(self.title, what, None, ours, "ours", how, at_most=at_most)
 
     def holds(
         self, what: str, published: float, ours: float, how: str, within: float = 1e-9
     ) -> Row:
-        """A published number that comes out here too."""
+        """A published number that comes out here too.
+
+        Parameters:
+            what: what the number is.
+            published: the number of the paper.
+            ours: what comes out here.
+            how: where ours comes from.
+            within: how far ours may be off, as a part of it.
+        """
         return Row(self.title, what, published, ours, "holds", how, within)
 
     def fails(
         self, what: str, published: float, ours: float, how: str, within: float = 1e-9
     ) -> Row:
-        """A published number that does not come out here."""
+        """A published number that does not come out here.
+
+        Parameters:
+            what: what the number is.
+            published: the number of the paper.
+            ours: what comes out here.
+            how: where ours comes from.
+            within: how far ours may be off and still agree, as a part of it.
+        """
         return Row(self.title, what, published, ours, "does not hold", how, within)
 
     def row(
@@ -272,7 +315,16 @@ class Section:
         how: str,
         within: float = 1e-9,
     ) -> Row:
-        """A number with a verdict that is chosen by the caller."""
+        """A number with a verdict that is chosen by the caller.
+
+        Parameters:
+            what: what the number is.
+            published: the number of the paper, if there is one.
+            ours: what comes out here.
+            verdict: whether the published number holds.
+            how: where ours comes from.
+            within: how far ours may be off, as a part of it.
+        """
         return Row(self.title, what, published, ours, verdict, how, within)
 
 
@@ -303,7 +355,13 @@ def rows_as_csv(rows: Sequence[Row]) -> bytes:
 
 
 def rows_as_markdown(title: str, remarks: Sequence[str], rows: Sequence[Row]) -> bytes:
-    """The rows as a page to read, a table for each section, with remarks below."""
+    """The rows as a page to read, a table for each section, with remarks below.
+
+    Parameters:
+        title: of the page.
+        remarks: a sentence or two each.
+        rows: the verdicts.
+    """
     lines = [f"# {title}", ""]
     for section in dict.fromkeys(row.section for row in rows):
         lines += [f"## {section}", "", "| | published | ours | |", "|---|---:|---:|---|"]
@@ -320,6 +378,11 @@ def rows_as_markdown(title: str, remarks: Sequence[str], rows: Sequence[Row]) ->
 Tables = dict[str, ResultTable]
 Inputs = TypeVar("Inputs")
 Size = TypeVar("Size")
+
+
+def all_rows(*parts: ModuleType) -> Callable[[Tables], Iterator[Row]]:
+    """The verdicts of the ``rows`` of some modules, one after the other."""
+    return lambda tables: itertools.chain.from_iterable(part.rows(tables) for part in parts)
 
 
 @dataclass(frozen=True)
@@ -398,14 +461,27 @@ class Study(Generic[Inputs, Size]):
 def write_rows(
     folder: Path, name: str, title: str, remarks: Sequence[str], rows: Sequence[Row]
 ) -> list[Path]:
-    """Write verdicts as CSV and as a page to read."""
+    """Write verdicts as CSV and as a page to read.
+
+    Parameters:
+        folder: where to; it is made if it does not exist.
+        name: of the files.
+        title: of the page.
+        remarks: a sentence or two each.
+        rows: the verdicts.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     pages = {".csv": rows_as_csv(rows), ".md": rows_as_markdown(title, remarks, rows)}
     return [_write_public(folder / f"{name}{suffix}", data) for suffix, data in pages.items()]
 
 
 def write_picture(path: Path, figure: Any) -> Path:
-    """Write a matplotlib figure in the format that the name of the file says."""
+    """Write a matplotlib figure in the format that the name of the file says.
+
+    Parameters:
+        path: the file.
+        figure: a matplotlib figure.
+    """
     data = io.BytesIO()
     figure.savefig(data, format=path.suffix[1:], dpi=120)
     return _write_public(path, data.getvalue())
@@ -415,44 +491,3 @@ def _write_public(path: Path, data: bytes) -> Path:
     write_durably(path, data)
     follow_umask(path)
     return path
-
-
-# figures
-
-
-def subplots(rows: int, columns: int, size: tuple[float, float]) -> tuple[Any, list[Any]]:
-    """A figure with a grid of panels, row by row; ``size`` is in inches."""
-    from tempriv.report.plots.series import figure_class
-
-    figure = figure_class()(figsize=size, layout="constrained", facecolor="white")
-    axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
-    for axis in axes:
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(color=RULE, linewidth=0.6)
-        axis.set_axisbelow(True)
-        axis.tick_params(labelsize=9, color=GRAY, labelcolor=INK)
-    return figure, axes
-
-
-def label_axes(axis: Any, title: str, across: str, up: str) -> None:
-    """The title of a panel, and what its two axes show."""
-    axis.set_title(title, loc="left", fontsize=10.5, color=INK)
-    axis.set_xlabel(across, fontsize=10, color=INK)
-    axis.set_ylabel(up, fontsize=10, color=INK)
-
-
-def shared_legend(figure: Any, axes: Iterable[Any], columns: int) -> Any:
-    """One legend for all panels, above them; returns the figure, which is then complete."""
-    handles: dict[str, Any] = {}
-    for axis in axes:
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    figure.legend(
-        handles.values(),
-        handles.keys(),
-        loc="outside upper center",
-        ncols=columns,
-        frameon=False,
-        fontsize=10,
-    )
-    return figure

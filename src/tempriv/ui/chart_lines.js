@@ -3,22 +3,24 @@
 import { axis, chart, dashOf, percentMarks, uPlot } from "./chart.js";
 
 /**
- * given(): {steps: [{step, published, shares, low, high}], chosen: [index of a category]}.
+ * content(): {steps: [{step, published, shares, low, high}], chosen: [index of a category]}.
+ * Steps before the first published one have no line: nothing was known then.
  * onPoint(index of a step or null): what is pointed at.
  */
-export function lineChart(place, given, onPoint, signal) {
-  return chart(place, (colors, width) => build(given(), colors, width, onPoint), signal);
+export function lineChart(place, content, onPoint, signal) {
+  return chart(place, (colors, width) => build(content(), colors, width, onPoint), signal);
 }
 
 function build({ steps, chosen }, colors, width, onPoint) {
-  const percent = (name, category) => steps.map((step) => {
+  const published = steps.map((step, index) => (step.published ? index : -1)).filter((index) => index >= 0);
+  const begin = published.length ? published[0] : steps.length;
+  const percent = (name, category) => steps.map((step, index) => {
     const value = step[name]?.[category];
-    return Number.isFinite(value) ? 100 * value : null;
+    return index >= begin && Number.isFinite(value) ? 100 * value : null;
   });
   // where releases are repeated, a line stands still until the next one
-  const standing = steps.some((step) => !step.published);
+  const standing = steps.slice(begin).some((step) => !step.published);
   const paths = standing ? uPlot.paths.stepped({ align: 1 }) : uPlot.paths.linear();
-  const published = steps.map((step, index) => (step.published ? index : -1)).filter((index) => index >= 0);
   const data = [steps.map((step) => step.step)];
   const [first, last] = [data[0][0], data[0].at(-1)];
   const series = [{}];
@@ -58,6 +60,6 @@ function build({ steps, chosen }, colors, width, onPoint) {
 }
 
 function transparent(rgb, part) {
-  const found = /rgba?\(([^)]+)\)/.exec(rgb);
-  return found ? `rgba(${found[1].split(",").slice(0, 3).join(",")}, ${part})` : rgb;
+  const match = /rgba?\(([^)]+)\)/.exec(rgb);
+  return match ? `rgba(${match[1].split(",").slice(0, 3).join(",")}, ${part})` : rgb;
 }

@@ -41,9 +41,9 @@ from tempriv.utility.simulation import Seen, Task
 
 Progress = Callable[[str], None]
 
-MOST_ROW_RUNS = 2_000_000  # rows times runs of a trial
-MOST_SERIES, MOST_SERIES_RUNS = 200, 1600  # each series has noise of its own to be set up
-FEWEST_RUNS, MOST_RUNS = 8, 100
+MAX_ROW_RUNS = 2_000_000  # rows times runs of a trial
+MAX_SERIES, MAX_SERIES_RUNS = 200, 1600  # each series has noise of its own to be set up
+MIN_RUNS, MAX_RUNS = 8, 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -325,9 +325,9 @@ def _cost_model(
     # by which the paper's strategy goes; it only compares repeats with empty slots
     length = min(request.window, getattr(task, "length", request.window))
     costs = papers_costs(task, readings, length)
-    readings = readings.some(MOST_SERIES)
-    runs = min(MOST_ROW_RUNS // len(readings), MOST_SERIES_RUNS // len(readings.counts))
-    runs = int(np.clip(runs, FEWEST_RUNS, MOST_RUNS))
+    readings = readings.some(MAX_SERIES)
+    runs = min(MAX_ROW_RUNS // len(readings), MAX_SERIES_RUNS // len(readings.counts))
+    runs = int(np.clip(runs, MIN_RUNS, MAX_RUNS))
     return SimulatedCost(task, readings, costs, request.seen, runs), sample
 
 
@@ -500,6 +500,7 @@ class Ranking:
         """Those that a trial cannot tell from the first: within three standard errors."""
 
         def noise(other: Recommendation) -> float:
+            """The standard error of the difference to the ``other``."""
             return math.hypot(other.standard_error, self.first.standard_error)
 
         others = [other for other in self.recommendations[1:] if noise(other) > 0]
@@ -507,7 +508,11 @@ class Ranking:
 
     def cheapest(self, *units: type[Unit]) -> Recommendation | None:
         """The cheapest with a guarantee about one of these ``units``."""
-        fits = (one for one in self.recommendations if isinstance(one.unit, units))
+        fits = (
+            recommendation
+            for recommendation in self.recommendations
+            if isinstance(recommendation.unit, units)
+        )
         return next(fits, None)
 
 
@@ -556,7 +561,9 @@ def rank(
         left_out.append((whole, "nothing comes out before the end of the series"))
     progress("the paper's strategy")
     papers = papers_strategy(epsilon, window, model.costs)
-    known = [one for one in recommendations if one.mechanism == papers]
+    known = [
+        recommendation for recommendation in recommendations if recommendation.mechanism == papers
+    ]
     return Ranking(
         epsilon=epsilon,
         window=window,
@@ -569,13 +576,13 @@ def rank(
     )
 
 
-def _sort_key(one: Recommendation) -> tuple[float, int, float]:
-    guarantee, loss, strength = one.mechanism.guarantee, math.inf, len(UNITS)
+def _sort_key(recommendation: Recommendation) -> tuple[float, int, float]:
+    guarantee, loss, strength = recommendation.mechanism.guarantee, math.inf, len(UNITS)
     if isinstance(guarantee, Guarantee):
         strength = next(i for i, unit in enumerate(UNITS) if isinstance(guarantee.unit, unit))
         if not isinstance(guarantee.loss, Concentrated):
             loss = guarantee.loss.epsilon
-    return float(f"{one.cost:.9g}"), strength, loss
+    return float(f"{recommendation.cost:.9g}"), strength, loss
 
 
 def _recommend(mechanism: OrderMechanism, model: CostModel) -> Recommendation:
@@ -595,8 +602,12 @@ def _once_complete(
         _recommend(BlockShuffle(epsilon=epsilon, block=window), later),
         _recommend(NoisyOrder(epsilon=epsilon, window=window), later),
     ]
-    same = [one for one in recommendations if not hasattr(one.mechanism, "latency")]
-    return min([*waiting, *same], key=lambda one: one.cost)
+    same = [
+        recommendation
+        for recommendation in recommendations
+        if not hasattr(recommendation.mechanism, "latency")
+    ]
+    return min([*waiting, *same], key=lambda recommendation: recommendation.cost)
 
 
 def papers_strategy(
@@ -655,6 +666,7 @@ def curves(
     """
 
     def costs_of(kind: type[OrderMechanism]) -> Iterator[float]:
+        """The costs of the mechanisms of a ``kind``, epsilon by epsilon."""
         for epsilon in np.asarray(epsilons, dtype=np.float64).tolist():
             progress(f"{kind.__name__} at epsilon {epsilon:.2g}")
             try:

@@ -84,13 +84,21 @@ def expected_error(
 
 
 def variance(mechanism: Laplace) -> float:
-    """Of the noise on one value: 2 q / (1-q)^2 grid steps squared, with q = e^(-1/scale)."""
-    scale, grid = float(mechanism.laws[0].scale), float(mechanism.grid[0])
+    """Of the noise on one value: 2 q / (1-q)^2 grid steps squared, with q = e^(-1/scale).
+
+    Parameters:
+        mechanism: whose noise it is.
+    """
+    scale, grid = float(mechanism.distributions[0].scale), mechanism.grids[0]
     return float(grid**2 / (2 * np.sinh(0.5 / scale) ** 2))
 
 
 def task_of(kind: str, length: int) -> Task:
     """The task of this name: count, or average over so many steps.
+
+    Parameters:
+        kind: ``count`` or ``average``.
+        length: steps of an average.
 
     >>> task_of("average", 7)
     Average(length=7)

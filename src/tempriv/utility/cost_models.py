@@ -49,10 +49,17 @@ class CostModel(Protocol):
     def costs(self) -> UnitCosts:
         """The paper's unit costs, by which its strategy goes."""
 
-    def of(self, mechanism: Any) -> TrialResult: ...
+    def of(self, mechanism: Any) -> TrialResult:
+        """What a ``mechanism`` costs."""
 
     def thresholds(self, kind: type, epsilon: float, window: int) -> list[int]:
-        """Thresholds for a mechanism of this kind, the cheapest first."""
+        """Thresholds for a mechanism of this kind, the cheapest first.
+
+        Parameters:
+            kind: ``Threshold`` or ``DualThreshold``.
+            epsilon: the budget.
+            window: in time steps.
+        """
 
     def once_complete(self) -> CostModel:
         """The same for somebody who reads the output when all of it is there."""
@@ -73,14 +80,16 @@ class ExpectedCost:
     unit: str = "steps of delay"
 
     def of(self, mechanism: Any) -> TrialResult:
+        """What a ``mechanism`` costs."""
         return TrialResult(self.costs.cost(shares_of(mechanism, self.seen)), 0.0)
 
     def thresholds(self, kind: type, epsilon: float, window: int) -> list[int]:
-        found, drops = _drops(epsilon, window)
-        late = window - found if kind is Threshold else found - 1 - (window - 1) * drops
+        """Thresholds of a ``kind`` for an ``epsilon`` and a ``window``, the cheapest first."""
+        thresholds, drops = _drops(epsilon, window)
+        late = window - thresholds if kind is Threshold else thresholds - 1 - (window - 1) * drops
         lost = self.costs.missing + self.costs.empty
         order = np.argsort(lost * drops + self.costs.delay * late, kind="stable")
-        return [int(one) for one in found[order]]
+        return [int(threshold) for threshold in thresholds[order]]
 
     def once_complete(self) -> ExpectedCost:
         return replace(self, seen="file")
@@ -113,6 +122,7 @@ class SimulatedCost:
         return self.task.unit
 
     def of(self, mechanism: Any) -> TrialResult:
+        """What a ``mechanism`` costs."""
         latency = getattr(mechanism, "latency", None) or 0
         length = float(self.readings.counts.mean())
         # steps before the first average have no error, so the longest wait would seem the best
@@ -123,6 +133,7 @@ class SimulatedCost:
         return simulate_task(mechanism, self.task, self.readings, self.runs, self.seed, self.seen)
 
     def thresholds(self, kind: type, epsilon: float, window: int) -> list[int]:
+        """Thresholds of a ``kind`` for an ``epsilon`` and a ``window``, the cheapest first."""
         low, high = int(_drops(epsilon, window)[0][0]), window - 1
         feasible = analysis.feasible_thresholds(epsilon, window)
         thresholds = {round(place) for place in np.linspace(low, high, TRIED_THRESHOLDS)}
@@ -158,17 +169,21 @@ def _drops(epsilon: float, window: int) -> tuple[npt.NDArray[np.int64], npt.NDAr
     """Every threshold that can keep the budget, and which share of readings it then drops."""
     known = analysis.budgets(window)
     within = known.last <= epsilon
-    found = known.thresholds[within]
+    thresholds = known.thresholds[within]
     ratios = analysis.stirling_ratios(window, window - 1)[window - 1]
-    stay = analysis.first_slot(ratios)[0][found]  # p_0 of each
+    stay = analysis.first_slot(ratios)[0][thresholds]  # p_0 of each
     keep = np.exp(np.minimum(0.0, (epsilon - known.first[within]) / 2))
-    return found, stay * (1 - keep)
+    return thresholds, stay * (1 - keep)
 
 
 def shares_of(mechanism: Any, seen: Seen = "stream") -> Shares:
     """What to expect of a mechanism, for those who watch or for those who read a file.
 
     In a file a reading is not late: what counts is how far it stands from its own time, either way.
+
+    Parameters:
+        mechanism: that moves rows.
+        seen: whether rows are read as they come out, or once all are there.
 
     >>> shuffle = BlockShuffle(epsilon=1.0, block=4)
     >>> shares_of(shuffle).delay, round(shares_of(shuffle, "file").delay, 3)
@@ -186,8 +201,8 @@ def shares_of(mechanism: Any, seen: Seen = "stream") -> Shares:
 @functools.lru_cache(maxsize=256)
 def _displacement(mechanism: NoisyOrder, steps: int = 1 << 17) -> float:
     """Mean steps between a row and its slot, from one long run by a known seed."""
-    found = sources(mechanism, np.array([steps]), 1, seed=1, seen="file")[0]
-    return float(np.abs(found - np.arange(steps)).mean())
+    steps_released = sources(mechanism, np.array([steps]), 1, seed=1, seen="file")[0]
+    return float(np.abs(steps_released - np.arange(steps)).mean())
 
 
 # the cheapest of a kind
@@ -219,10 +234,8 @@ def cheapest(
     >>> usual.threshold, cheapest(Threshold, 7.0, 200, model).threshold
     (56, 71)
     """
-    require(
-        kind in ORDER_MECHANISMS,
-        f"{kind.__name__}: must be one of {', '.join(one.__name__ for one in ORDER_MECHANISMS)}",
-    )
+    names = ", ".join(known.__name__ for known in ORDER_MECHANISMS)
+    require(kind in ORDER_MECHANISMS, f"{kind.__name__}: must be one of {names}")
     if kind is BlockShuffle:
         return BlockShuffle(epsilon=epsilon, block=window)
     if kind is NoisyOrder and model.seen == "stream":

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from tempriv.utility.tasks import moving_average
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-MOST_ROWS = 1_000_000  # more is not needed to tell mechanisms apart
+MAX_ROWS = 1_000_000  # more is not needed to tell mechanisms apart
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,18 +59,23 @@ def read(
 
     The most frequent value is counted by default. Text and times become the numbers of their
     order, which is all that somebody who sorts them needs.
+
+    Parameters:
+        source: the table.
+        columns: those to be released.
+        task: count, average or none.
+        value: what is counted.
+        time: the column, or columns joined by +, of times.
+        series: the column of ids.
+        grid: of times, as for a release.
+        step: of the grid.
+        gaps: what is done about them.
+        duplicates: what is done about them.
     """
+    layout: dict[str, Any] = {"time": time, "series": series, "grid": grid, "step": step}
+    layout |= {"gaps": gaps, "duplicates": duplicates}
     # refuses what cannot be meant before anything is read
-    SeriesTable(
-        source,
-        values=tuple(columns),
-        time=time,
-        series=series,
-        grid=cast(Any, grid),
-        step=step,
-        gaps=cast(Any, gaps),
-        duplicates=cast(Any, duplicates),
-    )
+    SeriesTable(source, values=tuple(columns), **layout)
     require(value is None or task == "count", f"value of interest {value}: goes with counting only")
     with open_table(source) as table:
         named = [*(() if time is None else time.split("+")), *([] if series is None else [series])]
@@ -93,24 +98,14 @@ def read(
     rows = pa.Table.from_batches(batches)
     for name in columns:
         if not pa.types.is_float64(rows.column(name).type):
-            at = rows.schema.get_field_index(name)
-            rows = rows.set_column(at, name, _ranks(rows.column(name)))
+            position = rows.schema.get_field_index(name)
+            rows = rows.set_column(position, name, _ranks(rows.column(name)))
     names = (*columns, counted) if task == "count" else tuple(columns)
-    laid_out = SeriesTable(
-        rows,
-        values=names,
-        time=time,
-        series=series,
-        grid=cast(Any, grid),
-        step=step,
-        gaps=cast(Any, gaps),
-        duplicates=cast(Any, duplicates),
-    )
-    counts, values, cut = _collect(laid_out)
-    found = dict(zip(names, values.T, strict=True))
+    counts, values, cut = _collect(SeriesTable(rows, values=names, **layout))
+    named_values = dict(zip(names, values.T, strict=True))
     readings = None
     if task != "none":
-        readings = TrialReadings(found[counted if task == "count" else columns[0]], counts)
+        readings = TrialReadings(named_values[counted if task == "count" else columns[0]], counts)
         require(bool(readings.there.any()), f"{source}: column {columns[0]!r} is empty", DataError)
         require(
             task != "count" or bool((readings.values == 1).any()),
@@ -118,7 +113,9 @@ def read(
             "another with [[value|value_of_interest]], or none for the most frequent",
             DataError,
         )
-    return AdvisorInput(counts, {name: found[name] for name in columns}, readings, value, cut)
+    return AdvisorInput(
+        counts, {name: named_values[name] for name in columns}, readings, value, cut
+    )
 
 
 def _sortable(table: Table, name: str) -> str:
@@ -133,12 +130,12 @@ def _ranks(column: Any) -> Any:
 
 
 def _most_frequent(table: Table, name: str) -> str:
-    found = table.rows(
+    counts = table.rows(
         f"SELECT CAST({quoted(name)} AS VARCHAR), count(*) FROM {table.scan} "
         f"WHERE {quoted(name)} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 1"
     )
-    require(bool(found), f"{table.name}: column {name!r} is empty", DataError)
-    return str(found[0][0])
+    require(bool(counts), f"{table.name}: column {name!r} is empty", DataError)
+    return str(counts[0][0])
 
 
 def _is_value(table: Table, name: str, value: str) -> str:
@@ -165,14 +162,14 @@ def _collect(laid_out: SeriesTable) -> tuple[Integers, Floats, bool]:
     rows, cut = 0, False
     for block in laid_out.read():
         values = np.where(block.missing, np.nan, block.values)
-        for one, (count, start) in enumerate(
+        for series, (count, start) in enumerate(
             zip(block.counts.tolist(), block.starts.tolist(), strict=True)
         ):
-            take = min(count, MOST_ROWS - rows)
+            take = min(count, MAX_ROWS - rows)
             cut = cut or take < count
             if take == 0:
                 continue
-            low = int(block.counts[:one].sum())
+            low = int(block.counts[:series].sum())
             parts.append(values[low : low + take])
             rows += take
             if start > 0:
@@ -187,6 +184,11 @@ def papers_costs(task: Task, readings: TrialReadings, window: int) -> UnitCosts:
 
     For counts, what is repeated in the place of the value is anything else. ``costs`` says what is
     wrong with them; besides, empty slots are priced as if errors did not add up.
+
+    Parameters:
+        task: a count or an average.
+        readings: that it is for.
+        window: in time steps.
     """
     if isinstance(task, Count):
         share = float(readings.values[readings.there].mean())
@@ -195,10 +197,12 @@ def papers_costs(task: Task, readings: TrialReadings, window: int) -> UnitCosts:
     assert isinstance(task, Average)
     spreads, weights = [], []
     for low, high in _bounds(readings.counts):
-        one = np.ma.masked_invalid(readings.values[low:high])
+        centered = np.ma.masked_invalid(readings.values[low:high])
         # about the middle, so that squares keep their digits
-        one = one - one.mean() if one.count() else one
-        spread = moving_average(one**2, task.length) - moving_average(one, task.length) ** 2
+        centered = centered - centered.mean() if centered.count() else centered
+        spread = (
+            moving_average(centered**2, task.length) - moving_average(centered, task.length) ** 2
+        )
         if spread.count():
             spreads.append(float(spread.mean()))
             weights.append(spread.count())

@@ -28,13 +28,16 @@ def as_seen(released: Any) -> Floats:
 
     A slot is empty where any of its columns is masked.
 
+    Parameters:
+        released: an array of rows, empty slots masked.
+
     >>> as_seen(np.ma.array([0.0, 2.0, 0.0, 5.0], mask=[1, 0, 1, 0])).ravel().tolist()
     [nan, 2.0, 2.0, 5.0]
     """
     released = np.ma.asarray(released)
     rows = released.reshape(len(released), -1)
-    there = ~np.ma.getmaskarray(rows).any(axis=1)
-    last = np.maximum.accumulate(np.where(there, np.arange(len(rows)), -1))
+    filled = ~np.ma.getmaskarray(rows).any(axis=1)
+    last = np.maximum.accumulate(np.where(filled, np.arange(len(rows)), -1))
     values = np.asarray(rows.data, dtype=np.float64)[np.maximum(last, 0)]
     values[last < 0] = np.nan
     return values
@@ -76,6 +79,13 @@ def squared_error(
 ) -> SquaredError:
     """Of one series; ``first`` and ``last`` say which slots count, as in a slice.
 
+    Parameters:
+        private: readings, a row each.
+        released: an array of rows, empty slots masked.
+        window: in readings, of variances within windows.
+        first: slot that counts.
+        last: slot, which does not count any more.
+
     >>> found = squared_error([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 2.0], window=2)
     >>> found.mean, found.of_variance, found.of_window_variance
     (1.0, 0.8, 4.0)
@@ -95,6 +105,13 @@ def squared_errors(
 
     Variances are those about the mean of each series, and of consecutive parts of ``window``
     readings of it (a shorter rest is left out).
+
+    Parameters:
+        private: the readings of each series.
+        released: the same as they came out.
+        window: in readings, of variances within windows.
+        first: slot of each that counts.
+        last: slot of each, which does not count any more.
     """
     require(
         isinstance(window, int) and window >= 2,
@@ -108,8 +125,8 @@ def squared_errors(
     columns = _pair(private[0], released[0])[0].shape[1]
     squares, about, within = (np.zeros(columns) for _ in range(3))
     slots = readings = in_windows = 0
-    for one, other in zip(private, released, strict=True):
-        truth, seen = _pair(one, other)
+    for truth_series, released_series in zip(private, released, strict=True):
+        truth, seen = _pair(truth_series, released_series)
         errors = (seen - truth)[first:last]
         errors = errors[~np.isnan(errors[:, 0])]
         squares += np.square(errors).sum(axis=0)
@@ -144,6 +161,10 @@ def velocities(values: Any, period: float) -> Floats:
 
     In units of the columns for each unit of the period. NaN where nothing is released yet.
 
+    Parameters:
+        values: a row for each slot.
+        period: from one slot to the next.
+
     >>> velocities([[0.0, 0.0], [3.0, 4.0], [3.0, 4.0]], period=2.0).tolist()
     [2.5, 0.0]
     """
@@ -162,15 +183,15 @@ class Curve:
 
 
 def _known(true: Any, released: Any) -> tuple[Floats, Floats]:
-    one, other = np.asarray(true, np.float64).ravel(), np.asarray(released, np.float64).ravel()
+    truth, output = (np.asarray(part, np.float64).ravel() for part in (true, released))
     require(
-        one.shape == other.shape,
-        f"{len(other)} released velocities for {len(one)} true ones: give one for each",
+        truth.shape == output.shape,
+        f"{len(output)} released velocities for {len(truth)} true ones: give one for each",
         DataError,
     )
-    both = ~(np.isnan(one) | np.isnan(other))
+    both = ~(np.isnan(truth) | np.isnan(output))
     require(bool(both.any()), "no velocity is known both ways: nothing was released", DataError)
-    return one[both], other[both]
+    return truth[both], output[both]
 
 
 def _area(false: Floats, true: Floats) -> float:
@@ -188,6 +209,11 @@ def moving_label_curve(true: Any, released: Any, points: int = THRESHOLDS) -> Cu
     nothing but events, have no rates and are left out. The corners are added, and points are
     joined from left to right; the paper does not say how it does either.
 
+    Parameters:
+        true: velocities.
+        released: velocities as they came out.
+        points: how many thresholds.
+
     >>> moving_label_curve([1.0, 2.0, 4.0], [1.0, 2.0, 4.0]).area
     1.0
     """
@@ -197,14 +223,14 @@ def moving_label_curve(true: Any, released: Any, points: int = THRESHOLDS) -> Cu
     )
     v, seen = _known(true, released)
     low, high = v.min(), v.max()
-    found = []
+    rates = []
     for part in np.linspace(0.0, 1.0, points):
         delta = part * (high - low) + low
         event, taken = v > delta, seen > delta
         if 0 < event.sum() < len(event):
-            found.append((delta, np.mean(taken[~event]), np.mean(taken[event])))
-    require(bool(found), "all true velocities are the same: there are no events to tell", DataError)
-    deltas, false, hits = (np.array(column) for column in zip(*found, strict=True))
+            rates.append((delta, np.mean(taken[~event]), np.mean(taken[event])))
+    require(bool(rates), "all true velocities are the same: there are no events to tell", DataError)
+    deltas, false, hits = (np.array(column) for column in zip(*rates, strict=True))
     return Curve(deltas, false, hits, _area(false, hits))
 
 
@@ -212,6 +238,11 @@ def fixed_label_curve(true: Any, released: Any, at: float) -> Curve:
     """A proper ROC curve: events are true velocities above ``at``, thresholds are on the others.
 
     Equal velocities pass a threshold together, so a constant release is the diagonal.
+
+    Parameters:
+        true: velocities.
+        released: velocities as they came out.
+        at: the velocity above which there is an event.
 
     >>> fixed_label_curve([0.0, 1.0, 5.0, 6.0], [0.0, 2.0, 1.0, 9.0], at=3.0).area
     0.75
@@ -228,12 +259,3 @@ def fixed_label_curve(true: Any, released: Any, at: float) -> Curve:
     hits = np.cumsum(event[order])[ends] / events
     false = np.cumsum(~event[order])[ends] / others
     return Curve(seen[order][ends], false, hits, _area(false, hits))
-
-
-def fixed_label_auc(true: Any, released: Any, at: float) -> float:
-    """The chance that a random event is released faster than a random other step; ties count half.
-
-    >>> fixed_label_auc([0.0, 1.0, 5.0, 6.0], [7.0, 7.0, 7.0, 7.0], at=3.0)
-    0.5
-    """
-    return fixed_label_curve(true, released, at).area

@@ -19,10 +19,10 @@ from tempriv.mechanisms.reorder.noisy_order import NoisyOrder
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-NEARLY_MONOTONE = 0.7  # below this, sorting mixes up more than it restores
-LEAST_GAIN = 0.05  # by how much more must be restored than stands in place anyway
-MOST_ROWS = 5000
-STRETCH_WINDOWS, LEAST_STRETCH_ROWS = 10, 200  # of a stretch
+MIN_MONOTONE_SHARE = 0.7  # below this, sorting mixes up more than it restores
+MIN_GAIN = 0.05  # by how much more must be restored than stands in place anyway
+MAX_ROWS = 5000
+STRETCH_WINDOWS, MIN_STRETCH_ROWS = 10, 200  # of a stretch
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class OrderLeak:
     @property
     def is_telling(self) -> bool:
         """Whether sorting restores more than stands in place anyway."""
-        return self.restored > self.before + LEAST_GAIN
+        return self.restored > self.before + MIN_GAIN
 
     @property
     def sentence(self) -> str:
@@ -61,6 +61,12 @@ def find_order_leaks(mechanism: Any, column: str, values: Floats, counts: Intege
     Private: it is computed from the values. Sorting is tried where a stretch is near monotone, by
     somebody who knows the parameters and by somebody who does not; the better of both counts.
 
+    Parameters:
+        mechanism: that moves rows.
+        column: its name.
+        values: of all series, one after another.
+        counts: how many rows each series has.
+
     >>> from tempriv.mechanisms.reorder.threshold import Threshold
     >>> meter = np.arange(1000.0)
     >>> moved = Threshold(epsilon=5.0, window=10)
@@ -70,21 +76,26 @@ def find_order_leaks(mechanism: Any, column: str, values: Floats, counts: Intege
     if isinstance(mechanism, NoisyOrder):
         mechanism = replace(mechanism, latency=None, delta=None)  # the same order, in less time
     window = int(getattr(mechanism, "window", None) or mechanism.block)
-    found = []
-    for stretch in stretches(values, counts, max(LEAST_STRETCH_ROWS, STRETCH_WINDOWS * window)):
+    measured = []
+    for stretch in stretches(values, counts, max(MIN_STRETCH_ROWS, STRETCH_WINDOWS * window)):
         in_order = monotone_share(np.ma.masked_invalid(stretch), window)
         attack = try_order(mechanism, np.ma.masked_invalid(stretch), seed=1)
-        sorting = in_order >= NEARLY_MONOTONE
+        sorting = in_order >= MIN_MONOTONE_SHARE
         gained = max(attack.sorted, attack.informed, attack.before) if sorting else attack.before
-        found.append((in_order, attack.before, gained))
-    if not found:
+        measured.append((in_order, attack.before, gained))
+    if not measured:
         return OrderLeak(column, 0.0, 0.0, 0.0)
-    means = [float(one) for one in np.mean(found, axis=0)]
+    means = [float(mean) for mean in np.mean(measured, axis=0)]
     return OrderLeak(column, *means)
 
 
 def stretches(values: Floats, counts: Integers, length: int) -> Iterator[Floats]:
     """Some parts of so many rows, or of what a shorter series has, spread evenly over all.
+
+    Parameters:
+        values: of all series, one after another.
+        counts: how many rows each series has.
+        length: of a part.
 
     >>> [part.tolist() for part in stretches(np.arange(7.0), np.array([4, 3]), 3)]
     [[0.0, 1.0, 2.0], [4.0, 5.0, 6.0]]
@@ -95,9 +106,9 @@ def stretches(values: Floats, counts: Integers, length: int) -> Iterator[Floats]
         for start, end in zip((ends - counts).tolist(), ends.tolist(), strict=True)
         for low in range(start, max(start + 1, end - length + 1), length)
     ]
-    most = max(1, MOST_ROWS // length)
+    most = max(1, MAX_ROWS // length)
     chosen = np.linspace(0, len(places) - 1, min(most, len(places))).round().astype(int)
-    for low, high in (places[one] for one in chosen):
+    for low, high in (places[place] for place in chosen):
         part = values[low:high]
         # nothing can be sorted where next to nothing is
         if np.count_nonzero(~np.isnan(part)) >= 3:

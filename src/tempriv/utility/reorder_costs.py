@@ -41,7 +41,7 @@ class UnitCosts:
             require(0 <= value < np.inf, f"{name}={value}: a cost must be a number >= 0")
 
     def cost(self, shares: Shares) -> float:
-        """What one reading costs (Equations 8, 12 and 14)."""
+        """What one reading costs with these ``shares`` (Equations 8, 12 and 14)."""
         return (
             self.missing * shares.missing
             + self.repeated * shares.repeated
@@ -82,6 +82,12 @@ def counting_costs(share: float, other_share: float, length: int, window: int) -
     Assumes that errors neither add up nor cancel from one reading to the next, and prices each step
     of delay like a whole delay of up to k-1 steps, which is too much.
 
+    Parameters:
+        share: of readings with the value that is counted.
+        other_share: of readings with the value repeated in its place.
+        length: how many counts follow.
+        window: in time steps.
+
     >>> counting_costs(0.5, 0.4, length=100, window=5)
     UnitCosts(missing=0.0, repeated=24.99..., empty=625.0, delay=1.0)
     """
@@ -103,6 +109,12 @@ def average_costs(mean: float, mean_square: float, window: int, averaged: int) -
     M = N = mean square - squared mean of the readings nearby, E = 0 and D = k M / d. Assumes
     d >= k, and an empty slot that is left out of its average. The paper's own error of a delay of
     t steps is 2 t M / d, so its D is right for one delay of k/2 steps and too much for one step.
+
+    Parameters:
+        mean: of the readings nearby.
+        mean_square: of the same.
+        window: in time steps.
+        averaged: steps of an average.
 
     >>> average_costs(2.0, 5.0, window=10, averaged=20)
     UnitCosts(missing=1.0, repeated=1.0, empty=0.0, delay=0.5)
@@ -127,11 +139,16 @@ def measured(sources: npt.ArrayLike, latency: int, margin: int) -> Shares:
     slots are left out (footnote 1 of the paper leaves out k): readings from before the first step
     show there as empty slots, and readings that come out after the last one as missing.
 
+    Parameters:
+        sources: the step of the reading in each slot, or -1.
+        latency: in time steps.
+        margin: how many steps are left out at both ends.
+
     >>> measured([0, 0, 2, -1, 3, 5, 5], latency=0, margin=1)
     Shares(missing=0.4, repeated=0.2, empty=0.2, delay=0.2)
     """
-    found = np.asarray(sources, dtype=np.int64)
-    steps = len(found)
+    steps_read = np.asarray(sources, dtype=np.int64)
+    steps = len(steps_read)
     require(margin >= 0, f"margin={margin}: must be a number of time steps >= 0")
     require(
         steps > 2 * margin,
@@ -139,20 +156,20 @@ def measured(sources: npt.ArrayLike, latency: int, margin: int) -> Shares:
         DataError,
     )
     require(
-        bool(((found >= -1) & (found < steps)).all()),
+        bool(((steps_read >= -1) & (steps_read < steps)).all()),
         f"sources: must be steps from 0 to {steps - 1}, or -1 for an empty slot",
         DataError,
     )
     counted = slice(margin, steps - margin)
-    slots = np.flatnonzero(found >= 0)
-    times = np.bincount(found[slots], minlength=steps)[counted]
+    slots = np.flatnonzero(steps_read >= 0)
+    times = np.bincount(steps_read[slots], minlength=steps)[counted]
     first = np.full(steps, steps)
-    np.minimum.at(first, found[slots], slots)
+    np.minimum.at(first, steps_read[slots], slots)
     late = (first + latency - np.arange(steps))[counted]
     total = steps - 2 * margin
     return Shares(
         missing=float((times == 0).sum() / total),
         repeated=float((times - 1)[times > 1].sum() / total),
-        empty=float((found[counted] < 0).sum() / total),
+        empty=float((steps_read[counted] < 0).sum() / total),
         delay=float(late[times > 0].sum() / total),
     )

@@ -80,6 +80,13 @@ def sources(
 
     As a stream, the slots of a mechanism with a latency are read that much later.
 
+    Parameters:
+        mechanism: that moves rows.
+        counts: how many rows each series has.
+        runs: how many.
+        seed: of the noise.
+        seen: whether slots are read as they come out, or once all are there.
+
     >>> from tempriv.mechanisms.reorder.shuffle import BlockShuffle
     >>> shuffle = BlockShuffle(epsilon=1.0, block=2)
     >>> sorted(sources(shuffle, np.array([2, 2]), 1, seed=1, seen="file")[0].tolist())
@@ -150,13 +157,17 @@ class Count:
     def unit(self) -> str:
         return "squared counts"
 
-    def squared_errors(self, readings: TrialReadings, found: Integers) -> Floats:
+    def squared_errors(self, readings: TrialReadings, sources: Integers) -> Floats:
         """For each run the mean squared error over all steps.
 
         As ``tasks.count_error``: repeats are counted again, empty slots never.
+
+        Parameters:
+            readings: one column of all series.
+            sources: the row in each slot, a row for each run.
         """
         truth = np.where(readings.there, readings.values, 0.0)
-        wrong = np.where(found < 0, 0.0, truth[found]) - truth
+        wrong = np.where(sources < 0, 0.0, truth[sources]) - truth
         total = np.cumsum(wrong, axis=1)
         before = readings.starts - 1
         errors = total - np.where(before < 0, 0.0, total[:, before])
@@ -179,19 +190,23 @@ class Average:
     def unit(self) -> str:
         return "squared units of the column"
 
-    def squared_errors(self, readings: TrialReadings, found: Integers) -> Floats:
+    def squared_errors(self, readings: TrialReadings, sources: Integers) -> Floats:
         """For each run the mean squared error over the steps that have a true average.
 
         As ``tasks.average_error``: where nothing is in the window the last average stands in, and
         steps before the first one are left out.
+
+        Parameters:
+            readings: one column of all series.
+            sources: the row in each slot, a row for each run.
         """
         ends = np.arange(1, len(readings) + 1)
         lows = np.maximum(ends - self.length, readings.starts)
         truth, defined = self.averages(readings.values[None], lows, ends)
-        moved = np.where(found < 0, np.nan, readings.values[found])
-        seen, there = self.averages(moved, lows, ends)
+        moved = np.where(sources < 0, np.nan, readings.values[sources])
+        seen, known = self.averages(moved, lows, ends)
         rows = np.arange(len(readings))
-        last = np.maximum.accumulate(np.where(there, rows, -1), axis=1)
+        last = np.maximum.accumulate(np.where(known, rows, -1), axis=1)
         counted = (last >= readings.starts) & defined
         errors = np.take_along_axis(seen, np.maximum(last, 0), axis=1) - truth
         squares = np.where(counted, np.square(errors), 0.0).sum(axis=1)
@@ -201,18 +216,25 @@ class Average:
     def averages(
         values: Floats, lows: Integers, ends: Integers
     ) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        """The mean of each stretch of rows, and whether there is one."""
-        there = ~np.isnan(values)
+        """The mean of each stretch of rows, and whether there is one.
+
+        Parameters:
+            values: a row for each run.
+            lows: the first row of each stretch.
+            ends: the row after its last one.
+        """
+        known = ~np.isnan(values)
         # about the middle, so that differences of long sums keep their digits
-        middle = float(values[there].mean()) if there.any() else 0.0
+        middle = float(values[known].mean()) if known.any() else 0.0
 
         def over(part: npt.NDArray[Any]) -> Floats:
+            """The sum of a ``part`` of the values over each stretch."""
             total = np.zeros((len(part), part.shape[1] + 1))
             np.cumsum(part, axis=1, out=total[:, 1:])
             return np.asarray(total[:, ends] - total[:, lows])
 
-        number = over(there)
-        sums = over(np.where(there, values - middle, 0.0))
+        number = over(known)
+        sums = over(np.where(known, values - middle, 0.0))
         return middle + sums / np.maximum(number, 1), number > 0
 
 
@@ -254,7 +276,7 @@ def simulate_task(
     for first in range(0, runs, at_once):
         number = min(at_once, runs - first)
         # runs are told apart by their keys
-        found = sources(mechanism, readings.counts, number, seed * 1_000_003 + first, seen)
-        errors.append(task.squared_errors(readings, found))
+        slots = sources(mechanism, readings.counts, number, seed * 1_000_003 + first, seen)
+        errors.append(task.squared_errors(readings, slots))
     each = np.concatenate(errors)
     return TrialResult(float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each))))

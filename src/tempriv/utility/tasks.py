@@ -33,18 +33,27 @@ def _same_steps(private: Any, released: Any) -> None:
 def running_count(values: Any, value: Any) -> Integers:
     """How often the value came up so far, at every slot; empty slots hold no value.
 
+    Parameters:
+        values: an array, empty slots masked.
+        value: that is counted.
+
     >>> running_count(np.ma.array(["up", "up", "down"], mask=[0, 1, 0]), "up").tolist()
     [1, 1, 1]
     """
     values = np.ma.asarray(values)
-    found = (values.data == value) & ~np.ma.getmaskarray(values)
-    return np.asarray(np.cumsum(found), dtype=np.int64)
+    hits = (values.data == value) & ~np.ma.getmaskarray(values)
+    return np.asarray(np.cumsum(hits), dtype=np.int64)
 
 
 def count_error(private: Any, released: Any, value: Any) -> float:
     """The mean squared error of the running count, over all time steps.
 
     A repeated slot is counted each time, an empty one never, and nobody makes up for either.
+
+    Parameters:
+        private: the readings.
+        released: an array with a slot for each, empty ones masked.
+        value: that is counted.
 
     >>> count_error([1, 1, 0, 1], np.ma.array([0, 1, 1, 1], mask=[1, 0, 0, 0]), 1)
     0.5
@@ -59,6 +68,10 @@ def moving_average(values: Any, length: int) -> Any:
     The first slots average what there is. Where all slots of a window are empty there is no mean,
     and the slot of the result is masked.
 
+    Parameters:
+        values: an array, empty slots masked.
+        length: in slots.
+
     >>> moving_average(np.ma.array([2.0, 0.0, 4.0, 9.0], mask=[0, 1, 0, 0]), 2).tolist()
     [2.0, 2.0, 4.0, 6.5]
     """
@@ -67,12 +80,12 @@ def moving_average(values: Any, length: int) -> Any:
         f"length={length}: must be a whole number of slots >= 1",
     )
     values = np.ma.asarray(values)
-    there = ~np.ma.getmaskarray(values)
-    numbers = np.where(there, values.data, 0).astype(np.float64)
+    filled = ~np.ma.getmaskarray(values)
+    numbers = np.where(filled, values.data, 0).astype(np.float64)
     # about the middle of the numbers, so that differences of long sums keep their digits
-    middle = float(numbers[there].mean()) if there.any() else 0.0
+    middle = float(numbers[filled].mean()) if filled.any() else 0.0
     sums, counts = (
-        _over_past(part, length) for part in (np.where(there, numbers - middle, 0.0), there)
+        _over_past(part, length) for part in (np.where(filled, numbers - middle, 0.0), filled)
     )
     return np.ma.array(middle + sums / np.maximum(counts, 1), mask=counts == 0)
 
@@ -89,20 +102,26 @@ def average_error(private: Any, released: Any, length: int) -> float:
     Where a whole window is empty the last average stands in; slots before the first average are
     left out, since nothing has been released yet.
 
+    Parameters:
+        private: the readings.
+        released: an array with a slot for each, empty ones masked.
+        length: in slots.
+
     >>> average_error([2.0, 4.0, 6.0], np.ma.array([0.0, 2.0, 6.0], mask=[1, 0, 0]), 1)
     2.0
     """
     _same_steps(private, released)
     truth = moving_average(private, length).filled(np.nan)
-    found = moving_average(released, length)
-    there = ~np.ma.getmaskarray(found)
-    require(bool(there.any()), "every slot is empty: there is nothing to average", DataError)
-    first = int(np.argmax(there))
-    last = np.maximum.accumulate(np.where(there, np.arange(len(there)), 0))
-    return mean_square((found.data[last] - truth)[first:])
+    averages = moving_average(released, length)
+    filled = ~np.ma.getmaskarray(averages)
+    require(bool(filled.any()), "every slot is empty: there is nothing to average", DataError)
+    first = int(np.argmax(filled))
+    last = np.maximum.accumulate(np.where(filled, np.arange(len(filled)), 0))
+    return mean_square((averages.data[last] - truth)[first:])
 
 
 def mean_square(errors: Any) -> float:
+    """The mean of the squares of ``errors``."""
     return float(np.mean(np.square(np.asarray(errors, dtype=np.float64))))
 
 
@@ -115,6 +134,9 @@ def distances(series: Any) -> Floats:
     ``series`` has the shape (series, slots) or (series, slots, coordinates); a slot is empty where
     any of its coordinates is masked.
 
+    Parameters:
+        series: of shape (series, slots) or (series, slots, coordinates).
+
     >>> distances([[0.0, 0.0], [3.0, 4.0]]).round(3).tolist()
     [[0.0, 3.536], [3.536, 0.0]]
     """
@@ -123,15 +145,15 @@ def distances(series: Any) -> Floats:
         series = series[:, :, None]
     require(series.ndim == 3, "series: give (series, slots) or (series, slots, coordinates)")
     number, slots, coordinates = series.shape
-    there: Flags = np.asarray(~np.ma.getmaskarray(series).any(axis=2))
-    values = np.where(there[:, :, None], series.data, 0.0).astype(np.float64)
+    filled: Flags = np.asarray(~np.ma.getmaskarray(series).any(axis=2))
+    values = np.where(filled[:, :, None], series.data, 0.0).astype(np.float64)
     # squares of numbers far from zero would eat up their differences
-    middle = values.sum(axis=(0, 1)) / max(1, int(there.sum()))
-    values = np.where(there[:, :, None], values - middle, 0.0)
+    middle = values.sum(axis=(0, 1)) / max(1, int(filled.sum()))
+    values = np.where(filled[:, :, None], values - middle, 0.0)
     flat = values.reshape(number, slots * coordinates)
     squares = np.square(values).sum(axis=2)
-    weights = there.astype(np.float64)
-    common = weights @ weights.T if not there.all() else np.full((number, number), float(slots))
+    weights = filled.astype(np.float64)
+    common = weights @ weights.T if not filled.all() else np.full((number, number), float(slots))
     require(
         bool((common > 0).all()),
         "two series have no slot in common: leave out those that are nearly empty",
@@ -139,9 +161,9 @@ def distances(series: Any) -> Floats:
     )
     one_way = squares @ weights.T
     total = one_way + one_way.T - 2 * (flat @ flat.T)
-    found: Floats = np.sqrt(np.maximum(total, 0.0) / common)
-    np.fill_diagonal(found, 0.0)
-    return found
+    roots: Floats = np.sqrt(np.maximum(total, 0.0) / common)
+    np.fill_diagonal(roots, 0.0)
+    return roots
 
 
 @dataclass(frozen=True)
@@ -160,6 +182,10 @@ def k_medoids(distances: Floats, groups: int) -> Groups:
     It starts with the items nearest to all others, relative to how far those are from everything
     (their Step 1), and goes on moving each medoid to the middle of its group until the sum of
     distances falls no more.
+
+    Parameters:
+        distances: between every two items.
+        groups: how many.
 
     >>> line = np.array([0.0, 1.0, 2.0, 10.0, 11.0, 12.0])
     >>> found = k_medoids(np.abs(line[:, None] - line), 2)
@@ -202,26 +228,32 @@ def _nearest(distances: Floats, medoids: Integers) -> tuple[Integers, float]:
     return labels, float(reach[np.arange(len(reach)), labels].sum())
 
 
-def mutual_information(one: Any, other: Any) -> float:
+def mutual_information(first_groups: Any, second_groups: Any) -> float:
     """Of two groupings of the same items, normalized: 1 if they are the same, about 0 if unrelated.
 
     The mutual information is divided by the mean of both entropies. Unrelated groupings of n items
     into g groups come out near (g - 1)^2 / (2 n) nats before that division, not at 0.
+
+    Parameters:
+        first_groups: the group of each item.
+        second_groups: the same by the other grouping.
 
     >>> round(mutual_information([0, 0, 1, 1], [5, 5, 3, 3]), 12)
     1.0
     >>> mutual_information([0, 0, 1, 1], [0, 1, 0, 1])
     0.0
     """
-    one, other = np.asarray(one), np.asarray(other)
+    first_groups, second_groups = np.asarray(first_groups), np.asarray(second_groups)
     require(
-        one.shape == other.shape and one.ndim == 1 and len(one) > 0,
+        first_groups.shape == second_groups.shape
+        and first_groups.ndim == 1
+        and len(first_groups) > 0,
         "two groupings: must have a group for each of the same items",
     )
-    first = np.unique(one, return_inverse=True)[1]
-    second = np.unique(other, return_inverse=True)[1]
+    first = np.unique(first_groups, return_inverse=True)[1]
+    second = np.unique(second_groups, return_inverse=True)[1]
     table = np.zeros((int(first.max()) + 1, int(second.max()) + 1))
-    np.add.at(table, (first, second), 1.0 / len(one))
+    np.add.at(table, (first, second), 1.0 / len(first_groups))
     rows, columns = table.sum(axis=1), table.sum(axis=0)
     entropy = _entropy(rows) + _entropy(columns)
     if entropy == 0:

@@ -198,7 +198,7 @@ CASES: tuple[Case, ...] = (
 def slots_have_the_stated_lags(case: Case) -> None:
     """From the first slot on, by enumeration; rows from before the series are none."""
     lags, rows = case.mechanism.probabilities, case.smalls[0].length
-    law = exact.slot_law(case.mechanism, rows)
+    law = exact.slot_distribution(case.mechanism, rows)
     for slot in range(rows):
         found = [0.0] * (slot + 1)
         for (sources, _), mass in law.items():
@@ -210,7 +210,7 @@ def slots_have_the_stated_lags(case: Case) -> None:
 
 def every_row_comes_out_once(case: Case) -> None:
     """In all outcomes of two rows, and nothing else does: not where the series has ended either."""
-    for sources, status in exact.slot_law(case.mechanism, 2, 1e-3):
+    for sources, status in exact.slot_distribution(case.mechanism, 2, 1e-3):
         assert sorted(sources) == [0, 1], f"{sources} came out"
         assert status == (RELEASED, RELEASED)
 

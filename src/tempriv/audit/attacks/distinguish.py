@@ -20,7 +20,13 @@ import numpy.typing as npt
 from tempriv.audit.attacks import distinguishers
 from tempriv.audit.attacks.distinguishers import Observer
 from tempriv.audit.attacks.value import Success, most_success
-from tempriv.audit.statistical import AT_ONCE, CONFIDENCE, Progress, Runner
+from tempriv.audit.statistical import (
+    BATCH_NUMBERS,
+    CONFIDENCE,
+    Progress,
+    Runner,
+    output_rows,
+)
 from tempriv.data.series import Block
 from tempriv.errors import DataError, require
 from tempriv.mechanisms import registry
@@ -39,10 +45,10 @@ Blocks = tuple[Block, ...]
 """An input: one series, or all series of a person."""
 
 RUNS = 20_000
-LEAST_RUNS = 600
-MOST_TEACHING = 60_000
-MOST_NUMBERS = 2_000
-MOST_FOLLOWED = 12  # readings of moved rows that are looked for in the output
+MIN_RUNS = 600
+MAX_TEACHING_RUNS = 60_000
+MAX_INPUT_NUMBERS = 2_000
+MAX_FOLLOWED_READINGS = 12  # readings of moved rows that are looked for in the output
 
 
 @dataclass(frozen=True)
@@ -104,19 +110,19 @@ class TwoCandidates:
     @property
     def sentence(self) -> str:
         low, high = outward(self.interval)
-        found = f"An observer is right {percent(self.rate)} % of the time ({low} to {high})"
+        shown = f"An observer is right {percent(self.rate)} % of the time ({low} to {high})"
         if self.loss is not None and self.cap is not None:
             name = "claim" if self.claimed else "guarantee"
             most = f"the {name} ({self.loss}) keeps them at {percent(self.cap)} % or below"
             if self.broken:
-                return f"{found}; {most}. THE {name.upper()} IS BROKEN."
-            return f"{found}; {most}. Nothing here contradicts it."
+                return f"{shown}; {most}. THE {name.upper()} IS BROKEN."
+            return f"{shown}; {most}. Nothing here contradicts it."
         if self.yardstick is None:
-            return f"{found}. Nothing is guaranteed about {self.secret}."
+            return f"{shown}. Nothing is guaranteed about {self.secret}."
         could = most_success(self.yardstick)
         would = f"a guarantee of {self.yardstick} would keep them below {percent(could)} %"
         hides = "does not hide" if self.interval[0] > could else "guarantees nothing about"
-        return f"{found}; {would}. This release {hides} {self.secret}."
+        return f"{shown}; {would}. This release {hides} {self.secret}."
 
 
 def percent(share: float) -> str:
@@ -144,8 +150,8 @@ def outward(interval: tuple[float, float]) -> tuple[str, str]:
 
 def two_candidates(
     mechanism: Mechanism | Runner,
-    one: Any,
-    other: Any,
+    first: Any,
+    second: Any,
     *,
     runs: int = RUNS,
     confidence: float = CONFIDENCE,
@@ -160,8 +166,20 @@ def two_candidates(
     Inputs are what ``mechanism.start(key).push`` takes (for a ``Person``, a list of series), or
     anything where the mechanism is a function (input, runs, key) that gives a row of numbers for
     each run. The observer sees values, gaps, statuses and lengths, or of one output ``row`` alone.
-    Where the law of the noise is known the observer goes by it and all runs are counted; otherwise
-    half of the runs (60,000 at most) teach and the others, never seen, are counted.
+    Where the distribution of the noise is known the observer goes by it and all runs are counted;
+    otherwise half of the runs (60,000 at most) teach and the others, never seen, are counted.
+
+    Parameters:
+        mechanism: what is attacked, or a function (input, runs, key).
+        first: an input.
+        second: another.
+        runs: how many, taught ones included.
+        confidence: that of the interval.
+        claim: a loss to test in place of the guarantee.
+        row: the one output row that is seen.
+        secret: how the two differ, in words.
+        key: of the noise.
+        progress: is told how many runs are done.
 
     Guarantees:
         - ``interval`` holds the chance that this observer is right, with that confidence;
@@ -172,25 +190,25 @@ def two_candidates(
     >>> found = two_candidates(Laplace(epsilon=1.0, bounds=(0, 5)), [0.0], [5.0],
     ...                        key=Key.from_seed(1))
     >>> found.observer, round(found.rate, 2), round(found.cap, 4), found.holds
-    ('the law of the noise', 0.7, 0.7311, True)
+    ('the distribution of the noise', 0.7, 0.7311, True)
     """
     require(0.5 < confidence < 1, f"confidence={confidence}: must be above 0.5 and below 1")
     require(
-        isinstance(runs, int) and runs >= LEAST_RUNS,
-        f"runs={runs}: must be a whole number, {LEAST_RUNS} or more",
+        isinstance(runs, int) and runs >= MIN_RUNS,
+        f"runs={runs}: must be a whole number, {MIN_RUNS} or more",
     )
-    trial = _trial(mechanism, one, other, row, key or Key.generate(), progress)
+    trial = _trial(mechanism, first, second, row, key or Key.generate(), progress)
     observer = trial.informed
     if observer is None or type(mechanism) not in registry.classes():
         # of a mechanism that somebody made of another, what it draws may not be all that it does
-        teaching = min(runs // 2, MOST_TEACHING)
+        teaching = min(runs // 2, MAX_TEACHING_RUNS)
         observer = trial.taught(teaching)
         runs -= teaching
     success, scores = trial.judged(observer, runs, confidence)
     known: Any = mechanism
     loss, why_not = claim, ""
     if claim is None:
-        loss, why_not = _promised(known, trial, row)
+        loss, why_not = _guaranteed_loss(known, trial, row)
     return TwoCandidates(
         success, loss, why_not, loss or _budget(known), secret, claim is not None, scores
     )
@@ -199,17 +217,17 @@ def two_candidates(
 # what is guaranteed
 
 
-def _promised(mechanism: Any, trial: _Trial, row: int | None) -> tuple[Loss | None, str]:
+def _guaranteed_loss(mechanism: Any, trial: _Trial, row: int | None) -> tuple[Loss | None, str]:
     """The loss that the mechanism's guarantee allows for these two inputs, or why there is none."""
-    promise = getattr(mechanism, "guarantee", None)
-    if promise is None:
+    guarantee = getattr(mechanism, "guarantee", None)
+    if guarantee is None:
         return None, "a function guarantees nothing"
-    if isinstance(promise, NoGuarantee):
-        return None, f"the mechanism guarantees nothing: {promise.reason}"
-    assert isinstance(promise, Guarantee)
-    unit = promise.unit
-    one, other = (_example(mechanism, blocks, unit) for blocks in trial.inputs)
-    slots = unit.slots(one, other)
+    if isinstance(guarantee, NoGuarantee):
+        return None, f"the mechanism guarantees nothing: {guarantee.reason}"
+    assert isinstance(guarantee, Guarantee)
+    unit = guarantee.unit
+    first, second = (_example(mechanism, blocks, unit) for blocks in trial.inputs)
+    slots = unit.slots(first, second)
     if slots is not None:
         if row is None:
             return None, "the guarantee is about one output row seen by itself, and all were seen"
@@ -218,9 +236,9 @@ def _promised(mechanism: Any, trial: _Trial, row: int | None) -> tuple[Loss | No
     near = (
         replace(unit, meters=unit.meters * (1 + 1e-9)) if isinstance(unit, WithinDistance) else unit
     )
-    if not near.are_neighbors(one, other):
+    if not near.are_neighbors(first, second):
         return None, f"the two inputs are no neighbors: the guarantee protects {unit.sentence}"
-    return promise.loss, ""
+    return guarantee.loss, ""
 
 
 def _example(mechanism: Any, blocks: Blocks, unit: Any) -> Example:
@@ -240,9 +258,9 @@ def _readings(mechanism: Any, block: Block) -> Example:
 
 
 def _budget(mechanism: Any) -> Loss | None:
-    promise = getattr(mechanism, "guarantee", None)
-    if isinstance(promise, Guarantee):
-        return promise.loss
+    guarantee = getattr(mechanism, "guarantee", None)
+    if isinstance(guarantee, Guarantee):
+        return guarantee.loss
     epsilon, rho = (getattr(mechanism, name, None) for name in ("epsilon", "rho"))
     if epsilon is not None:
         return Pure(epsilon)
@@ -253,16 +271,16 @@ def _budget(mechanism: Any) -> Loss | None:
 
 
 def _trial(
-    mechanism: Any, one: Any, other: Any, row: int | None, key: Key, progress: Progress
+    mechanism: Any, first: Any, second: Any, row: int | None, key: Key, progress: Progress
 ) -> _Trial:
     if getattr(mechanism, "guarantee", None) is None:
         require(callable(mechanism), "mechanism: must be a mechanism, or (input, runs, key)")
         require(row is None, f"row={row}: goes with a mechanism, not with a function")
         functions = [
-            lambda runs, at, taken=taken: mechanism(taken, runs, at) for taken in (one, other)
+            lambda runs, at, taken=taken: mechanism(taken, runs, at) for taken in (first, second)
         ]
         return _Trial((), None, functions, key, progress)
-    inputs = (_blocks(mechanism, one), _blocks(mechanism, other))
+    inputs = (_blocks(mechanism, first), _blocks(mechanism, second))
     widths = {block.values.shape[1] for blocks in inputs for block in blocks}
     require(
         len(widths) == 1,
@@ -273,9 +291,9 @@ def _trial(
     require(min(lengths) >= 1, "an input has no reading: give at least one", DataError)
     longest = max(lengths) * widths.pop()
     require(
-        longest <= MOST_NUMBERS,
-        f"an input of {longest:,} numbers: must have {MOST_NUMBERS:,} at most; give the part of "
-        "the series about the difference",
+        longest <= MAX_INPUT_NUMBERS,
+        f"an input of {longest:,} numbers: must have {MAX_INPUT_NUMBERS:,} at most; give the part "
+        "of the series about the difference",
         DataError,
     )
     require(
@@ -289,7 +307,7 @@ def _trial(
     informed = None
     if row is None and all(len(blocks) == 1 for blocks in inputs):
         pair = inputs[0][0], inputs[1][0]
-        informed = distinguishers.by_law(mechanism, pair) or distinguishers.by_every_draw(
+        informed = distinguishers.by_distribution(mechanism, pair) or distinguishers.by_every_draw(
             mechanism, pair
         )
     return _Trial(inputs, informed, functions, key, progress, longest)
@@ -312,14 +330,15 @@ class _Trial:
         return self.key.series("two candidates", f"part {self.used}")
 
     def take(self, which: int, runs: int) -> Floats:
-        """Outputs of so many runs on one of the inputs, a row of numbers each."""
-        made = np.asarray(self.functions[which](runs, self.fresh_key()))
-        require(
-            made.shape[:1] == (runs,),
-            f"outputs of shape {made.shape} for {runs} runs: must have one row for each run",
-        )
+        """Outputs of so many runs on one of the inputs, a row of numbers each.
+
+        Parameters:
+            which: 0 for the first, 1 for the second.
+            runs: how many.
+        """
+        rows = output_rows(self.functions[which](runs, self.fresh_key()), runs)
         self.progress(runs)
-        return np.ascontiguousarray(made.reshape(runs, -1), dtype=np.float64)
+        return rows
 
     def taught(self, runs: int) -> Observer:
         """Whoever tells the outputs apart best, of all that learn from so many runs."""
@@ -333,8 +352,14 @@ class _Trial:
     def judged(
         self, observer: Observer, runs: int, confidence: float
     ) -> tuple[Success, tuple[Floats, Floats]]:
-        """How often the observer is right about which input a fair coin sent in."""
-        part = max(1, AT_ONCE // self.longest)
+        """How often the observer is right about which input a fair coin sent in.
+
+        Parameters:
+            observer: who has seen none of these runs.
+            runs: how many.
+            confidence: that of the interval.
+        """
+        part = max(1, BATCH_NUMBERS // self.longest)
         scores: tuple[list[Floats], list[Floats]] = ([], [])
         right = 0
         for start in range(0, runs, part):
@@ -347,9 +372,9 @@ class _Trial:
                     named = np.where(score == 0, self._coins(share) == 1, score > 0)
                     right += int((named == (which == 0)).sum())
                     scores[which].append(score)
-        found = Success(observer.name, right, runs, confidence)
-        one, other = (np.concatenate([*each, np.zeros(0)]) for each in scores)
-        return found, (one, other)
+        success = Success(observer.name, right, runs, confidence)
+        first, second = (np.concatenate([*each, np.zeros(0)]) for each in scores)
+        return success, (first, second)
 
     def _coins(self, count: int) -> npt.NDArray[np.int64]:
         fair = distributions.Bernoulli(Fraction(1, 2))
@@ -362,11 +387,11 @@ def _padded(outputs: Floats, width: int) -> Floats:
     return np.concatenate([outputs[:, :width], more], axis=1)
 
 
-def _blocks(mechanism: Any, given: Any) -> Blocks:
+def _blocks(mechanism: Any, input_: Any) -> Blocks:
     """An input as ``push`` would take it; a person's as a list of series."""
-    promise = mechanism.guarantee
-    unit = promise.unit if isinstance(promise, Guarantee) else mechanism.unit
-    return tuple(_block(mechanism, series) for series in unit.series_of(given))
+    guarantee = mechanism.guarantee
+    unit = guarantee.unit if isinstance(guarantee, Guarantee) else mechanism.unit
+    return tuple(_block(mechanism, series) for series in unit.series_of(input_))
 
 
 def _block(mechanism: Any, values: Any) -> Block:
@@ -391,30 +416,37 @@ class _Look:
 
     @classmethod
     def at(cls, mechanism: Any, inputs: Sequence[Blocks], row: int | None) -> _Look:
+        """What is seen of outputs of ``mechanism`` on ``inputs``, or of one ``row``."""
         codes = _codes(inputs)
         look = cls(mechanism, row, codes, np.zeros((0, 0)))
         if not isinstance(mechanism.domain, OpaqueRows) or row is not None:
             return look
         # where rows are moved, where those went that the inputs hold at different steps says most
-        one, other = (look._numbers(blocks[0]) for blocks in inputs)
-        length = min(len(one), len(other))
-        changed = (one[:length] != other[:length]).any(axis=1)
+        first, second = (look._numbers(blocks[0]) for blocks in inputs)
+        length = min(len(first), len(second))
+        changed = (first[:length] != second[:length]).any(axis=1)
         followed = np.unique(
-            np.concatenate([one[:length][changed], other[:length][changed]]), axis=0
+            np.concatenate([first[:length][changed], second[:length][changed]]), axis=0
         )
-        return replace(look, followed=followed[:MOST_FOLLOWED])
+        return replace(look, followed=followed[:MAX_FOLLOWED_READINGS])
 
     def _numbers(self, block: Block) -> Floats:
         """Values as numbers, NaN where nothing is."""
         values = block.values
         if self.codes is not None:
             known: Any = self.codes
-            numbers = [known.get((type(one).__name__, one), np.nan) for one in values.flat]
+            numbers = [known.get((type(value).__name__, value), np.nan) for value in values.flat]
             values = np.array(numbers, dtype=np.float64).reshape(values.shape)
         return np.where(block.missing, np.nan, values.astype(np.float64))
 
     def released(self, blocks: Blocks, runs: int, key: SeriesKey) -> Floats:
-        """For each of so many runs how many rows there are, their values and their statuses."""
+        """For each of so many runs how many rows there are, their values and their statuses.
+
+        Parameters:
+            blocks: an input.
+            runs: how many.
+            key: of the noise.
+        """
         parts = []
         for i, block in enumerate(blocks):
             out = _run(self.mechanism, block, runs, SeriesKey(key.cipher_key(f"series {i}"), 0))
@@ -435,8 +467,8 @@ class _Look:
             return np.asarray(table[:, self.row])
         seen = [counts[:, None], table.reshape(len(counts), -1)]
         for reading in self.followed:
-            there = (table[:, :, :width] == reading).all(axis=2)
-            seen.append(np.where(there.any(axis=1), there.argmax(axis=1), np.nan)[:, None])
+            matches = (table[:, :, :width] == reading).all(axis=2)
+            seen.append(np.where(matches.any(axis=1), matches.argmax(axis=1), np.nan)[:, None])
         return np.concatenate(seen, axis=1)
 
 
@@ -445,10 +477,23 @@ def _codes(inputs: Sequence[Blocks]) -> dict[Any, float] | None:
     blocks = [block for each in inputs for block in each]
     if all(block.values.dtype.kind in "iufb" for block in blocks):
         return None
-    there = {
-        (type(one).__name__, one) for block in blocks for one in block.values[~block.missing].flat
+    values = {
+        (type(value).__name__, value)
+        for block in blocks
+        for value in block.values[~block.missing].flat
     }
-    return {one: float(number) for number, one in enumerate(sorted(there, key=repr))}
+    return {value: float(number) for number, value in enumerate(sorted(values, key=repr))}
+
+
+def copies(block: Block, count: int) -> Block:
+    """So many series that all hold what a ``block`` of one series holds; ``count`` of them."""
+    return Block(
+        values=np.tile(block.values, (count, 1)),
+        missing=np.tile(block.missing, (count, 1)),
+        ids=tuple(map(str, range(count))),
+        counts=np.full(count, len(block), dtype=np.int64),
+        starts=np.zeros(count, dtype=np.int64),
+    )
 
 
 def _run(mechanism: Any, block: Block, runs: int, key: SeriesKey) -> Block:
@@ -457,11 +502,5 @@ def _run(mechanism: Any, block: Block, runs: int, key: SeriesKey) -> Block:
     # each row has words of its own, so one long run serves where nothing comes after the end
     total = length + late
     each = [StepRange(key, i * total, length) for i in range(runs)] if late else None
-    many = Block(
-        values=np.tile(block.values, (runs, 1)),
-        missing=np.tile(block.missing, (runs, 1)),
-        ids=tuple(map(str, range(runs))),
-        counts=np.full(runs, length, dtype=np.int64),
-        starts=np.zeros(runs, dtype=np.int64),
-    )
+    many = copies(block, runs)
     return perturb_block(mechanism, many, each or [StepRange(key, 0, runs * length)], ending=True)

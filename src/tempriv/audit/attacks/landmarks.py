@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tempriv.audit.attacks.distinguish import copies
 from tempriv.data.series import Block, Flags
 from tempriv.errors import DataError, require
 from tempriv.mechanisms.landmarks.adaptive import AdaptiveLandmarks
@@ -42,8 +43,8 @@ from tempriv.sampling.keystream import StepRange
 Floats = npt.NDArray[np.float64]
 Scheme = UniformLandmarks | SkipLandmarks | AdaptiveLandmarks | SplitLandmarks | CountBoundLandmarks
 
-AROUND = 5  # rows on each side that a row is compared with
-BEFORE = 20  # fresh rows on each side, to see whether noise falls
+NEIGHBOR_ROWS = 5  # rows on each side that a row is compared with
+COMPARED_ROWS = 20  # fresh rows on each side, to see whether noise falls
 PLANAR_STEP = 15 * math.pi / 16  # the mean distance of two planar Laplace draws of rate 1
 
 
@@ -112,6 +113,13 @@ def landmarks_shown(
     observer who expects landmarks at the same step of each period, such as an hour of the week (168
     steps), and compares rows by how large their noise was on average at such a step.
 
+    Parameters:
+        scheme: what releases the rows.
+        rows: readings with the mark of each in the last column.
+        runs: how many releases.
+        seed: of their noise.
+        period: in steps, of an observer who expects landmarks at the same step of each.
+
     >>> steps = np.arange(60)
     >>> rows = np.column_stack([np.ones(60), steps % 6 == 0])
     >>> print(landmarks_shown(SkipLandmarks(over=Laplace(epsilon=1.0, bounds=(0, 5))), rows)
@@ -124,10 +132,10 @@ def landmarks_shown(
         f"scheme={type(scheme).__name__}: must be one of the landmark schemes",
     )
     require(isinstance(runs, int) and runs >= 1, f"runs={runs}: must be a whole number >= 1")
-    one = Block.of(rows, "", 0)
-    length = len(one)
+    block = Block.of(rows, "", 0)
+    length = len(block)
     require(
-        length > 1 and not one.missing.any(),
+        length > 1 and not block.missing.any(),
         "rows: give two rows at least, and no missing readings",
         DataError,
     )
@@ -135,13 +143,7 @@ def landmarks_shown(
         period is None or (isinstance(period, int) and 1 <= period <= length),
         f"period={period}: must be a whole number of rows, and no more than there are",
     )
-    many = Block(
-        values=np.tile(one.values, (runs, 1)),
-        missing=np.tile(one.missing, (runs, 1)),
-        ids=tuple(map(str, range(runs))),
-        counts=np.full(runs, length, dtype=np.int64),
-        starts=np.zeros(runs, dtype=np.int64),
-    )
+    many = copies(block, runs)
     key = Key.from_seed(seed)
     chains = [StepRange(key.series("reveal", name), 0, length) for name in many.ids]
     made = perturb_block(scheme, many, chains)
@@ -153,7 +155,7 @@ def landmarks_shown(
         if made.status is None
         else made.status.reshape(runs, length) == 1
     )
-    marks = one.values[:, -1] != 0
+    marks = block.values[:, -1] != 0
     most = int(marks.sum())
     noise = np.stack([_off(scheme.over, run) for run in released])
     if period is not None:
@@ -181,27 +183,27 @@ def landmarks_shown(
 def _on_a_scale(over: Any, values: Floats) -> Floats:
     """Numbers in units of their range, so that columns compare; places in meters."""
     if isinstance(over, PlanarLaplace):
-        return np.asarray(over.domain.to_grid(values) * over.grid, dtype=np.float64)
+        return np.asarray(over.domain.to_grid(values) * over.step, dtype=np.float64)
     if isinstance(over, Laplace):
         low, high = np.array(over.bounds, dtype=np.float64).T
         return np.asarray((values - low) / (high - low))
     return values
 
 
-def _apart(over: Any, one: Floats, other: Floats) -> Floats:
+def _apart(over: Any, first: Floats, second: Floats) -> Floats:
     """How far rows are from each other: meters, or a mean over columns."""
     if isinstance(over, PlanarLaplace):
-        return np.asarray(np.hypot(*(one - other).T))
+        return np.asarray(np.hypot(*(first - second).T))
     if isinstance(over, RandomizedResponse):
-        return np.asarray((one != other).mean(axis=1))
-    return np.asarray(np.abs(one - other).mean(axis=1))
+        return np.asarray((first != second).mean(axis=1))
+    return np.asarray(np.abs(first - second).mean(axis=1))
 
 
 def _off(over: Any, released: Floats) -> Floats:
     """How far each row is from what most rows around it say."""
     length = len(released)
-    width = min(2 * AROUND + 1, length)
-    first = np.clip(np.arange(length) - AROUND, 0, length - width)
+    width = min(2 * NEIGHBOR_ROWS + 1, length)
+    first = np.clip(np.arange(length) - NEIGHBOR_ROWS, 0, length - width)
     around = released[first[:, None] + np.arange(width)]
     if not isinstance(over, RandomizedResponse):
         return _apart(over, released, np.median(around, axis=1))
@@ -222,37 +224,37 @@ def _falls(over: Any, released: Floats, again: Flags) -> Floats:
     A landmark that AdaptiveLandmarks passes over leaves more of epsilon to all later rows. Rows
     with too little on one side tell nothing.
     """
-    found, fresh = np.zeros(len(released)), np.flatnonzero(~again)
+    falls, fresh = np.zeros(len(released)), np.flatnonzero(~again)
     steps = _apart(over, released[fresh[1:]], released[fresh[:-1]])
     sums = np.concatenate([[0.0], np.cumsum(steps)])
     for t in np.flatnonzero(again):
         at = int(np.searchsorted(fresh, t))  # fresh rows before this one
-        if at > BEFORE and at + BEFORE < len(fresh):
-            after = sums[at + BEFORE] - sums[at]
-            before = sums[at - 1] - sums[at - 1 - BEFORE]
-            found[t] = math.log(before / after) if before > 0 and after > 0 else 0.0
-    return found
+        if at > COMPARED_ROWS and at + COMPARED_ROWS < len(fresh):
+            after = sums[at + COMPARED_ROWS] - sums[at]
+            before = sums[at - 1] - sums[at - 1 - COMPARED_ROWS]
+            falls[t] = math.log(before / after) if before > 0 and after > 0 else 0.0
+    return falls
 
 
 def _largest(scores: Floats, count: int, ties: Floats) -> Flags:
     """The rows of each run with so many of the greatest scores; a draw decides between equals."""
     order = np.lexsort((ties, -scores), axis=1)[:, :count]
-    found = np.zeros(scores.shape, dtype=np.bool_)
-    np.put_along_axis(found, order, True, axis=1)
-    return found
+    chosen = np.zeros(scores.shape, dtype=np.bool_)
+    np.put_along_axis(chosen, order, True, axis=1)
+    return chosen
 
 
 def _spent_less(spent: Floats) -> Flags:
     """Rows that spent nothing before one that spent more than the last; or less than most did."""
-    found, fresh = np.zeros(len(spent), dtype=np.bool_), np.flatnonzero(spent)
+    low, fresh = np.zeros(len(spent), dtype=np.bool_), np.flatnonzero(spent)
     if len(fresh) == len(spent):
         return np.asarray(spent < spent.max() * (1 - 1e-9))
     if len(fresh) and spent[fresh].min() == spent[fresh].max():
         return np.asarray(spent == 0)
     for before, after in itertools.pairwise(fresh):
         if spent[after] > spent[before] * (1 + 1e-9):
-            found[before + 1 : after] = True
-    return found
+            low[before + 1 : after] = True
+    return low
 
 
 def _count(scheme: Scheme, released: Floats, again: Flags) -> tuple[float, float] | None:
@@ -274,8 +276,8 @@ def _count(scheme: Scheme, released: Floats, again: Flags) -> tuple[float, float
 def _step_at(over: Any, part: float) -> float:
     """How far two releases of the same reading are from each other on average."""
     if isinstance(over, PlanarLaplace):
-        return float(PLANAR_STEP * over.grid / (float(over.law.rate) * part))
-    share = float(over.share) * part
+        return float(PLANAR_STEP * over.step / (float(over.distribution.rate) * part))
+    share = float(over.reading_share) * part
     if isinstance(over, Laplace):
         return 1.5 / share
     differ = []

@@ -26,14 +26,14 @@ from tempriv.audit.attacks.order_posterior import (
 from tempriv.data.series import EMPTY, RELEASED, REPEATED
 from tempriv.errors import DataError, require
 from tempriv.mechanisms.reorder.backward_forward import Backward, Forward
-from tempriv.mechanisms.reorder.noisy_order import NoisyOrder, key_law, masses
+from tempriv.mechanisms.reorder.noisy_order import NoisyOrder, key_distribution, masses
 from tempriv.mechanisms.reorder.shuffle import BlockShuffle
 from tempriv.mechanisms.reorder.threshold import DualThreshold, Threshold
 from tempriv.sampling.keys import Key
 
-RARELY = 1e-5  # of the noise of NoisyOrder, what an attacker does not reckon with
-FURTHEST = 500
-OUT_OF_ORDER = 0.001  # the share of values that may seem released before they were read
+NOISE_TAIL = 1e-5  # of the noise of NoisyOrder, what an attacker does not reckon with
+MAX_LAG_STEPS = 500
+MAX_EARLY_SHARE = 0.001  # the share of values that may seem released before they were read
 
 
 def monotone_share(values: Any, window: int = 2) -> float:
@@ -44,6 +44,10 @@ def monotone_share(values: Any, window: int = 2) -> float:
     its order. About 0.5 is no order at all. Equal pairs are not in order, since sorting cannot
     tell them apart, so a constant column has 0. Missing readings are left out.
 
+    Parameters:
+        values: a column.
+        window: in time steps.
+
     >>> monotone_share([1, 2, 3, 3, 5]), monotone_share([4, 4, 4]), monotone_share([5, 1, 4, 2])
     (0.75, 0.0, 0.6666666666666666)
     """
@@ -51,10 +55,10 @@ def monotone_share(values: Any, window: int = 2) -> float:
         isinstance(window, int) and window >= 2,
         f"window={window}: must be a whole number of steps >= 2",
     )
-    numbers, there = numbers_of(values)
+    numbers, present = numbers_of(values)
     up = down = pairs = 0
     for apart in range(1, min(window, len(numbers))):
-        both = there[apart:] & there[:-apart]
+        both = present[apart:] & present[:-apart]
         steps = (numbers[apart:] - numbers[:-apart])[both]
         up, down, pairs = (
             up + int((steps > 0).sum()),
@@ -82,10 +86,10 @@ def known_of(mechanism: Any) -> Known:
         return Known(probabilities=_floats(chances), least=1 - length, blocks=blocks)
     if isinstance(mechanism, NoisyOrder):
         # about the noise on the row's own time: that of the others evens out
-        reach = FURTHEST if mechanism.latency is None else mechanism.latency
-        side = masses(key_law(mechanism.epsilon, mechanism.window, mechanism.noise), reach)
+        reach = MAX_LAG_STEPS if mechanism.latency is None else mechanism.latency
+        side = masses(key_distribution(mechanism.epsilon, mechanism.window, mechanism.noise), reach)
         beyond = 2 * np.cumsum(side[::-1])[::-1]
-        side = side[: max(2, int((beyond > RARELY).sum()))]
+        side = side[: max(2, int((beyond > NOISE_TAIL).sum()))]
         chances = np.concatenate([side[:0:-1], side])
         return Known(probabilities=_floats(chances), least=1 - len(side))
     require(
@@ -148,16 +152,17 @@ def restore_order(
     Restored(slots=6, before=0.3333333333333333, sorted=1.0, informed=1.0)
     """
     known = mechanism if isinstance(mechanism, Known) else known_of(mechanism)
-    numbers, there = numbers_of(released)
+    numbers, present = numbers_of(released)
     origins = np.asarray(origins, dtype=np.int64)
     require(
         origins.shape == numbers.shape,
         f"{len(origins)} origins for {len(numbers)} slots: give one for each",
     )
-    require(bool(there.any()), "every slot is empty: nothing was released", DataError)
-    slots = np.flatnonzero(there)
+    require(bool(present.any()), "every slot is empty: nothing was released", DataError)
+    slots = np.flatnonzero(present)
 
     def share(guessed: Integers) -> float:
+        """The share of slots whose origin is ``guessed``."""
         return float(np.mean(guessed[slots] == origins[slots]))
 
     by_sorting = share(guess_by_sorting(released, known, status=status))
@@ -179,13 +184,13 @@ def try_order(mechanism: Any, values: Any, *, seed: int = 0) -> Restored:
     >>> found.before < 0.6, found.informed > 0.95
     (True, True)
     """
-    numbers, there = numbers_of(values)
+    numbers, present = numbers_of(values)
     stream = mechanism.start(Key.from_seed(seed), "attack")
     steps = np.arange(len(numbers))
     parts = [np.ma.filled(part, -1).ravel() for part in (stream.push(steps), stream.finish())]
     origins = np.concatenate(parts).astype(np.int64)
     # rows without a value are moved too, and give nothing to sort
-    gone = (origins < 0) | ~there[origins]
+    gone = (origins < 0) | ~present[origins]
     first = np.unique(origins, return_index=True)[1]
     status = np.where(np.isin(steps, first), RELEASED, REPEATED)
     return restore_order(
@@ -208,6 +213,12 @@ def guess_by_sorting(
     earlier steps than their own, the i-th smallest value was read at the i-th step. Whether values
     rise or fall is seen from them, unless said.
 
+    Parameters:
+        released: a value or a masked entry for each slot.
+        known: what is known of the mechanism.
+        status: of each slot.
+        rising: whether values rise; seen from them by default.
+
     >>> threshold = Known(probabilities=(0.5, 0.5), past=1)
     >>> guess_by_sorting(np.ma.array([0, 1, 3, 2], mask=[1, 0, 0, 0]), threshold).tolist()
     [-1, 0, 2, 1]
@@ -224,10 +235,13 @@ def guess_by_sorting(
     empty = np.setdiff1d(np.arange(items.length), first)
 
     def laid(past: int) -> Integers:
+        """Slots in order if the first ``past`` empty ones hold rows of the past."""
         return np.sort(np.concatenate([first, empty[:past]]))[: len(first)]
 
     past = bisect.bisect_left(
-        range(len(empty)), True, key=lambda past: float(np.mean(laid(past) > first)) <= OUT_OF_ORDER
+        range(len(empty)),
+        True,
+        key=lambda past: float(np.mean(laid(past) > first)) <= MAX_EARLY_SHARE,
     )
     return spread(items, laid(past))
 
@@ -240,9 +254,15 @@ def guess_origins(
     Every increasing assignment of steps to the sorted values is weighed by its probability under
     the mechanism, which is a product over neighbors in that order, and summed up forward and
     backward as in a hidden Markov model. For Backward and Forward that is the exact posterior; for
-    Threshold and its kin the law of a single lag stands in for the joint one, which matters only
-    near the ends: in between every row is accounted for. Where values are out of order further
-    than lags allow, the order that lags demand is taken.
+    Threshold and its kin the distribution of a single lag stands in for the joint one, which
+    matters only near the ends: in between every row is accounted for. Where values are out of
+    order further than lags allow, the order that lags demand is taken.
+
+    Parameters:
+        released: a value or a masked entry for each slot.
+        known: what is known of the mechanism.
+        status: of each slot.
+        rising: whether values rise; seen from them by default.
 
     >>> guess_origins([20, 10, 40, 30], Known(probabilities=(0.1, 0.8, 0.1), least=-1)).tolist()
     [1, 0, 3, 2]

@@ -1,7 +1,7 @@
 """The likeliest steps of origin of released rows, for somebody who sees their true order.
 
 Rows stand in order of value; which steps they were read at is then a hidden increasing sequence,
-and its law under a mechanism is a product over neighbors in that order.
+and its distribution under a mechanism is a product over neighbors in that order.
 """
 
 from __future__ import annotations
@@ -22,23 +22,26 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 Statuses = npt.NDArray[np.int8]
 
-BARELY = 1e-9  # the chance of what the model rules out, since values may be only nearly in order
+MIN_PROBABILITY = (
+    1e-9  # the chance of what the model rules out, since values may be only nearly in order
+)
 
 
 def numbers_of(values: Any) -> tuple[Floats, Flags]:
+    """A column of ``values`` as numbers, and which of them are there."""
     masked = np.ma.asarray(values)
     require(
         masked.ndim == 1 and masked.dtype.kind in "iufbM",
         "values: must be one column of numbers or times, which can be sorted",
         DataError,
     )
-    there = ~np.ma.getmaskarray(masked)
+    present = ~np.ma.getmaskarray(masked)
     if masked.dtype.kind == "M":
-        there = there & ~np.isnat(masked.data)
+        present = present & ~np.isnat(masked.data)
         # ranks are all that counts
-        return np.unique(masked.data, return_inverse=True)[1].astype(np.float64), there
-    numbers = np.where(there, masked.data, 0).astype(np.float64)
-    return numbers, np.asarray(there & ~np.isnan(numbers), dtype=np.bool_)
+        return np.unique(masked.data, return_inverse=True)[1].astype(np.float64), present
+    numbers = np.where(present, masked.data, 0).astype(np.float64)
+    return numbers, np.asarray(present & ~np.isnan(numbers), dtype=np.bool_)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,12 +82,19 @@ class Items:
 
 
 def items_of(released: Any, repeats: bool, status: Statuses | None, rising: bool | None) -> Items:
-    """Slots that repeat a row belong to it; falling values are turned round."""
-    numbers, there = numbers_of(released)
-    states = np.where(there, RELEASED, EMPTY) if status is None else np.asarray(status)
+    """Slots that repeat a row belong to it; falling values are turned round.
+
+    Parameters:
+        released: a value or a masked entry for each slot.
+        repeats: whether rows may come out again.
+        status: of each slot.
+        rising: whether values rise; seen from them by default.
+    """
+    numbers, present = numbers_of(released)
+    states = np.where(present, RELEASED, EMPTY) if status is None else np.asarray(status)
     groups: list[list[int]] = []
     latest: dict[float, int] = {}
-    for slot in np.flatnonzero(there).tolist():
+    for slot in np.flatnonzero(present).tolist():
         value = float(numbers[slot])
         again = value in latest and (repeats if status is None else int(states[slot]) == REPEATED)
         if again:
@@ -108,7 +118,12 @@ def _falls(values: Floats) -> bool:
 
 
 def spread(items: Items, origins: Sequence[int] | Integers) -> Integers:
-    """A guess for each slot from one for each item; -1 where there is none."""
+    """A guess for each slot from one for each item; -1 where there is none.
+
+    Parameters:
+        items: rows in order of value.
+        origins: the step of each.
+    """
     guessed = np.full(items.length, -1, dtype=np.int64)
     for slots, origin in zip(items.slots, origins, strict=True):
         guessed[slots] = int(origin)
@@ -133,7 +148,7 @@ class SlotChain:
         self.order = list(_in_order(low, high))
         self.low, self.high = low[self.order].tolist(), high[self.order].tolist()
         self.slots = [items.slots[i] for i in self.order]
-        self.logs = np.log(np.maximum(known.probabilities, BARELY))
+        self.logs = np.log(np.maximum(known.probabilities, MIN_PROBABILITY))
         self.empty = np.ones(items.length + len(known.probabilities), dtype=np.bool_)
         self.rank = np.full(items.length + len(known.probabilities), -1, dtype=np.int64)
         for rank, slots in enumerate(self.slots):
@@ -152,11 +167,11 @@ class SlotChain:
             return np.ones(self.length)
         tails = np.concatenate([np.cumsum(known.probabilities[::-1])[::-1], [0.0]])
         inside = np.clip(self.length - steps - known.least, 0, len(known.probabilities))
-        found = tails[inside]
+        chances = tails[inside]
         if known.drop_lag is not None:
             lag = known.drop_lag
-            found = found + np.where(self.empty[steps + lag], known.dropped, 0.0)
-        return np.asarray(np.maximum(found, BARELY))
+            chances = chances + np.where(self.empty[steps + lag], known.dropped, 0.0)
+        return np.asarray(np.maximum(chances, MIN_PROBABILITY))
 
     def _missing(self, low: int, high: int, rank: int) -> list[float]:
         """The chance that the rows of steps low .. high - 1 are missing, just before this rank."""
@@ -167,7 +182,7 @@ class SlotChain:
         # a row is overwritten by a later one in its slot, and later rows have higher ranks
         lags = np.arange(len(self.known.probabilities))
         seen = self.rank[np.add.outer(np.arange(low, high), lags)] >= rank
-        return [float(q) for q in np.maximum(seen @ self.known.probabilities, BARELY)]
+        return [float(q) for q in np.maximum(seen @ self.known.probabilities, MIN_PROBABILITY)]
 
     def _weights(self, rank: int) -> list[float]:
         """The chance of this row's slots from each step that it may have been read at."""
@@ -180,7 +195,7 @@ class SlotChain:
         if known.drop_lag is not None:
             # an empty slot that is not the past's says that its row was dropped
             at = steps + known.drop_lag
-            total += np.where(self.empty[at] & (at >= known.past), np.log(BARELY), 0.0)
+            total += np.where(self.empty[at] & (at >= known.past), np.log(MIN_PROBABILITY), 0.0)
         return [float(w) for w in np.exp(total - total.max())]
 
     def likeliest(self) -> list[int]:
@@ -190,8 +205,8 @@ class SlotChain:
         forward: list[list[float]] = []
         before, base = [1.0], -1  # as if a row had been read at step -1
         for rank in range(count):
-            found = self._step_up(before, base, rank)
-            joint = _scaled([w * g for w, g in zip(weights[rank], found, strict=True)])
+            reached = self._step_up(before, base, rank)
+            joint = _scaled([w * g for w, g in zip(weights[rank], reached, strict=True)])
             # an order that no assignment fits: begin afresh
             forward.append(joint or _scaled(weights[rank]))
             before, base = forward[-1], self.low[rank]
@@ -210,37 +225,37 @@ class SlotChain:
         """For each step of this row: all ways that the rows before it and those between went."""
         low, high = self.low[rank], self.high[rank]
         chances = self._missing(max(base, 0), high + 1, rank)
-        found, sofar = [0.0] * (high + 1 - low), 0.0
+        reached, sofar = [0.0] * (high + 1 - low), 0.0
         for step in range(base, high + 1):
             if step >= low:
-                found[step - low] = sofar
+                reached[step - low] = sofar
             sofar *= chances[step - max(base, 0)] if step >= 0 else 0.0
             if step - base < len(before):
                 sofar += before[step - base]
-        return found
+        return reached
 
     def _step_down(self, ahead: list[float], rank: int) -> list[float]:
         """For each step of the row before: all ways that this row and those after it went."""
         low, high = self.low[rank], self.high[rank]
         start, stop = self.low[rank - 1], self.high[rank - 1]
         chances = self._missing(start, high + 1, rank)
-        found, sofar = [0.0] * (stop + 1 - start), 0.0
+        reached, sofar = [0.0] * (stop + 1 - start), 0.0
         for step in range(high, start - 1, -1):
             if step <= stop:
-                found[step - start] = sofar
+                reached[step - start] = sofar
             sofar *= chances[step - start]
             if step >= low:
                 sofar += ahead[step - low]
-        return _scaled(found) or [1.0] * len(found)
+        return _scaled(reached) or [1.0] * len(reached)
 
     def _to_the_end(self, rank: int) -> list[float]:
         low, high = self.low[rank], self.high[rank]
         chances = self._missing(low + 1, self.length, rank + 1)
-        found, sofar = [1.0], 1.0
+        reached, sofar = [1.0], 1.0
         for chance in reversed(chances):
             sofar = max(sofar * chance, 1e-300)
-            found.append(sofar)
-        return _scaled(found[::-1][: high + 1 - low])
+            reached.append(sofar)
+        return _scaled(reached[::-1][: high + 1 - low])
 
 
 def _scaled(values: list[float]) -> list[float]:

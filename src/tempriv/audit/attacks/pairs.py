@@ -32,9 +32,9 @@ SECRETS = {
 """What an alteration makes different, and so what hides it if the two cannot be told apart."""
 
 WHICH = "which of the two it was"
-SMALL = 0.01  # of the range of the readings: a change of a value
-LATER = 0.1  # of a time step: a change of a time
-FEWEST, MOST = 12, 200  # readings that are taken of a long series
+CHANGED_RANGE_SHARE = 0.01  # of the range of the readings: a change of a value
+SHIFT_STEPS = 0.1  # of a time step: a change of a time
+MIN_READINGS, MAX_READINGS = 12, 200  # readings that are taken of a long series
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class Pair:
 
 def hardest_pair(mechanism: Any) -> Pair:
     """Neighbors by the guarantee of a mechanism that are as far apart as they can be."""
-    one, other = (_pushed(mechanism, example) for example in worst_pairs(mechanism)[0])
-    return Pair(one, other, "neighbors as far apart as the guarantee covers", WHICH)
+    first, second = (_pushed(mechanism, example) for example in worst_pairs(mechanism)[0])
+    return Pair(first, second, "neighbors as far apart as the guarantee covers", WHICH)
 
 
 def _pushed(mechanism: Any, example: Any) -> Any:
@@ -61,27 +61,39 @@ def _pushed(mechanism: Any, example: Any) -> Any:
 
 
 def _series(mechanism: Any, example: Any) -> Any:
-    form = mechanism.domain
-    if isinstance(form, Locations):
-        return form.degrees(np.array(example, dtype=np.float64))
-    if form.categories is not None:
+    domain = mechanism.domain
+    if isinstance(domain, Locations):
+        return domain.degrees(np.array(example, dtype=np.float64))
+    if domain.categories is not None:
         rows = np.array(example).reshape(len(example), -1)
-        return [[form.categories[j][int(one)] for j, one in enumerate(row)] for row in rows]
+        return [[domain.categories[j][int(code)] for j, code in enumerate(row)] for row in rows]
     return np.array(example, dtype=np.float64)
 
 
 def first_series(source: Any, columns: tuple[str, ...], mechanism: Any, **layout: Any) -> Block:
-    """The first series of a table, in order of its times; nothing of it is shown."""
-    form = mechanism.domain
-    clip = form.bounds is not None and not isinstance(form, Locations)
+    """The first series of a table, in order of its times; nothing of it is shown.
+
+    Parameters:
+        source: the table.
+        columns: those of the values.
+        mechanism: what will release it.
+        layout: how the table is read.
+    """
+    domain = mechanism.domain
+    clip = domain.bounds is not None and not isinstance(domain, Locations)
     table = SeriesTable(source, values=columns, grid="index", clip=clip, **layout)
-    found = list(whole_series(table.read(form.bounds, form.categories)))
-    require(bool(found), f"{source}: the table has no rows", DataError)
-    return found[0].part(0, 1)
+    blocks = list(whole_series(table.read(domain.bounds, domain.categories)))
+    require(bool(blocks), f"{source}: the table has no rows", DataError)
+    return blocks[0].part(0, 1)
 
 
 def pushed_block(mechanism: Any, block: Block) -> Any:
-    """A block of one series as ``push`` takes it."""
+    """A block of one series as ``push`` takes it.
+
+    Parameters:
+        mechanism: what takes it.
+        block: of one series.
+    """
     if mechanism.domain.categories is not None:
         return names_of(block, mechanism.domain.categories)
     return np.ma.array(block.values, mask=block.missing)
@@ -90,8 +102,8 @@ def pushed_block(mechanism: Any, block: Block) -> Any:
 def readings_needed(mechanism: Any) -> int:
     """How many readings of a series show what a mechanism does with a difference in them."""
     window = getattr(mechanism, "window", None) or getattr(mechanism, "block", None) or 1
-    wanted = window + 2 if isinstance(mechanism, SamplingPeriod) else max(FEWEST, 2 * window)
-    return min(wanted, MOST, limit_of(mechanism) or MOST)
+    wanted = window + 2 if isinstance(mechanism, SamplingPeriod) else max(MIN_READINGS, 2 * window)
+    return min(wanted, MAX_READINGS, limit_of(mechanism) or MAX_READINGS)
 
 
 def altered(mechanism: Any, rows: Any, what: str, by: float | None = None) -> Pair:
@@ -102,27 +114,37 @@ def altered(mechanism: Any, rows: Any, what: str, by: float | None = None) -> Pa
     was. ``pace``: the steps of the first window are longer, by tau. ``swap``: two readings trade
     places. ``by`` asks for another amount.
 
+    Parameters:
+        mechanism: what is attacked.
+        rows: a series, a row for each reading.
+        what: one of ``SECRETS``.
+        by: how much is changed.
+
     >>> mechanism = SamplingPeriod(epsilon=1.0, window=8, tau=1.0, pace="public")
     >>> pair = altered(mechanism, np.arange(10.0)[:, None], "value")
     >>> pair.words, round(float(np.abs(pair.other - pair.one).sum()), 9)
     ('one reading changed by 1 % of their range', 0.09)
     """
     require(what in SECRETS, f"{what}: must be one of {', '.join(SECRETS)}")
-    one = np.asarray(rows, dtype=np.float64)
-    require(one.ndim == 2 and len(one) >= 3, "give a row for each of 3 readings or more", DataError)
+    series = np.asarray(rows, dtype=np.float64)
+    require(
+        series.ndim == 2 and len(series) >= 3,
+        "give a row for each of 3 readings or more",
+        DataError,
+    )
     require(mechanism.domain.categories is None, "categories: give two inputs, they have no middle")
     require(
         by is None or (np.isfinite(by) and by != 0),
         f"by={by}: must be a number other than 0, how much is changed",
     )
     make = {"value": _value, "time": _time, "shift": _shift, "pace": _pace, "swap": _swap}[what]
-    other, words = make(mechanism, one, by)
+    changed, difference = make(mechanism, series, by)
     require(
-        not np.allclose(one, other, rtol=1e-12, atol=0),
+        not np.allclose(series, changed, rtol=1e-12, atol=0),
         "the two inputs are the same: the readings are all alike; take others, or another change",
         DataError,
     )
-    return Pair(one, other, words, SECRETS[what])
+    return Pair(series, changed, difference, SECRETS[what])
 
 
 def _columns(mechanism: Any, rows: Floats) -> int:
@@ -130,50 +152,55 @@ def _columns(mechanism: Any, rows: Floats) -> int:
     return mechanism.columns if isinstance(mechanism, SamplingPeriod) else rows.shape[1]
 
 
-def _value(mechanism: Any, one: Floats, by: float | None) -> tuple[Floats, str]:
-    other, middle = one.copy(), len(one) // 2
-    words = f"one reading changed by {by or 0:g}"
+def _value(mechanism: Any, series: Floats, by: float | None) -> tuple[Floats, str]:
+    changed, middle = series.copy(), len(series) // 2
+    difference = f"one reading changed by {by or 0:g}"
     if isinstance(mechanism.domain, Locations):
         meters = by or float(mechanism.unit.meters)
         north = mechanism.domain.degrees(np.array([[meters, 0.0]])) - np.array(
             mechanism.domain.origin
         )
-        other[middle] += north[0]
-        return other, f"one place moved by {meters:g} meters"
+        changed[middle] += north[0]
+        return changed, f"one place moved by {meters:g} meters"
     if by is None:
-        reach = float(np.ptp(one[:, 0]))
+        reach = float(np.ptp(series[:, 0]))
         require(reach > 0, "the readings are all equal: say by how much to change one", DataError)
-        by, words = SMALL * reach, f"one reading changed by {100 * SMALL:g} % of their range"
+        by, difference = (
+            CHANGED_RANGE_SHARE * reach,
+            f"one reading changed by {100 * CHANGED_RANGE_SHARE:g} % of their range",
+        )
     bounds = mechanism.domain.bounds
     if bounds is None:
-        other[middle, 0] += by
-        return other, words
+        changed[middle, 0] += by
+        return changed, difference
     # what is clipped back is no change
     low, high = bounds[0]
-    moved = [min(max(one[middle, 0] + side * by, low), high) for side in (1, -1)]
-    other[middle, 0] = max(moved, key=lambda value: abs(value - one[middle, 0]))
-    short = abs(other[middle, 0] - one[middle, 0]) < abs(by) * (1 - 1e-9)
-    return other, words + (", or as far as the bounds allow" if short else "")
+    moved = [min(max(series[middle, 0] + side * by, low), high) for side in (1, -1)]
+    changed[middle, 0] = max(moved, key=lambda value: abs(value - series[middle, 0]))
+    short = abs(changed[middle, 0] - series[middle, 0]) < abs(by) * (1 - 1e-9)
+    return changed, difference + (", or as far as the bounds allow" if short else "")
 
 
-def _time(mechanism: Any, one: Floats, by: float | None) -> tuple[Floats, str]:
-    other, middle = one.copy(), len(one) // 2
+def _time(mechanism: Any, series: Floats, by: float | None) -> tuple[Floats, str]:
+    changed, middle = series.copy(), len(series) // 2
     if isinstance(mechanism, NoisyTimes):
         by = mechanism.tau if by is None else by
-        other[middle] = _later(one[middle], by)
-        return other, f"one time later by {by:g}"
-    by = LATER if by is None else by
-    columns = _require_curve(mechanism, one)
-    other[middle, :columns] = _curve(one[:, :columns], np.array([middle + by]))[0]
-    return other, f"one reading taken {by:g} of a step later"
+        changed[middle] = _later(series[middle], by)
+        return changed, f"one time later by {by:g}"
+    by = SHIFT_STEPS if by is None else by
+    columns = _require_curve(mechanism, series)
+    changed[middle, :columns] = _curve(series[:, :columns], np.array([middle + by]))[0]
+    return changed, f"one reading taken {by:g} of a step later"
 
 
-def _shift(mechanism: Any, one: Floats, by: float | None) -> tuple[Floats, str]:
-    by = LATER if by is None else by
-    columns = _require_curve(mechanism, one)
-    other = one.copy()
-    other[:, :columns] = _curve(one[:, :columns], np.arange(len(one), dtype=np.float64) + by)
-    return other, f"all readings taken {by:g} of a step later"
+def _shift(mechanism: Any, series: Floats, by: float | None) -> tuple[Floats, str]:
+    by = SHIFT_STEPS if by is None else by
+    columns = _require_curve(mechanism, series)
+    changed = series.copy()
+    changed[:, :columns] = _curve(
+        series[:, :columns], np.arange(len(series), dtype=np.float64) + by
+    )
+    return changed, f"all readings taken {by:g} of a step later"
 
 
 def _require_curve(mechanism: Any, rows: Floats) -> int:
@@ -189,15 +216,15 @@ def _curve(values: Floats, times: Floats) -> Floats:
     return points(basis("cosine", len(values)), values, times)
 
 
-def _pace(mechanism: Any, one: Floats, by: float | None) -> tuple[Floats, str]:
+def _pace(mechanism: Any, series: Floats, by: float | None) -> tuple[Floats, str]:
     require(
         isinstance(mechanism, SamplingPeriod) and mechanism.times > 0,
         "pace: goes with a sampling period whose steps are a secret column",
     )
     by = mechanism.tau if by is None else by
-    other, window = one.copy(), slice(1, mechanism.window + 1)
-    other[window, -1] = _later(one[window, -1], by)
-    return other, f"every step of a window longer by {by:g}"
+    changed, window = series.copy(), slice(1, mechanism.window + 1)
+    changed[window, -1] = _later(series[window, -1], by)
+    return changed, f"every step of a window longer by {by:g}"
 
 
 def _later(times: Floats, by: float) -> Floats:
@@ -210,18 +237,18 @@ def _later(times: Floats, by: float) -> Floats:
     return np.asarray(np.where(past, np.nextafter(moved, times), moved))
 
 
-def _swap(mechanism: Any, one: Floats, by: float | None) -> tuple[Floats, str]:
+def _swap(mechanism: Any, series: Floats, by: float | None) -> tuple[Floats, str]:
     apart = 1 if by is None else int(by)
     require(
-        apart == (by or 1) and 1 <= apart < len(one),
-        f"by={by}: must be how many steps they are apart, from 1 to {len(one) - 1}",
+        apart == (by or 1) and 1 <= apart < len(series),
+        f"by={by}: must be how many steps they are apart, from 1 to {len(series) - 1}",
     )
-    other = one.copy()
-    first = max(0, len(one) // 2 - apart)
+    changed = series.copy()
+    first = max(0, len(series) // 2 - apart)
     # the nearest ones to the middle that are not alike
-    starts = sorted(range(len(one) - apart), key=lambda start: abs(start - first))
-    unlike = [start for start in starts if not np.array_equal(one[start], one[start + apart])]
+    starts = sorted(range(len(series) - apart), key=lambda start: abs(start - first))
+    unlike = [start for start in starts if not np.array_equal(series[start], series[start + apart])]
     require(bool(unlike), "the readings are all equal: swapping them changes nothing", DataError)
-    other[[unlike[0], unlike[0] + apart]] = one[[unlike[0] + apart, unlike[0]]]
+    changed[[unlike[0], unlike[0] + apart]] = series[[unlike[0] + apart, unlike[0]]]
     steps = "next to each other" if apart == 1 else f"{apart} steps apart"
-    return other, f"two readings {steps} trade places"
+    return changed, f"two readings {steps} trade places"

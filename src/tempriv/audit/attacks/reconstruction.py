@@ -29,14 +29,16 @@ from tempriv.sampling.keystream import StepRange
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-LARGEST_WINDOW = 16  # where the pace has to be found: each one that is tried takes w^3 steps
-RARELY = 1e-6  # of the noise, what is not tried
-TURN = 0.05  # of the fastest wave at the last point, from one pace to the next that is tried
-DEEPEST = 24  # dips of the contradiction that are looked into
-SMALLEST = 1e-6  # part of the largest singular value; what is below is as good as undetermined
-EQUAL = 1e-13  # residuals below this part of the values are rounding
+MAX_WINDOW_POINTS = 16  # where the pace has to be found: each one that is tried takes w^3 steps
+NOISE_TAIL = 1e-6  # of the noise, what is not tried
+RATIO_STEP = 0.05  # of the fastest wave at the last point, from one pace to the next that is tried
+MAX_DIPS = 24  # dips of the contradiction that are looked into
+MIN_SINGULAR_SHARE = (
+    1e-6  # part of the largest singular value; what is below is as good as undetermined
+)
+ROUNDING = 1e-13  # residuals below this part of the values are rounding
 WINDOWS = 200
-WITHIN = 0.01  # of the range of a window: nearer than that, a reading is restored
+RESTORED_RANGE_SHARE = 0.01  # of the range of a window: nearer than that, a reading is restored
 
 
 @dataclass(frozen=True)
@@ -54,19 +56,24 @@ class RestoredWindow:
     known: tuple[int, ...]
 
     def errors(self, truth: Any) -> Floats:
-        """How far each reading that was not known is off, as a part of the window's range."""
+        """How far each reading that was not known is off the ``truth``, as a part of its range."""
         true = np.asarray(truth, dtype=np.float64).reshape(self.values.shape)
         reach = np.ptp(true, axis=0)
         off = np.abs(self.values - true) / np.where(reach > 0, reach, 1.0)
         hidden = np.setdiff1d(np.arange(len(true)), self.known)
         return np.asarray(off[hidden])
 
-    def restored_share(self, truth: Any, within: float = WITHIN) -> float:
-        """The share of readings that were not known and came out, within a part of the range."""
+    def restored_share(self, truth: Any, within: float = RESTORED_RANGE_SHARE) -> float:
+        """The share of readings that were not known and came out, within a part of the range.
+
+        Parameters:
+            truth: all readings of the window.
+            within: a part of the window's range.
+        """
         return float(np.mean(self.errors(truth) <= within))
 
-    def is_restored(self, truth: Any, within: float = WITHIN) -> bool:
-        """Whether all of them did."""
+    def is_restored(self, truth: Any, within: float = RESTORED_RANGE_SHARE) -> bool:
+        """Whether all readings came ``within`` a part of the range of the ``truth``."""
         return bool((self.errors(truth) <= within).all())
 
 
@@ -94,11 +101,11 @@ def reconstruct_window(
     shown = _released(mechanism, released)
     n, columns = len(shown) + 2, mechanism.columns
     places, readings = _known(known, n, columns)
-    told = mechanism.times > 0
+    public = mechanism.times > 0
     require(
-        columns * (len(places) - 2) >= (0 if told else 2),
-        f"{len(places)} known readings: must be {2 if told else 4 if columns == 1 else 3} or more, "
-        "so that there are more equations than unknowns",
+        columns * (len(places) - 2) >= (0 if public else 2),
+        f"{len(places)} known readings: must be {2 if public else 4 if columns == 1 else 3} or "
+        "more, so that there are more equations than unknowns",
     )
     puzzle = _Puzzle(
         basis(mechanism.interpolation, n),
@@ -107,7 +114,7 @@ def reconstruct_window(
         readings,
         float(shown[0, columns]) / mechanism.period if mechanism.shift is not None else 0.0,
     )
-    ratio = float(shown[0, -1]) / mechanism.period if told else _find_ratio(mechanism, puzzle)
+    ratio = float(shown[0, -1]) / mechanism.period if public else _find_ratio(mechanism, puzzle)
     values = puzzle.solved(ratio)
     residual = math.sqrt(float(puzzle.residuals(np.array([ratio]))[0])) / puzzle.reach
     flat = np.ndim(released) < 2
@@ -128,8 +135,8 @@ def _released(mechanism: SamplingPeriod, released: Any) -> Floats:
         DataError,
     )
     require(
-        mechanism.times > 0 or len(shown) <= LARGEST_WINDOW,
-        f"{len(shown)} points: must be {LARGEST_WINDOW} at most, where the pace has to be found",
+        mechanism.times > 0 or len(shown) <= MAX_WINDOW_POINTS,
+        f"{len(shown)} points: must be {MAX_WINDOW_POINTS} at most, where the pace has to be found",
     )
     return np.asarray(shown.data)
 
@@ -186,7 +193,7 @@ def try_windows(
     *,
     known: int = 4,
     windows: int = WINDOWS,
-    within: float = WITHIN,
+    within: float = RESTORED_RANGE_SHARE,
     confidence: float = 0.999,
     key: Key | None = None,
     progress: Progress = lambda windows: None,
@@ -196,6 +203,16 @@ def try_windows(
     Of each window some readings are known to the attacker, drawn at random. A window came out
     whole if every other reading is within a part of the window's range. It is computed from private
     values, so the answer is private too.
+
+    Parameters:
+        mechanism: what reads the series at a noisy pace.
+        values: a row for each reading.
+        known: how many readings of each window are known.
+        windows: how many.
+        within: a part of the range: nearer than that, a reading is restored.
+        confidence: that of the interval.
+        key: of the noise.
+        progress: is told how many windows are done.
 
     >>> mechanism = SamplingPeriod(epsilon=1.0, window=4, tau=1.0, pace="public")
     >>> found = try_windows(mechanism, np.sqrt(np.arange(30.0)), windows=20, key=Key.from_seed(2))
@@ -229,8 +246,8 @@ def try_windows(
         restored = reconstruct_window(mechanism, shown, {place: truth[place] for place in places})
         tried.append(TriedWindow(truth, shown[:, :columns], restored))
         progress(1)
-    right = sum(one.restored.is_restored(one.truth, within) for one in tried)
-    shares = [one.restored.restored_share(one.truth, within) for one in tried]
+    right = sum(window.restored.is_restored(window.truth, within) for window in tried)
+    shares = [window.restored.restored_share(window.truth, within) for window in tried]
     success = Success("restored windows", right, windows, confidence)
     return Reconstruction(success, float(np.mean(shares)), known, w + 2, tuple(tried))
 
@@ -268,7 +285,7 @@ class _Puzzle:
         return float(np.ptp(np.concatenate([self.shown, self.readings]))) or 1.0
 
     def matrices(self, ratios: Floats) -> Floats:
-        """A, for each ratio: the weight of each reading in each released point."""
+        """A, for each of the ``ratios``: the weight of each reading in each released point."""
         slots, n = len(self.shown), len(self.shown) + 2
         times = self.first + np.outer(ratios, np.arange(1, slots + 1))
         return points(self.curve, np.eye(n), times.ravel()).reshape(len(ratios), slots, n)
@@ -279,19 +296,19 @@ class _Puzzle:
         return weights[:, :, self.unknown], self.shown - weights[:, :, self.places] @ self.readings
 
     def residuals(self, ratios: Floats) -> Floats:
-        """The mean square that no choice of the unknown readings explains."""
+        """The mean square that no unknown readings explain, for each of ``ratios``."""
         weights, left = self._parts(ratios)
         across = np.linalg.qr(weights)[0]
         left = left - across @ (np.swapaxes(across, 1, 2) @ left)
         return np.asarray((left**2).mean(axis=(1, 2)))
 
     def solved(self, ratio: float) -> Floats:
-        """All readings, if that is the ratio."""
+        """All readings, if that is the ``ratio``."""
         weights, left = self._parts(np.array([ratio]))
-        found = np.empty((len(self.shown) + 2, self.shown.shape[1]))
-        found[self.places] = self.readings
-        found[self.unknown] = np.linalg.lstsq(weights[0], left[0], rcond=None)[0]
-        return found
+        readings = np.empty((len(self.shown) + 2, self.shown.shape[1]))
+        readings[self.places] = self.readings
+        readings[self.unknown] = np.linalg.lstsq(weights[0], left[0], rcond=None)[0]
+        return readings
 
 
 def _find_ratio(mechanism: SamplingPeriod, puzzle: _Puzzle) -> float:
@@ -300,31 +317,32 @@ def _find_ratio(mechanism: SamplingPeriod, puzzle: _Puzzle) -> float:
     Noisy periods are whole multiples of a public unit, so each dip of the contradiction is rounded
     to one: that makes up for what cannot be resolved where the window is read slowly.
     """
-    unit = mechanism.grid / mechanism.window / mechanism.period
+    unit = mechanism.time_step / mechanism.window / mechanism.period
     low, high = _range(mechanism, puzzle.curve)
     tried = _tried(mechanism.interpolation, len(puzzle.shown), puzzle.first, low, high)
     off = tried.contradiction(puzzle)
     padded = np.concatenate([[np.inf], off, [np.inf]])
     low_points = np.flatnonzero((padded[1:-1] <= padded[:-2]) & (padded[1:-1] <= padded[2:]))
-    dips = tried.ratios[low_points[np.argsort(off[low_points])][:DEEPEST]]
+    dips = tried.ratios[low_points[np.argsort(off[low_points])][:MAX_DIPS]]
     step = tried.ratios[1] - tried.ratios[0]
     narrowed = _narrowed(puzzle.residuals, dips - step, dips + step, unit / 4)
     near = np.rint(narrowed / unit)[:, None] + np.array([-1, 0, 1])
     # a clamp is where many noisy periods end up
-    edges = [] if mechanism.clamp is None else [math.ceil(low / unit), math.floor(high / unit)]
-    found = np.unique(np.concatenate([near.ravel(), edges])) * unit
-    residuals = puzzle.residuals(found)
-    equal = residuals <= max(float(residuals.min()), (EQUAL * puzzle.reach) ** 2)
-    return float(min(found[equal], key=lambda ratio: abs(ratio - 1)))
+    clamped = mechanism.period_bounds is not None
+    edges = [math.ceil(low / unit), math.floor(high / unit)] if clamped else []
+    candidates = np.unique(np.concatenate([near.ravel(), edges])) * unit
+    residuals = puzzle.residuals(candidates)
+    equal = residuals <= max(float(residuals.min()), (ROUNDING * puzzle.reach) ** 2)
+    return float(min(candidates[equal], key=lambda ratio: abs(ratio - 1)))
 
 
 def _range(mechanism: SamplingPeriod, curve: Basis) -> tuple[float, float]:
     """Ratios that can be: within the clamp, or one turn of all waves, or what noise makes."""
-    if mechanism.clamp is not None:
-        low, high = mechanism.clamp
+    if mechanism.period_bounds is not None:
+        low, high = mechanism.period_bounds
         return low / mechanism.period, high / mechanism.period
     scale = mechanism.tau / mechanism.epsilon / mechanism.period
-    reach = min(-math.log(RARELY) * scale, math.pi / curve.angle)
+    reach = min(-math.log(NOISE_TAIL) * scale, math.pi / curve.angle)
     return 1 - reach, 1 + reach
 
 
@@ -346,6 +364,9 @@ class _Tried:
 
         Differences count by how well released values determine a reading: where the window is
         read slowly, hardly anything follows for its last ones.
+
+        Parameters:
+            puzzle: a window with its known readings.
         """
         places = puzzle.places
         left = puzzle.readings - self.inverse[:, places] @ puzzle.shown
@@ -365,7 +386,7 @@ def _tried(
 ) -> _Tried:
     curve = basis(interpolation, slots + 2)
     fastest = curve.angle * (len(curve.coefficients) - 1) * slots
-    ratios = np.linspace(low, high, max(3, math.ceil((high - low) * fastest / TURN)))
+    ratios = np.linspace(low, high, max(3, math.ceil((high - low) * fastest / RATIO_STEP)))
     nothing = np.zeros((slots, 1))
     puzzle = _Puzzle(curve, nothing, np.zeros(0, dtype=np.int64), nothing[:0], first)
     inverse = np.empty((len(ratios), slots + 2, slots))
@@ -373,7 +394,7 @@ def _tried(
     for start in range(0, len(ratios), 1024):
         part = slice(start, start + 1024)
         left, sizes, right = np.linalg.svd(puzzle.matrices(ratios[part]))
-        sizes = np.maximum(sizes, SMALLEST * sizes[:, :1])
+        sizes = np.maximum(sizes, MIN_SINGULAR_SHARE * sizes[:, :1])
         back = np.swapaxes(right, 1, 2)
         inverse[part] = back[:, :, :slots] / sizes[:, None] @ np.swapaxes(left, 1, 2)
         free[part] = back[:, :, slots:]

@@ -38,7 +38,7 @@ Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 DELTAS = [10.0**-i for i in np.linspace(0.5, 12, 300)]
-NEGLIGIBLE = 1e-25  # of a mass of 1
+MIN_MASS = 1e-25  # of a mass of 1
 
 
 @dataclass(frozen=True)
@@ -77,19 +77,22 @@ class Success:
 def most_success(loss: Loss) -> float:
     """The most that an observer who wavers between two neighbors can be right.
 
+    Parameters:
+        loss: what is guaranteed.
+
     >>> round(most_success(Pure(1.0)), 4), round(most_success(Concentrated(0.02)), 4)
     (0.7311, 0.55)
     """
     if isinstance(loss, Pure):
-        found = advantage(loss.epsilon)
+        bound = advantage(loss.epsilon)
     elif isinstance(loss, Approximate):
-        found = advantage(loss.epsilon, loss.delta)
+        bound = advantage(loss.epsilon, loss.delta)
     else:
         # at any delta; or as the divergence of order 1 is at most rho, by Pinsker, and by
         # Bretagnolle and Huber
-        found = min(advantage(loss.epsilon_at(delta), delta) for delta in DELTAS)
-        found = min(found, math.sqrt(loss.rho / 2), math.sqrt(-math.expm1(-loss.rho)))
-    return (1 + found) / 2
+        bound = min(advantage(loss.epsilon_at(delta), delta) for delta in DELTAS)
+        bound = min(bound, math.sqrt(loss.rho / 2), math.sqrt(-math.expm1(-loss.rho)))
+    return (1 + bound) / 2
 
 
 # one answer, reported again and again
@@ -122,6 +125,13 @@ def longitudinal(
     The observer takes the answer reported most often, which is the best that can be done where all
     are equally likely before; success is exact, and measured on ``people`` simulated ones too.
 
+    Parameters:
+        mechanism: that answers.
+        reports: numbers of reports.
+        people: how many are simulated.
+        seed: of the simulation.
+        confidence: that of its intervals.
+
     >>> fresh = RandomizedResponse(epsilon=1.0, categories=("no", "yes"))
     >>> [round(chance, 3) for chance in longitudinal(fresh, (1, 5, 25)).success]
     [0.731, 0.876, 0.993]
@@ -138,14 +148,14 @@ def longitudinal(
     exact, caps = [], []
     for count in reports:
         if isinstance(mechanism, MemoizedResponse):
-            law, memo = mechanism.instant_law, mechanism.permanent_law
-            found = 1.0 if law is None else commonest_is_true(law.keep, choices, count)
+            instant, memo = mechanism.instant_distribution, mechanism.permanent_distribution
+            chance = 1.0 if instant is None else commonest_is_true(instant.keep, choices, count)
             # a wrong guess of the permanent answer is right by chance, if that one was wrong
-            exact.append(found * memo.keep + (1 - found) * other_probability(memo))
+            exact.append(chance * memo.keep + (1 - chance) * other_probability(memo))
             total = float(mechanism.epsilon_forever)
         else:
             exact.append(commonest_is_true(response.keep, choices, count))
-            total = count * float(mechanism.share)
+            total = count * float(mechanism.reading_share)
         caps.append(1 / (1 + (choices - 1) * math.exp(-total)))
     measured: list[Success] = []
     if people:
@@ -163,22 +173,27 @@ def commonest_is_true(keep: float, choices: int, reports: int) -> float:
     For two answers this is a binomial tail. For more, the reports of the others are as independent
     Poisson counts that add up to what is left.
 
+    Parameters:
+        keep: the probability of a true report.
+        choices: how many answers there are.
+        reports: how many.
+
     >>> round(commonest_is_true(0.75, 2, 3), 6)
     0.84375
     """
     with extra_packages("analysis", "attacks"):
         from scipy.stats import binom, poisson
 
-    others, found = choices - 1, 0.0
+    others, probability = choices - 1, 0.0
     weights = binom.pmf(np.arange(reports + 1), reports, keep)
     for true in range(1, reports + 1):
-        if weights[true] < NEGLIGIBLE:
+        if weights[true] < MIN_MASS:
             continue
         left = reports - true
         mean = left / others
         # fewer reports of one of the others than of the truth
         below = poisson.pmf(np.arange(min(true, left + 1)), mean)
-        below = below[: 1 + int(np.flatnonzero(below > NEGLIGIBLE).max(initial=0))]
+        below = below[: 1 + int(np.flatnonzero(below > MIN_MASS).max(initial=0))]
         tie = float(poisson.pmf(true, mean))
         powers = [np.ones(1)]
         for _ in range(others):
@@ -188,20 +203,24 @@ def commonest_is_true(keep: float, choices: int, reports: int) -> float:
             at, rest = left - tied * true, powers[others - tied]
             if 0 <= at < len(rest):
                 chance += math.comb(others, tied) / (1 + tied) * tie**tied * float(rest[at])
-        found += float(weights[true]) * chance / float(poisson.pmf(left, left))
-    return min(found, 1.0)
+        probability += float(weights[true]) * chance / float(poisson.pmf(left, left))
+    return min(probability, 1.0)
 
 
 def _chain(key: Key, purpose: str) -> SeriesKey:
     return key.series("attack", purpose)
 
 
+def _choices(key: Key, purpose: str, choices: int, count: int) -> Integers:
+    steps = [StepRange(_chain(key, purpose), 0, count)]
+    return distributions.draw(distributions.UniformChoice(choices), steps, purpose)
+
+
 def _simulate(mechanism: Any, people: int, steps: int, seed: int) -> tuple[Integers, Integers]:
     """Answers that do not change, and the reports of each person."""
     key = Key.from_seed(seed)
     choices = response_of(mechanism).choices
-    who = [StepRange(_chain(key, "truth"), 0, people)]
-    truth = distributions.draw(distributions.UniformChoice(choices), who, "truth")
+    truth = _choices(key, "truth", choices, people)
     return truth, collect(mechanism, np.repeat(truth[:, None], steps, axis=1), key)
 
 
@@ -231,9 +250,15 @@ class Autoregression:
         require(self.spread > 0, f"spread={self.spread}: must be > 0")
 
     def paths(self, first: Floats, length: int, key: SeriesKey) -> Floats:
-        """A path from each first reading, a row each."""
-        law = distributions.DiscreteGaussian(Fraction(FINENESS**2))
-        drawn = distributions.draw(law, [StepRange(key, 0, len(first) * length)], "change")
+        """A path from each first reading, a row each.
+
+        Parameters:
+            first: the first reading of each path.
+            length: of each path.
+            key: of the changes.
+        """
+        noise = distributions.DiscreteGaussian(Fraction(FINENESS**2))
+        drawn = distributions.draw(noise, [StepRange(key, 0, len(first) * length)], "change")
         changes = self.spread / FINENESS * drawn.reshape(len(first), length)
         path = np.empty((len(first), length))
         path[:, 0] = first
@@ -261,7 +286,7 @@ class Denoising:
     @property
     def holds(self) -> bool:
         """Whether nothing measured contradicts the guarantee for the whole series."""
-        return all(one.interval[0] <= self.cap_series for one in self.observers)
+        return all(observer.interval[0] <= self.cap_series for observer in self.observers)
 
 
 def denoise(
@@ -282,6 +307,14 @@ def denoise(
     - one runs a Kalman filter from either candidate, and takes the likelier;
     - one knows even what drove the series, so that two whole inputs are left, and takes the
       likelier of the outputs: nobody can do better.
+
+    Parameters:
+        mechanism: for whole series of one column.
+        model: that readings follow.
+        candidates: two first readings.
+        trials: how many.
+        seed: of all randomness.
+        confidence: that of the intervals.
     """
     require(
         isinstance(mechanism, (Laplace, Gaussian))
@@ -292,22 +325,18 @@ def denoise(
     require(trials >= 1, f"trials={trials}: must be >= 1")
     assert isinstance(mechanism.unit, WholeSeries)
     length, key = mechanism.unit.length, Key.from_seed(seed)
-    which = distributions.draw(
-        distributions.UniformChoice(2), [StepRange(_chain(key, "which"), 0, trials)], "which"
-    )
+    which = _choices(key, "which", 2, trials)
     driven = _chain(key, "change")
-    inputs = [model.paths(np.full(trials, one), length, driven) for one in candidates]
+    inputs = [model.paths(np.full(trials, candidate), length, driven) for candidate in candidates]
     private = np.where(which[:, None] == 1, inputs[1], inputs[0])
     released = _release(mechanism, private, _chain(key, "noise"))
-    law, grid = mechanism.laws[0], mechanism.grid[0]
-    variance = grid**2 * _variance(law)
-    first_alone = _log_ratio(mechanism, released[:, :1], [one[:, :1] for one in inputs])
+    noise, grid = mechanism.distributions[0], mechanism.grids[0]
+    variance = grid**2 * _variance(noise)
+    first_alone = _log_ratio(mechanism, released[:, :1], [series[:, :1] for series in inputs])
     everything = _log_ratio(mechanism, released, inputs)
     filtered = [_kalman(released, model, start, variance) for start in candidates]
     likelier = filtered[1][0] - filtered[0][0]
-    coins = distributions.draw(
-        distributions.UniformChoice(2), [StepRange(_chain(key, "coin"), 0, trials)], "coin"
-    )
+    coins = _choices(key, "coin", 2, trials)
     observers = []
     for name, ratio in (
         ("the first value alone", first_alone),
@@ -327,7 +356,7 @@ def denoise(
 
 
 def _of_one_reading(mechanism: Laplace | Gaussian) -> Loss:
-    share = float(mechanism.share)
+    share = float(mechanism.reading_share)
     return Pure(share) if isinstance(mechanism, Laplace) else Concentrated(share)
 
 
@@ -346,23 +375,23 @@ def _release(mechanism: Mechanism, private: Floats, key: SeriesKey) -> Floats:
     return perturb_block(mechanism, block, runs).values.reshape(trials, length)
 
 
-def _variance(law: distributions.DiscreteLaplace | distributions.DiscreteGaussian) -> float:
-    if isinstance(law, distributions.DiscreteGaussian):
-        return float(law.variance)
-    return 0.5 / math.sinh(float(1 / law.scale) / 2) ** 2
+def _variance(noise: distributions.DiscreteLaplace | distributions.DiscreteGaussian) -> float:
+    if isinstance(noise, distributions.DiscreteGaussian):
+        return float(noise.variance)
+    return 0.5 / math.sinh(float(1 / noise.scale) / 2) ** 2
 
 
 def _log_ratio(mechanism: Laplace | Gaussian, released: Floats, inputs: Sequence[Floats]) -> Floats:
     """Of the outputs' likelihood under the second input and the first, row by row."""
-    law, grid = mechanism.laws[0], mechanism.grid[0]
+    noise, grid = mechanism.distributions[0], mechanism.grids[0]
     weights = []
-    for one in inputs:
-        readings = mechanism.domain.to_grid(one.reshape(-1, 1)).reshape(one.shape)
+    for series in inputs:
+        readings = mechanism.domain.to_grid(series.reshape(-1, 1)).reshape(series.shape)
         off = np.rint(released / grid) - readings
-        if isinstance(law, distributions.DiscreteLaplace):
-            weights.append(-np.abs(off).sum(axis=1) / float(law.scale))
+        if isinstance(noise, distributions.DiscreteLaplace):
+            weights.append(-np.abs(off).sum(axis=1) / float(noise.scale))
         else:
-            weights.append(-(off**2).sum(axis=1) / (2 * float(law.variance)))
+            weights.append(-(off**2).sum(axis=1) / (2 * float(noise.variance)))
     return np.asarray(weights[1] - weights[0])
 
 

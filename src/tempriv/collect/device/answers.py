@@ -104,6 +104,7 @@ class CampaignWindow(WindowLedger):
         self.all_streams, self.second = all_streams, second
 
     def spend(self, campaign: str, step: int, part: str, epsilon: float) -> None:
+        """Note an answer about a ``step`` and ``part`` of a ``campaign`` that costs ``epsilon``."""
         require(
             epsilon <= self.all_streams.left(self.second),
             f"epsilon={epsilon:g}: with the answers about other streams, more than this device's "

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tempriv.collect.protocol.assignment import ALL, assignment_hash, in_range
+from tempriv.collect.protocol.assignment import HASH_VALUES, assignment_hash, in_range
 from tempriv.collect.protocol.campaign import Campaign
 from tempriv.collect.protocol.kinds.base import VerifiedQuestion
 from tempriv.errors import require
@@ -103,8 +103,8 @@ def _range(bounds: Any) -> tuple[int, int]:
         and all(isinstance(text, str) and 0 < len(text) <= MAX_HASH_DIGITS for text in bounds)
     )
     try:
-        low, high = (int(text, 16) for text in bounds) if fits else (ALL, 0)
+        low, high = (int(text, 16) for text in bounds) if fits else (HASH_VALUES, 0)
     except ValueError:
-        low, high = ALL, 0
-    require(0 <= low <= high <= ALL, "lots: must be two hexadecimal numbers", MessageError)
+        low, high = HASH_VALUES, 0
+    require(0 <= low <= high <= HASH_VALUES, "lots: must be two hexadecimal numbers", MessageError)
     return low, high

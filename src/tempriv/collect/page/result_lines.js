@@ -22,9 +22,15 @@ export function linesResult(view, signal) {
   let chosen = null;
   let draw = null;
 
+  /** How many steps came before anything was released. */
+  const begin = () => {
+    const first = steps.findIndex((step) => step.published);
+    return first < 0 ? steps.length : first;
+  };
+
   const onPoint = (index) => {
     const step = index === null ? null : steps[index];
-    pointed.textContent = step
+    pointed.textContent = step && index >= begin()
       ? `Step ${count(step.step)}${step.published ? "" : " (repeated)"}: ${chosen.map((i) => `${names[i]} ${share(step.shares[i])}`).join(", ")}`
       : "\u00a0";
   };
@@ -53,8 +59,11 @@ export function linesResult(view, signal) {
   }
 
   function show() {
-    const repeated = steps.filter((step) => !step.published).length;
+    const empty = begin();
+    const begun = new Set(steps.slice(empty));
+    const repeated = steps.filter((step) => begun.has(step) && !step.published).length;
     note.textContent = `${plural(steps.length, "step")} so far${repeated ? `, ${count(repeated)} of them repeat the one before; they are drawn flat` : ""}.`
+      + (empty ? ` Nothing was released before step ${count(steps[0].step + empty)}.` : "")
       + (steps.length > MOST_ROWS ? ` The table has the latest ${count(MOST_ROWS)}; the download has all.` : "")
       + (names.length > MOST_CHOICES ? ` The ${count(MOST_CHOICES)} most common categories can be chosen; the download has all.` : "");
     place.setAttribute("aria-label", `Lines for ${plural(chosen.length, "category", "categories")} over ${plural(steps.length, "step")}. All numbers are in the table.`);
@@ -62,11 +71,11 @@ export function linesResult(view, signal) {
       caption: view.caption, rows: steps.slice(-MOST_ROWS).toReversed(), tall: true,
       columns: [
         { head: "Step", rowHead: true, number: true, cell: (step) => count(step.step) },
-        { head: "Release", cell: (step) => (step.published ? "new" : "repeated") },
+        { head: "Release", cell: (step) => (step.published ? "new" : begun.has(step) ? "repeated" : "nothing yet") },
         { head: "Answers", number: true, cell: (step) => count(step.people) },
         ...chosen.map((i) => ({
           head: names[i], number: true,
-          cell: (step) => [share(step.shares[i]), el("span", { class: "note block" }, interval(step.low?.[i], step.high?.[i]))],
+          cell: (step) => (begun.has(step) ? [share(step.shares[i]), el("span", { class: "note block" }, interval(step.low?.[i], step.high?.[i]))] : "–"),
         })),
       ],
     }));

@@ -34,7 +34,7 @@ def delta_for(people: int) -> float:
 
 
 def amplified_facts(shuffled: Shuffled | None) -> dict[str, Any] | None:
-    """Return what ``amplified`` gave, for JSON."""
+    """Return what ``amplified`` gave as ``shuffled``, for JSON."""
     if shuffled is None:
         return None
     names = ("epsilon", "delta", "people", "sentence", "source")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from tempriv.sampling.keys import fingerprints
 
 AssignmentHashes = npt.NDArray[np.uint64]
-ALL = 1 << 64
+HASH_VALUES = 1 << 64
 """How many hashes there are."""
 
 
@@ -41,13 +41,15 @@ def in_range(hashes: AssignmentHashes, low: int, high: int) -> npt.NDArray[np.bo
         low: least hash in the range.
         high: least hash above the range.
 
-    >>> in_range(np.array([0, 5], dtype=np.uint64), 1, ALL), in_range(np.arange(2), ALL, ALL)
-    (array([False,  True]), array([False, False]))
+    >>> in_range(np.array([0, 5], dtype=np.uint64), 1, HASH_VALUES)
+    array([False,  True])
+    >>> in_range(np.arange(2), HASH_VALUES, HASH_VALUES)
+    array([False, False])
     """
-    if low >= ALL:  # an empty range at the end, whose bound is no 64-bit number
+    if low >= HASH_VALUES:  # an empty range at the end, whose bound is no 64-bit number
         return np.zeros(len(hashes), dtype=np.bool_)
     inside = hashes >= np.uint64(low)
-    if high < ALL:
+    if high < HASH_VALUES:
         inside &= hashes < np.uint64(high)
     return np.asarray(inside)
 
@@ -59,8 +61,8 @@ def range_of(begin: float, share: float) -> tuple[int, int]:
         begin: where the last range ended, from 0 to 1.
         share: part of all devices, from 0 to 1.
 
-    >>> range_of(0.5, 0.75) == (1 << 63, ALL)
+    >>> range_of(0.5, 0.75) == (1 << 63, HASH_VALUES)
     True
     """
-    low = min(ALL, max(0, round(begin * ALL)))
-    return low, min(ALL, max(low, round((begin + share) * ALL)))
+    low = min(HASH_VALUES, max(0, round(begin * HASH_VALUES)))
+    return low, min(HASH_VALUES, max(low, round((begin + share) * HASH_VALUES)))

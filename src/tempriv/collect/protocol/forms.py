@@ -160,8 +160,8 @@ def _text_problem(field: FormField, value: Any) -> str:
 
 
 def _choice_problem(field: FormField, value: Any) -> str:
-    known = [name for name, _ in field.options or ()]
-    return "" if value in known else f"Must be one of {', '.join(known)}."
+    values = [name for name, _ in field.options or ()]
+    return "" if value in values else f"Must be one of {', '.join(values)}."
 
 
 def _check_problem(field: FormField, value: Any) -> str:

@@ -38,8 +38,14 @@ Reports = Callable[[Integers, DeviceKeystreams], Bytes]
 class SimulatedDevices(Protocol):
     """Devices that are told apart by their numbers only."""
 
-    def choices(self, what: str, weights: Floats, numbers: Integers) -> Integers:
-        """Which of some things each device has, one as often as its weight says."""
+    def choices(self, purpose: str, weights: Floats, numbers: Integers) -> Integers:
+        """Which of some things each device has, one as often as its weight says.
+
+        Parameters:
+            purpose: name of the draw.
+            weights: how often each thing comes.
+            numbers: of the devices.
+        """
         ...
 
 

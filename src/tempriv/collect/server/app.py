@@ -63,6 +63,7 @@ def make_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        """Run the service of an ``app`` as long as the application."""
         database.open()
         service = app.state.service = CollectionService(database, clock)
         try:
@@ -144,11 +145,13 @@ class _Page(StaticFiles):
 def _add_problems(app: FastAPI) -> None:
     @app.exception_handler(HttpProblem)
     async def problem(request: Request, error: HttpProblem) -> JSONResponse:
+        """Answer a ``request`` with the problem in ``error``."""
         headers = {401: {"www-authenticate": "Bearer"}, 429: {"retry-after": "1"}}.get(error.status)
         return JSONResponse({"reason": error.reason}, error.status, headers)
 
     @app.exception_handler(TemprivError)
     async def refusal(request: Request, error: TemprivError) -> JSONResponse:
+        """Answer a ``request`` that the package refuses with ``error``."""
         status = 503 if isinstance(error, StoreError) else 409
         if error.exit_status == 2:
             status = 422
@@ -156,6 +159,7 @@ def _add_problems(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def unfit(request: Request, error: RequestValidationError) -> JSONResponse:
+        """Answer a ``request`` whose parts do not fit the schema, as ``error`` says."""
         # where and why, never what was sent
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"][1:]) or "the request"
@@ -163,11 +167,13 @@ def _add_problems(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def fault(request: Request, error: Exception) -> JSONResponse:
+        """Answer a ``request`` that failed by a fault of the server, ``error``."""
         log_problem("fault", error)
         return JSONResponse({"reason": "a fault of the server; its log says which"}, 500)
 
     @app.exception_handler(HTTPException)
     async def other(request: Request, error: HTTPException) -> JSONResponse:
+        """Answer a ``request`` that is for no route, by ``error``."""
         return JSONResponse({"reason": str(error.detail)}, error.status_code, error.headers)
 
 
@@ -216,6 +222,7 @@ class RequestLog:
         start, status = time.perf_counter(), 500
 
         async def noted(message: Message) -> None:
+            """Note a ``message`` on its way out."""
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]

@@ -119,12 +119,16 @@ class Database:
 
         @event.listens_for(engine, "connect")
         def prepare(connection: Any, record: Any) -> None:
+            """Set up a new ``connection`` to SQLite; its ``record`` is not looked at."""
             connection.isolation_level = None  # transactions are begun below, also around tables
             for pragma in PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}")
 
         @event.listens_for(engine, "begin")
         def begin(connection: Connection) -> None:
+            """Begin a transaction on a ``connection`` at once, for SQLite waits at its beginning
+            only.
+            """
             mode = connection.get_execution_options().get("sqlite_begin", "BEGIN IMMEDIATE")
             connection.exec_driver_sql(mode)
 

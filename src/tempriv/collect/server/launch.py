@@ -76,11 +76,13 @@ class _AnnouncingServer(uvicorn.Server):
         self._app, self._tell = app, tell
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start on the ``sockets`` and announce the address."""
         await super().startup(sockets)
         if self.started:
             self._tell()
 
     def handle_exit(self, number: int, frame: Any) -> None:
+        """Stop on the signal of this ``number``, from whatever ``frame``."""
         self._app.state.stopping = True  # whoever watches is let go first
         super().handle_exit(number, frame)
 

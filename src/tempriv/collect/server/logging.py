@@ -16,7 +16,7 @@ def log_line(**facts: Any) -> None:
 
 
 def log_problem(event: str, problem: BaseException, **facts: Any) -> None:
-    """Its kind and where it came from: a message could quote what was sent."""
+    """Log the kind and place of a ``problem`` as ``event``; its message could quote data."""
     last = traceback.extract_tb(problem.__traceback__)[-1:]
     places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in last]
     line = {"event": event, "problem": type(problem).__name__, "at": places, **facts}

@@ -17,6 +17,12 @@ routes = APIRouter(responses=REFUSALS)
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 def metrics(caller: StaffCaller, service: Service) -> PlainTextResponse:
+    """Counts in Prometheus' text format.
+    \f
+    Parameters:
+        caller: somebody of the staff.
+        service: of the server.
+    """
     with service.store.reading() as db:
         fleet = views.fleet_of(db)
         rows = views.campaign_rows(db, caller)

@@ -37,21 +37,28 @@ class Rates:
     _left: OrderedDict[tuple[str, str], tuple[float, float]] = field(default_factory=OrderedDict)
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
-    def allows(self, kind: str, who: str, rate: float, most: float, cost: float = 1.0) -> bool:
+    def allows(self, kind: str, who: str, rate: float, burst: float, cost: float = 1.0) -> bool:
         """Whether one more is allowed; it is counted if so.
+
+        Parameters:
+            kind: of the limit.
+            who: is limited.
+            rate: that is allowed, per second.
+            burst: that is allowed at once.
+            cost: of this one.
 
         >>> now = [0.0]
         >>> rates = Rates(clock=lambda: now[0])
-        >>> [rates.allows("device", "7", rate=1.0, most=2.0) for _ in range(3)]
+        >>> [rates.allows("device", "7", rate=1.0, burst=2.0) for _ in range(3)]
         [True, True, False]
         >>> now[0] = 1.0
-        >>> rates.allows("device", "7", rate=1.0, most=2.0)
+        >>> rates.allows("device", "7", rate=1.0, burst=2.0)
         True
         """
         with self._turn:
             now = self.clock()
-            left, then = self._left.pop((kind, who), (most, now))
-            left = min(most, left + (now - then) * rate)
+            left, then = self._left.pop((kind, who), (burst, now))
+            left = min(burst, left + (now - then) * rate)
             allowed = left >= cost
             self._left[kind, who] = (left - cost if allowed else left, now)
             while len(self._left) > MAX_CALLERS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -26,85 +27,77 @@ METADATA = MetaData()
 # a number that counts up is Integer in SQLite, where only that is the row's own number
 NUMBER = BigInteger().with_variant(Integer(), "sqlite")
 
+
+def _required(**types: Any) -> list[Column[Any]]:
+    """Columns without NULL, in this order."""
+    return [Column(name, type_, nullable=False) for name, type_ in types.items()]
+
+
+def _counter() -> Column[Any]:
+    """The row's own number, which counts up."""
+    return Column("number", NUMBER, primary_key=True, autoincrement=True)
+
+
+def _keys(**types: Any) -> list[Column[Any]]:
+    """Columns that make the primary key together."""
+    return [
+        Column(name, type_, primary_key=True, autoincrement=False) for name, type_ in types.items()
+    ]
+
+
 about = Table("about", METADATA, Column("name", String, primary_key=True), Column("value", Text))
 staff = Table(
     "staff",
     METADATA,
-    Column("number", NUMBER, primary_key=True, autoincrement=True),
-    Column("role", String, nullable=False),
-    Column("name", String, nullable=False),
-    Column("digest", LargeBinary, nullable=False),
-    Column("made_at", String, nullable=False),
+    _counter(),
+    *_required(role=String, name=String, digest=LargeBinary, made_at=String),
     Column("revoked_at", String),
 )
 devices = Table(
     "devices",
     METADATA,
-    Column("number", NUMBER, primary_key=True, autoincrement=False),
-    Column("token", LargeBinary, nullable=False),  # digest of the one-time token
+    *_keys(number=NUMBER),
+    *_required(token=LargeBinary),  # digest of the one-time token
     Column("secret", LargeBinary),  # digest of the device's own secret, once it is enrolled
-    Column("made_at", String, nullable=False),
+    *_required(made_at=String),
     Column("enrolled_at", String),
     Column("withdrawn_at", String),
 )
 campaigns = Table(
     "campaigns",
     METADATA,
-    Column("number", NUMBER, primary_key=True, autoincrement=True),
+    _counter(),
     Column("id", String, nullable=False, unique=True),
-    Column("spec", Text, nullable=False),
-    Column("state", String, nullable=False),
-    Column("made_by", BigInteger, nullable=False),
-    Column("made_at", String, nullable=False),
+    *_required(spec=Text, state=String, made_by=BigInteger, made_at=String),
     Column("finished_at", String),
-    Column("course", Text, nullable=False),
+    *_required(course=Text),
     Column("participants", LargeBinary),
-    Column("received", BigInteger, nullable=False),
+    *_required(received=BigInteger),
 )
 questions = Table(
     "questions",
     METADATA,
-    Column("number", NUMBER, primary_key=True, autoincrement=True),
+    _counter(),
     Column("campaign", String, nullable=False, index=True),
     Column("id", String, nullable=False, unique=True),
-    Column("scope", BigInteger, nullable=False),
-    Column("kind", String, nullable=False),
-    Column("opened_at", String, nullable=False),
-    Column("closes_at", String, nullable=False),
+    *_required(scope=BigInteger, kind=String, opened_at=String, closes_at=String),
     Column("closed_at", String),
-    Column("received", BigInteger, nullable=False),
-    Column("expected", BigInteger, nullable=False),
-    Column("support", LargeBinary, nullable=False),
+    *_required(received=BigInteger, expected=BigInteger, support=LargeBinary),
 )
 answered = Table(
-    "answered",
-    METADATA,
-    Column("scope", BigInteger, primary_key=True, autoincrement=False),
-    Column("device", BigInteger, primary_key=True, autoincrement=False),
-    sqlite_with_rowid=False,
+    "answered", METADATA, *_keys(scope=BigInteger, device=BigInteger), sqlite_with_rowid=False
 )
 pending = Table(
-    "pending",
-    METADATA,
-    Column("number", NUMBER, primary_key=True, autoincrement=True),
-    Column("question", BigInteger, nullable=False),
-    Column("reports", LargeBinary, nullable=False),
+    "pending", METADATA, _counter(), *_required(question=BigInteger, reports=LargeBinary)
 )
 uploads = Table(
     "uploads",
     METADATA,
-    Column("scope", BigInteger, primary_key=True, autoincrement=False),
-    Column("device", BigInteger, primary_key=True, autoincrement=False),
-    Column("readings", LargeBinary, nullable=False),
+    *_keys(scope=BigInteger, device=BigInteger),
+    *_required(readings=LargeBinary),
     sqlite_with_rowid=False,
 )
-steps = Table(
-    "steps",
-    METADATA,
-    Column("campaign", String, primary_key=True),
-    Column("step", BigInteger, primary_key=True, autoincrement=False),
-    Column("told", Text, nullable=False),
-)
+steps = Table("steps", METADATA, *_keys(campaign=String, step=BigInteger), *_required(told=Text))
 
 
 def _first(db: Connection) -> None:
@@ -114,7 +107,7 @@ def _first(db: Connection) -> None:
 
 
 def _second(db: Connection) -> None:
-    """Streams and uploads: what is told at each step, and series that are kept."""
+    """Streams and uploads: results of each step, and series that are kept."""
     METADATA.create_all(db, [uploads, steps], checkfirst=False)
 
 

@@ -70,7 +70,9 @@ def parse(text: str) -> Token | None:
 
 
 def matches(secret: bytes, digest: bytes | None) -> bool:
-    """In a time that does not depend on how much of it is right."""
+    """Whether a ``secret`` has this ``digest``, in a time that does not depend on how much is
+    right.
+    """
     return hmac.compare_digest(digest_of(secret), bytes(SECRET_BYTES) if digest is None else digest)
 
 

@@ -100,15 +100,15 @@ class Fleet:
         """Return what a server is told of the secrets of devices with these ``numbers``."""
         return [digest_of(row.tobytes()).hex() for row in self.secrets(numbers)]
 
-    def choices(self, what: str, weights: Floats, numbers: Integers) -> Integers:
+    def choices(self, purpose: str, weights: Floats, numbers: Integers) -> Integers:
         """Return which of some things each device has, one as often as its weight says.
 
         Parameters:
-            what: name of the things.
+            purpose: name of the draw.
             weights: how often each thing comes.
             numbers: numbers of the devices.
         """
-        keystream = DeviceKeystreams(self.key.again(DATA, what), numbers)("choice").read()
+        keystream = DeviceKeystreams(self.key.again(DATA, purpose), numbers)("choice").read()
         shares = np.cumsum(weights)[:-1] / weights.sum()
         cuts = np.array([min(int(share * 2.0**64), (1 << 64) - 1) for share in shares.tolist()])
         return np.searchsorted(cuts.astype(np.uint64), keystream, side="right").astype(np.int64)
@@ -294,11 +294,11 @@ def cut(rows: Iterator[Integers], size: int) -> Iterator[Integers]:
     >>> [one.tolist() for one in cut(iter([np.arange(3), np.arange(3, 5)]), 2)]
     [[0, 1], [2, 3], [4]]
     """
-    left = np.zeros(0, dtype=np.int64)
+    waiting = np.zeros(0, dtype=np.int64)
     for numbers in rows:
-        left = np.concatenate([left, numbers])
-        while len(left) >= size:
-            yield left[:size]
-            left = left[size:]
-    if len(left):
-        yield left
+        waiting = np.concatenate([waiting, numbers])
+        while len(waiting) >= size:
+            yield waiting[:size]
+            waiting = waiting[size:]
+    if len(waiting):
+        yield waiting

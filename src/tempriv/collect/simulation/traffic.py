@@ -98,25 +98,32 @@ class Outages:
     """How often a server goes away, as requests find it that overlap each other.
 
     >>> seen = Outages()
-    >>> for asked, there in ((0.0, True), (1.0, False), (1.1, False), (2.0, True), (3.0, False)):
-    ...     seen.note(asked, there, now=asked + 0.5)
+    >>> for sent, found in ((0.0, True), (1.0, False), (1.1, False), (2.0, True), (3.0, False)):
+    ...     seen.note(sent, found, now=sent + 0.5)
     >>> seen.count
     2
     """
 
     def __init__(self) -> None:
-        self.count, self._there, self._since = 0, True, float("-inf")
+        self.count, self._reachable, self._since = 0, True, float("-inf")
         self._turn = threading.Lock()
 
-    def note(self, asked: float, there: bool, now: float | None = None) -> None:
-        """Note whether the server was ``there`` for a request that was ``asked`` then, as of
-        ``now``.
+    def note(self, sent_at: float, reachable: bool, now: float | None = None) -> None:
+        """Note whether the server was reachable for a request.
+
+        Parameters:
+            sent_at: when the request was sent.
+            reachable: whether there was a reply.
+            now: when that is known; this moment by default.
+            sent_at: when the request was sent.
+            reachable: whether there was a reply.
+            now: when that is known; this moment by default.
         """
         with self._turn:
-            if there == self._there or asked < self._since:
+            if reachable == self._reachable or sent_at < self._since:
                 return
-            self._there, self._since = there, time.monotonic() if now is None else now
-            self.count += not there
+            self._reachable, self._since = reachable, time.monotonic() if now is None else now
+            self.count += not reachable
 
 
 @dataclass(frozen=True)
@@ -301,8 +308,8 @@ class Traffic:
 
     def _close(self, campaign: Campaign, question: str) -> None:
         # refused if it closed by itself: no other one is closed in its place
-        path, which = f"/v1/campaigns/{campaign.id}/close-question", {"question": question}
-        status, document = self._patiently(lambda: self._staff.ask("POST", path, which))
+        path, reference = f"/v1/campaigns/{campaign.id}/close-question", {"question": question}
+        status, document = self._patiently(lambda: self._staff.ask("POST", path, reference))
         require(status in (200, 409), f"closing a question: {reason_of(document)}", TemprivError)
 
     # answering
@@ -312,13 +319,13 @@ class Traffic:
         a time.
         """
         chosen = None if question.get("bitmap") is None else _bits(question["bitmap"])
-        lots = question.get("lots")
+        bounds = question.get("lots")
         for numbers in self.fleet.blocks():
             if chosen is not None:
-                there = numbers[numbers < len(chosen)]
-                numbers = there[chosen[there]]
-            elif lots is not None:
-                low, high = (int(entry, 16) for entry in lots)
+                known_numbers = numbers[numbers < len(chosen)]
+                numbers = known_numbers[chosen[known_numbers]]
+            elif bounds is not None:
+                low, high = (int(entry, 16) for entry in bounds)
                 numbers = numbers[in_range(assignment_hash(campaign.id, numbers), low, high)]
             yield numbers[~self.faults.gone_of(numbers)]
 
@@ -332,12 +339,14 @@ class Traffic:
         total = int(question.get("expected") or 0)
 
         def note(encoded: EncodedBatch, outcomes: Counter[str]) -> None:
+            """Note the ``outcomes`` of a batch, ``encoded``."""
             counts.update(outcomes)
             if outcomes["late"] == encoded.count:
                 closed.set()
             self._watch(name, sum(counts.values()), total)
 
         def delivered(encoded: EncodedBatch) -> Counter[str]:
+            """Deliver the batch ``encoded``, unless the question is known to be closed."""
             if closed.is_set():
                 return Counter(unsent=encoded.count)
             return self._deliver(name, encoded)
@@ -414,12 +423,12 @@ class Traffic:
             try:
                 value = call()
             except UnreachableError as reason:
-                self._outages.note(began_at, there=False)
+                self._outages.note(began_at, reachable=False)
                 if self._stopped.is_set() or time.monotonic() - began > OUTAGE_SECONDS:
                     raise
                 self._wait(backoff.next(reason.after))
             else:
-                self._outages.note(began_at, there=True)
+                self._outages.note(began_at, reachable=True)
                 return value
 
 
@@ -427,21 +436,21 @@ def _bounded_calls(
     pool: ThreadPoolExecutor,
     call: Callable[[EncodedBatch], Value],
     batches: Iterator[EncodedBatch],
-    most: int,
+    limit: int,
 ) -> Iterator[tuple[EncodedBatch, Future[Value]]]:
     """Calls in the pool, at most so many under way; memory stays flat."""
     waiting: list[tuple[EncodedBatch, Future[Value]]] = []
     for encoded in batches:
         waiting.append((encoded, pool.submit(call, encoded)))
-        if len(waiting) >= most:
+        if len(waiting) >= limit:
             yield waiting.pop(0)
     yield from waiting
 
 
 def _tokens_of(document: Any, count: int) -> list[str]:
     """One-time tokens, of devices that are numbered in a row."""
-    listed = document.get("tokens") if isinstance(document, dict) else None
-    tokens: list[str] = listed if isinstance(listed, list) else []
+    given_tokens = document.get("tokens") if isinstance(document, dict) else None
+    tokens: list[str] = given_tokens if isinstance(given_tokens, list) else []
     numbers = [entry.number for entry in map(parse, tokens) if entry is not None]
     require(
         len(numbers) == count and numbers == list(range(numbers[0], numbers[0] + count)),

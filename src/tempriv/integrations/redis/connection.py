@@ -24,15 +24,15 @@ Result = TypeVar("Result")
 def _split_url(url: str) -> tuple[str, str, str]:
     """What the client is to know of an address, and the names of a stream and a group."""
     parts = urlsplit(url)
-    asked = parse_qs(parts.query)
-    streams, groups = asked.pop("stream", []), asked.pop("group", ["tempriv"])
-    once = len(streams) == len(groups) == 1
-    require(once, "redis://: must end in ?stream=NAME, or ?stream=NAME&group=NAME, each once")
-    return urlunsplit(parts._replace(query=urlencode(asked, doseq=True))), streams[0], groups[0]
+    settings = parse_qs(parts.query)
+    streams, groups = settings.pop("stream", []), settings.pop("group", ["tempriv"])
+    each_once = len(streams) == len(groups) == 1
+    require(each_once, "redis://: must end in ?stream=NAME, or ?stream=NAME&group=NAME, each once")
+    return urlunsplit(parts._replace(query=urlencode(settings, doseq=True))), streams[0], groups[0]
 
 
 def public_address(url: str) -> str:
-    """An address that can be shown: without user, password and settings.
+    """The ``url`` as it can be shown: without user, password and settings.
 
     >>> public_address("redis://me:secret@host:6379/0?stream=meters&group=a&password=secret")
     'redis://host:6379/0?stream=meters'
@@ -92,11 +92,15 @@ class RedisConnection:
         except (redis.RedisError, ValueError, TypeError):
             raise UsageError(f"{shown}: cannot be reached; is a Redis server there?") from None
         for command in ("XREADGROUP", "XRANGE"):
-            client.set_response_callback(command, lambda said, **options: said)
+            client.set_response_callback(command, lambda reply, **options: reply)
         return cls(client, stream, group, shown, notify)
 
-    def retry(self, work: Callable[[], Result], again: Callable[[], Any] = lambda: None) -> Result:
-        """Do it when the server is there and has room; ``again`` is done before another attempt."""
+    def retry(
+        self, work: Callable[[], Result], before_retry: Callable[[], Any] = lambda: None
+    ) -> Result:
+        """Do ``work`` when the server is there and has room; ``before_retry`` runs before another
+        attempt.
+        """
         import redis
 
         passing = (
@@ -105,20 +109,20 @@ class RedisConnection:
             redis.exceptions.OutOfMemoryError,
             redis.ReadOnlyError,
         )
-        pause, gone = SHORTEST_PAUSE_SECONDS, False
+        pause, is_away = SHORTEST_PAUSE_SECONDS, False
         while True:
             try:
-                if gone:
-                    again()
+                if is_away:
+                    before_retry()
                 result = work()
             except redis.AuthenticationError:
                 raise UsageError(f"{self.shown}: does not accept this user any more") from None
             except passing as why:
-                if not gone:
+                if not is_away:
                     full = isinstance(why, redis.exceptions.OutOfMemoryError)
-                    what = "has no memory left" if full else "cannot be reached"
-                    self.notify(f"{self.shown}: {what}; trying again until that is over")
-                gone, until = True, time.monotonic() + pause
+                    problem = "has no memory left" if full else "cannot be reached"
+                    self.notify(f"{self.shown}: {problem}; trying again until that is over")
+                is_away, until = True, time.monotonic() + pause
                 while time.monotonic() < until and not self.stopping():
                     time.sleep(SHORTEST_PAUSE_SECONDS / 2)
                 if self.stopping():
@@ -127,14 +131,14 @@ class RedisConnection:
                     ) from None
                 pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
             except redis.ResponseError as why:
-                word = str(why).partition(" ")[0]  # the rest may quote what was sent
-                raise DataError(f"{self.shown}: Redis answers {word}") from None
+                error_code = str(why).partition(" ")[0]  # the rest may quote what was sent
+                raise DataError(f"{self.shown}: Redis answers {error_code}") from None
             else:
-                if gone:
+                if is_away:
                     self.notify(f"{self.shown}: goes on")
                 return result
 
     def info(self) -> dict[str, Any]:
         """What the server knows of the stream; nothing if there is none."""
-        there = self.client.exists(self.stream)
-        return dict(self.client.xinfo_stream(self.stream)) if there else {}
+        exists = self.client.exists(self.stream)
+        return dict(self.client.xinfo_stream(self.stream)) if exists else {}

@@ -21,7 +21,7 @@ Entry = tuple[bytes, list[bytes]]
 
 
 def batch_of_entries(record_format: RecordFormat, entries: Sequence[Entry]) -> Batch:
-    """The readings of some entries."""
+    """The readings of some ``entries`` in a ``record_format``."""
     fast = _in_columns(record_format, entries)
     if fast is not None and not fast.unreadable:
         return fast
@@ -39,8 +39,8 @@ def _in_columns(record_format: RecordFormat, entries: Sequence[Entry]) -> Batch 
     """Entries that all have the same fields, without a letter that CSV would quote, as CSV."""
     names = entries[0][1][::2]
     columns = [name.decode(errors="replace") for name in names]
-    wanted = {*record_format.shown, *record_format.values}
-    if not wanted <= set(columns) or len(set(columns)) < len(columns):
+    needed = {*record_format.shown, *record_format.values}
+    if not needed <= set(columns) or len(set(columns)) < len(columns):
         return None
     if any(fields[::2] != names for _, fields in entries):
         return None
@@ -67,23 +67,25 @@ def _reading(record_format: RecordFormat, fields: Sequence[bytes]) -> Record:
 
 
 def rows_of(data: bytes) -> list[list[bytes]]:
-    """The cells of lines of CSV, a missing value as no letters."""
+    """The cells of the lines of CSV in ``data``, a missing value as no letters."""
     if b'"' not in data:
         return [line.split(b",") for line in data.split(b"\n")[:-1]]
     text = io.StringIO(data.decode(), newline="")
     return [[cell.encode() for cell in row] for row in csv.reader(text, strict=True)]
 
 
-def text_of(one: Any) -> str:
-    return one.decode() if isinstance(one, bytes) else str(one)
+def text_of(value: Any) -> str:
+    """A ``value`` of Redis as text."""
+    return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def order_of(one: Any) -> tuple[int, int]:
-    """Ids are in the order of these."""
-    first, _, second = text_of(one).partition("-")
+def order_of(entry_id: Any) -> tuple[int, int]:
+    """The two numbers of an ``entry_id``, by which ids are in order."""
+    first, _, second = text_of(entry_id).partition("-")
     return int(first), int(second)
 
 
 def digest_of(cells: Sequence[bytes]) -> str:
+    """A digest of an entry's ``cells``, to recognize it by."""
     sized = b"".join(b"%d:%b" % (len(cell), cell) for cell in cells)
     return hashlib.blake2b(sized, digest_size=16).hexdigest()

@@ -60,6 +60,7 @@ class RedisSink(Sink):
         self._require_own()
 
     def stop_waiting_when(self, stopping: Callable[[], bool]) -> None:
+        """Give up waiting for the server once ``stopping`` is true."""
         self.connection.stopping = stopping
 
     def _require_own(self) -> None:
@@ -67,15 +68,16 @@ class RedisSink(Sink):
             self._require(self._last() == FIRST_ID, "holds something already")
         self._own = True
 
-    def _require(self, condition: bool, what: str) -> None:
-        sentence = f"{self.connection.shown}: {what}: give every stream an output of its own"
+    def _require(self, condition: bool, problem: str) -> None:
+        sentence = f"{self.connection.shown}: {problem}: give every stream an output of its own"
         require(condition, sentence, StateError)
 
     def _last(self) -> str:
-        found = self.connection.retry(self.connection.info)
-        return text_of(found.get("last-generated-id", FIRST_ID))
+        info = self.connection.retry(self.connection.info)
+        return text_of(info.get("last-generated-id", FIRST_ID))
 
     def resume(self, position: Any, pending: bytes) -> bool:
+        """Add what of a ``pending`` block is not in the stream after ``position``."""
         require(
             isinstance(position, dict) and "lines" in position,
             "this stream has written to another kind of output: go on with the same [[output]]",
@@ -85,30 +87,31 @@ class RedisSink(Sink):
         self.recent, self._own = position["recent"], True
         rows = self._rows(pending)
         last = self._last()
-        known = {f"{self.count + i}-0": i for i in range(len(rows) + 1)}
+        rows_before = {f"{self.count + i}-0": i for i in range(len(rows) + 1)}
         self._require(
-            last in known,
+            last in rows_before,
             "has other lines than those that this stream has written; it was replaced, or something"
             " else was written to it, or the state was put back from an older copy",
         )
-        there = self.connection.retry(
+        entries = self.connection.retry(
             lambda: self.connection.client.execute_command(
                 "XRANGE", self.connection.stream, f"{max(self.count, 1)}-0", "+"
             )
         )
-        for one, fields in there:
-            number = known[text_of(one)]
+        for entry_id, fields in entries:
+            number = rows_before[text_of(entry_id)]
             expected = self.recent if not number else digest_of(rows[number - 1])
             self._require(
                 digest_of(fields[1::2]) == expected, "has lines that this stream has not written"
             )
-        written = known[last]
+        written = rows_before[last]
         if written:
             self.count, self.recent = self.count + written, digest_of(rows[written - 1])
         self._add(rows[written:])
         return False
 
     def write(self, data: bytes) -> None:
+        """Add the lines in ``data``."""
         self._require_own()
         self._add(self._rows(data))
 
@@ -123,17 +126,17 @@ class RedisSink(Sink):
         names = [*self.record_format.shown, *self.record_format.written]
         failed: list[bool] = []
         for start in range(0, len(rows), COMMAND_ENTRIES):
-            piece = rows[start : start + COMMAND_ENTRIES]
-            words = [ADD_SCRIPT, 1, self.connection.stream, self.count, len(names), *names]
-            words += [cell for row in piece for cell in row]
+            batch = rows[start : start + COMMAND_ENTRIES]
+            arguments = [ADD_SCRIPT, 1, self.connection.stream, self.count, len(names), *names]
+            arguments += [cell for row in batch for cell in row]
             failed.clear()
-            add = partial(self.connection.client.execute_command, "EVAL", *words)
+            add = partial(self.connection.client.execute_command, "EVAL", *arguments)
             before = text_of(self.connection.retry(add, lambda: failed.append(True)))
             # the answer to an attempt before the last may have been lost, with the lines there
-            there = f"{self.count + len(piece)}-0" if failed else ""
+            after_lost_answer = f"{self.count + len(batch)}-0" if failed else ""
             self._require(
-                before in (f"{self.count}-0", there),
+                before in (f"{self.count}-0", after_lost_answer),
                 "has not the lines that this stream has written; it lost some, or something else "
                 "was written to it",
             )
-            self.count, self.recent = self.count + len(piece), digest_of(piece[-1])
+            self.count, self.recent = self.count + len(batch), digest_of(batch[-1])

@@ -48,6 +48,7 @@ class RedisSource(Source):
     _unacknowledged: list[bytes] = field(default_factory=list, repr=False)
 
     def resume(self, position: Any) -> None:
+        """Go on after the entry of ``position``."""
         if position is not None:
             require(
                 isinstance(position, dict) and "entry" in position,
@@ -68,31 +69,32 @@ class RedisSource(Source):
             self.connection.group,
         )
         info = self.connection.info()
-        there = client.execute_command("XRANGE", stream, self.last, self.last)
+        last_entries = client.execute_command("XRANGE", stream, self.last, self.last)
         require(
             order_of(info.get("last-generated-id", FIRST_ID)) >= order_of(self.last)
-            and (not there or self.mark in (None, digest_of(there[0][1]))),
+            and (not last_entries or self.mark in (None, digest_of(last_entries[0][1]))),
             f"{self.connection.shown}: is not the stream that was read before, or was emptied "
             "since: the same noise on other data would publish their difference. Start a new "
             "stream with another [[state]] for other data",
             StateError,
         )
-        gone = info.get("entries-added", 0) - info.get("length", 0)
-        if self.removed is not None and gone > self.removed:
+        removed = info.get("entries-added", 0) - info.get("length", 0)
+        if self.removed is not None and removed > self.removed:
             self.connection.notify(
-                f"{self.connection.shown}: at least {gone - self.removed} entries were removed "
+                f"{self.connection.shown}: at least {removed - self.removed} entries were removed "
                 "before they were read; keep more of them (MAXLEN)"
             )
-            self.removed = gone
-        self.removed = gone if self.removed is None else self.removed
+            self.removed = removed
+        self.removed = removed if self.removed is None else self.removed
         try:
             client.xgroup_create(stream, group, self.last, mkstream=True)
         except redis.ResponseError:  # there already
             client.xgroup_setid(stream, group, self.last)
         while pending := client.xpending_range(stream, group, "-", self.last, COMMAND_ENTRIES):
-            client.xack(stream, group, *[one["message_id"] for one in pending])
+            client.xack(stream, group, *[entry["message_id"] for entry in pending])
 
     def batches(self, stopping: Callable[[], bool]) -> Iterator[tuple[Batch, Any]]:
+        """Entries as they come, until ``stopping``."""
         self.connection.stopping = stopping
         while not stopping():
             try:
@@ -102,19 +104,19 @@ class RedisSource(Source):
             if entries:
                 self.last, self.mark = entries[-1][0].decode(), digest_of(entries[-1][1])
                 self.removed = (self.removed or 0) + len(entries)
-                self._unacknowledged = [one for one, _ in entries]
+                self._unacknowledged = [entry_id for entry_id, _ in entries]
                 position = {"entry": self.last, "mark": self.mark, "removed": self.removed}
                 yield batch_of_entries(self.record_format, entries), position
 
     def _read(self) -> list[Entry]:
         client, stream = self.connection.client, self.connection.stream
-        words = ["XREADGROUP", "GROUP", self.connection.group, CONSUMER, "COUNT", COMMAND_ENTRIES]
+        command = ["XREADGROUP", "GROUP", self.connection.group, CONSUMER, "COUNT", COMMAND_ENTRIES]
         entries: list[Entry] = []
         while len(entries) < BATCH_ENTRIES:
             wait = [] if entries else ["BLOCK", BLOCK_MILLISECONDS]
-            said = client.execute_command(*words, *wait, "STREAMS", stream, ">")
-            entries += said[0][1] if said else []
-            if len(entries) % COMMAND_ENTRIES or not said:
+            reply = client.execute_command(*command, *wait, "STREAMS", stream, ">")
+            entries += reply[0][1] if reply else []
+            if len(entries) % COMMAND_ENTRIES or not reply:
                 break
         if entries:
             after = client.execute_command("XRANGE", stream, f"({self.last}", "+", "COUNT", 1)
@@ -127,6 +129,7 @@ class RedisSource(Source):
         return entries
 
     def acknowledge(self, position: Any) -> None:
+        """Acknowledge the entries of the last batch; ``position`` is theirs."""
         done, stream, group = self._unacknowledged, self.connection.stream, self.connection.group
 
         def acknowledge() -> None:

@@ -39,6 +39,18 @@ def release(
     grid, calendar, step, gaps, clip. Rows are divided by series into ``partitions``, as many as
     Spark sees fit by default.
 
+    Parameters:
+        frame: with a row for each reading.
+        mechanism: that every series passes through.
+        time: the column of times, or two joined by ``+``.
+        values: the columns that are released.
+        series: the column of ids; all rows are one series without it.
+        key: of the noise; a fresh one by default.
+        ledger: that is charged.
+        dataset: its name in the ledger.
+        pseudonyms: whether ids are replaced by pseudonyms.
+        partitions: by how many parts series are divided; as many as Spark sees fit by default.
+
     Guarantees:
         - what is returned satisfies ``mechanism.guarantee`` (no guarantee under a seeded key);
         - with a ledger, the charge is durable before anything is returned, or nothing is;
@@ -61,11 +73,26 @@ def release(
     ).frame
 
 
-def released(frame: Any, mechanism: Mechanism, **settings: Any) -> Released:
-    """The same with its description: ``.frame``, ``.about`` and ``.guarantee``."""
+def released(
+    frame: Any,
+    mechanism: Mechanism,
+    *,
+    ledger: Ledger | None = None,
+    dataset: str | None = None,
+    **settings: Any,
+) -> Released:
+    """Release a frame as ``release`` does, with the description of it.
+
+    Parameters:
+        frame, mechanism, ledger, dataset: as for ``release``.
+        settings: the other parameters of ``release``.
+
+    Returns:
+        ``.frame``, ``.about`` and ``.guarantee``.
+    """
     from tempriv.integrations.spark import session
 
     session.require_spark()
-    from tempriv.integrations.spark import frames as spark
+    from tempriv.integrations.spark import frames
 
-    return spark.released(frame, mechanism, **settings)
+    return frames.released(frames.run_of(frame, mechanism, **settings), ledger, dataset)

@@ -19,11 +19,12 @@ class FirstTimes:
         self.found: list[int] = []
 
     def see(self, block: Block) -> None:
+        """Note the times at which series of a ``block`` begin."""
         if block.times is not None:
-            begun = (block.starts == 0) & (block.counts > 0)
-            first = block.times[(np.cumsum(block.counts) - block.counts)[begun]]
-            both = [*self.found, *first.tolist()]
-            self.found = [min(both), max(both)] if both else []
+            begins = (block.starts == 0) & (block.counts > 0)
+            first = block.times[(np.cumsum(block.counts) - block.counts)[begins]]
+            extremes = [*self.found, *first.tolist()]
+            self.found = [min(extremes), max(extremes)] if extremes else []
 
 
 @dataclass(frozen=True)
@@ -47,17 +48,25 @@ class ByPartition:
     """Reports by the number of their part: one that comes twice, by a retry, counts once."""
 
     def zero(self, value: dict[int, Report]) -> dict[int, Report]:
+        """An empty ``value``: no reports."""
         return {}
 
     def addInPlace(  # noqa: N802  (Spark's name)
-        self, one: dict[int, Report], other: dict[int, Report]
+        self, reports: dict[int, Report], more: dict[int, Report]
     ) -> dict[int, Report]:
-        one.update(other)
-        return one
+        """Add ``more`` to ``reports``, by the number of their part."""
+        reports.update(more)
+        return reports
 
 
 def add_up(reports: list[Report], reading: TableReader, times: TimeDisclosure) -> None:
-    """What is true of the whole table; refused if a part of it is."""
+    """Put together what is true of the whole table; refused if a part of it is.
+
+    Parameters:
+        reports: of all parts.
+        reading: takes sums and problems.
+        times: sees when series begin.
+    """
     summary, problems = reading.summary, reading.problems
     for report in reports:
         for kind, count in report.problems:
@@ -68,7 +77,7 @@ def add_up(reports: list[Report], reading: TableReader, times: TimeDisclosure) -
     for report in reports:
         if report.refusal is not None:
             raise report.refusal
-    require(sum(one.rows for one in reports) > 0, "the table has no rows", DataError)
+    require(sum(report.rows for report in reports) > 0, "the table has no rows", DataError)
     require(
         sum(report.series for report in reports) == len(summary.ids),
         "the table changed while it was read: some of its series are gone; write it to files "
@@ -90,7 +99,7 @@ def add_up(reports: list[Report], reading: TableReader, times: TimeDisclosure) -
         if report.first is not None and report.last is not None:
             summary.cover(report.first, report.last)
     begin = np.array([tick for report in reports for tick in report.begin], dtype=np.int64)
-    one = np.ones(len(begin), dtype=np.int64)
-    none = np.zeros((len(begin), 1))
+    ones = np.ones(len(begin), dtype=np.int64)
+    no_values = np.zeros((len(begin), 1))
     ids = tuple("" for _ in begin)
-    times.see(Block(none, none > 0, ids, one, 0 * one, begin))
+    times.see(Block(no_values, no_values > 0, ids, ones, 0 * ones, begin))

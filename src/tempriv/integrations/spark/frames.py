@@ -47,7 +47,7 @@ from tempriv.integrations.spark.tables import (
     released_schema,
     table_of,
 )
-from tempriv.integrations.spark.tasks import OWNED, Renaming, Work
+from tempriv.integrations.spark.tasks import OWNER_COLUMNS, Renaming, Work
 from tempriv.ledger.ledger import Ledger
 from tempriv.ledger.scope import Scope
 from tempriv.mechanisms.base import Mechanism
@@ -75,7 +75,7 @@ class Released:
 
 
 class SparkReleaseRun:
-    """One pass of a Spark frame through a mechanism under one key; as ``mechanisms.run.Passage``.
+    """One pass of a Spark frame through a mechanism under one key; as ``ReleaseRun``.
 
     ``series`` says how the frame is laid out. Its ``source`` is not read: it may be the path that
     the frame comes from, so that notes beside the file are found.
@@ -100,9 +100,9 @@ class SparkReleaseRun:
         require(partitions is None or partitions > 0, f"partitions={partitions}: must be 1 or more")
         self.frame, self.partitions = frame, partitions
         self.owner: Callable[[pa.RecordBatch], None] | None = None
-        self.passage = ReleaseRun(series, mechanism, key, pseudonyms)
+        self.run = ReleaseRun(series, mechanism, key, pseudonyms)
         self.table = table_of(frame)
-        self.reading = self.passage.reading
+        self.reading = self.run.reading
         named = [name for name in (series.series, series.person, *series.values) if name]
         self.table.require_columns(named)
         assert series.time is not None
@@ -110,119 +110,128 @@ class SparkReleaseRun:
         self.reading.clock, self.reading.summary.clock = self.clock, self.clock.kind
         kind = "" if series.series is None else self.table.types[series.series]
         self.reading.whole_number_ids = kind in INTEGERS and not pseudonyms
-        if self.passage.passthrough is not None:
-            self.passage.passthrough.kinds = arrow_kinds(frame, series.values)
-        self.columns = laid_out(self.table, self.passage, self.clock)
+        if self.run.passthrough is not None:
+            self.run.passthrough.kinds = arrow_kinds(frame, series.values)
+        self.columns = laid_out(self.table, self.run, self.clock)
 
     @property
     def key(self) -> Key:
-        return self.passage.key
+        return self.run.key
 
     @property
     def guarantee(self) -> Any:
-        return self.passage.guarantee
+        return self.run.guarantee
 
     @property
     def scope(self) -> Scope:
-        return self.passage.scope
+        return self.run.scope
 
     def about(self) -> dict[str, Any]:
-        return self.passage.about()
+        return self.run.about()
 
     def keep_spelling(self, output: Any) -> None:
-        """Values that are only moved are written anew: Spark has read them already."""
+        """Keep nothing for ``output``: moved values are written anew, as Spark has read them
+        already.
+        """
 
     def materialized(self, owner: bool = False) -> DataFrame:
-        """The released frame, aside, once nothing in it is refused any more."""
-        passage, summary, context = self.passage, self.reading.summary, self.frame.sparkSession
-        series = passage.series
+        """The released frame, aside, once nothing in it is refused any more.
+
+        Parameters:
+            owner: whether columns for the data owner are kept with it.
+        """
+        run, summary, context = self.run, self.reading.summary, self.frame.sparkSession
+        series = run.series
         summary.persons = persons_of(self.frame, series)
         ids = [ONLY_SERIES] if series.series is None else distinct(self.frame, series.series)
         summary.ids = ids
-        shown = {name: passage.key.pseudonym(name) if passage.pseudonyms else name for name in ids}
-        secrets = {name: passage.key.series(passage.digest, name).secret for name in shown.values()}
+        published_ids = {name: run.key.pseudonym(name) if run.pseudonyms else name for name in ids}
+        secrets = {name: run.key.series(run.digest, name).secret for name in published_ids.values()}
         spark = context.sparkContext
-        lent, names = spark.broadcast(secrets), spark.broadcast(shown)
+        lent_secrets, names = spark.broadcast(secrets), spark.broadcast(published_ids)
         reports = spark.accumulator({}, ByPartition())
         rows = self.frame.select(self.columns)
-        if passage.pseudonyms:
+        if run.pseudonyms:
             rows = rows.mapInArrow(Renaming(names), rows.schema)
         parts = 1 if series.series is None else self.partitions
         by = ["s"] if parts is None else [parts, "s"]
         work = Work(
             series=replace(series, source=None),
-            mechanism=serialization.encode(passage.mechanism),
-            release_id=passage.key.release_id,
+            mechanism=serialization.encode(run.mechanism),
+            release_id=run.key.release_id,
             clock=self.clock,
             calendar=None
             if series.calendar is None
             else read_calendar(series.calendar, self.clock),
             whole_number_ids=self.reading.whole_number_ids,
             owner=owner,
-            secrets=lent,
+            secrets=lent_secrets,
             reports=reports,
-            rows_at_once=tasks.ROWS,
+            rows_at_once=tasks.BATCH_ROWS,
         )
         divided = rows.repartition(*by).sortWithinPartitions("s", "t")
-        schema = released_schema(self.frame, passage, self.clock, owner)
+        schema = released_schema(self.frame, run, self.clock, owner)
         try:
             aside = kept_aside(divided.mapInArrow(work, schema))
         finally:
-            lent.destroy()
+            lent_secrets.destroy()
             names.destroy()
         with dropped_if_refused(aside):
-            add_up(list(reports.value.values()), self.reading, passage.times)
-            passage.require_fitting()
+            add_up(list(reports.value.values()), self.reading, run.times)
+            run.require_fitting()
         return aside
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Released rows, part by part, for a file; what its owner keeps goes to ``owner``."""
-        marked = self.owner is not None and isinstance(self.passage.mechanism.domain, WithLandmarks)
+        marked = self.owner is not None and isinstance(self.run.mechanism.domain, WithLandmarks)
         aside = self.materialized(marked)
         try:
             for batch in arrow_batches(aside):
                 if marked and self.owner is not None:
                     self.owner(self._owned(batch))
-                yield batch.drop_columns([name for name in OWNED.values() if marked])
+                yield batch.drop_columns([name for name in OWNER_COLUMNS.values() if marked])
         finally:
             drop(aside)  # before the charge: by then the file has it, or nobody
 
     def _owned(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         series, columns = (
-            self.passage.series,
+            self.run.series,
             dict(zip(batch.schema.names, batch.columns, strict=True)),
         )
         named = [name for name in (series.series, *self.clock.names) if name]
-        found = {name: columns[name] for name in named}
-        found |= {name: columns[carried] for name, carried in OWNED.items()}
-        found[RELEASE] = pa.array([self.key.release_id] * batch.num_rows, pa.string())
-        return pa.RecordBatch.from_pydict(found)
+        kept = {name: columns[name] for name in named}
+        kept |= {name: columns[carried] for name, carried in OWNER_COLUMNS.items()}
+        kept[RELEASE] = pa.array([self.key.release_id] * batch.num_rows, pa.string())
+        return pa.RecordBatch.from_pydict(kept)
 
 
-def released(
+def run_of(
     frame: DataFrame,
     mechanism: Mechanism,
-    *,
-    time: str,
     values: str | tuple[str, ...] | list[str],
-    series: str | None = None,
     key: Key | None = None,
-    ledger: Ledger | None = None,
-    dataset: str | None = None,
     pseudonyms: bool = False,
     partitions: int | None = None,
     **layout: Any,
-) -> Released:
-    """Release a Spark frame; see ``tempriv.integrations.spark``."""
-    require((ledger is None) == (dataset is None), "a ledger goes with the name of a dataset in it")
+) -> SparkReleaseRun:
+    """A run that releases ``values`` of a ``frame`` through a ``mechanism``, not started yet.
+
+    The parameters ``key``, ``pseudonyms`` and ``partitions`` are those of
+    ``tempriv.integrations.spark.release``; all others are those of ``SeriesTable``.
+    """
     names = (values,) if isinstance(values, str) else tuple(values)
-    table = SeriesTable(None, values=names, time=time, series=series, **layout)
-    passage = SparkReleaseRun(frame, table, mechanism, key, pseudonyms, partitions)
-    check_early(ledger, dataset, passage.guarantee)
-    aside = passage.materialized()
+    table = SeriesTable(None, values=names, **layout)
+    return SparkReleaseRun(frame, table, mechanism, key, pseudonyms, partitions)
+
+
+def released(run: SparkReleaseRun, ledger: Ledger | None, dataset: str | None) -> Released:
+    """Carry out a ``run`` and charge a ``ledger`` for a ``dataset``, if there is one."""
+    require((ledger is None) == (dataset is None), "a ledger goes with the name of a dataset in it")
+    check_early(ledger, dataset, run.guarantee)
+    aside = run.materialized()
     receipt = None
     with dropped_if_refused(aside):
         if ledger is not None and dataset is not None:
-            release_id = passage.key.release_id
-            receipt = ledger.charge(dataset, passage.guarantee, passage.scope, release_id)
-        return Released(aside, with_receipt(passage.about(), receipt))
+            release_id = run.key.release_id
+            receipt = ledger.charge(dataset, run.guarantee, run.scope, release_id)
+        return Released(aside, with_receipt(run.about(), receipt))

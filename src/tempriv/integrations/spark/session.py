@@ -69,7 +69,7 @@ def require_spark() -> None:
 
 
 def is_local(master: str) -> bool:
-    """Whether all of it runs on this machine."""
+    """Whether all of a ``master`` runs on this machine."""
     return master.startswith("local")
 
 
@@ -77,9 +77,14 @@ def is_local(master: str) -> bool:
 def started(
     master: str = "local[*]", settings: Mapping[str, str] | None = None, name: str = "tempriv"
 ) -> Iterator[SparkSession]:
-    """A session of our own, stopped at the end; ``settings`` go over the ones above.
+    """Start a session of our own, stopped at the end.
 
     What it shuffles and spills on this machine is gone when this process is, kill -9 included.
+
+    Parameters:
+        master: where it runs.
+        settings: go over the ones above.
+        name: of the session.
     """
     require_spark()
     from pyspark.sql import SparkSession
@@ -140,8 +145,8 @@ def _environment(master: str) -> Iterator[None]:
     try:
         yield
     finally:
-        for name, old in before.items():
-            if old is None:
+        for name, value in before.items():
+            if value is None:
                 os.environ.pop(name, None)
 
 
@@ -163,7 +168,9 @@ def java_home() -> str | None:
 
 
 def require_encryption(spark: SparkSession) -> None:
-    """Refuse a session that would write private readings, or the key of their noise, in clear."""
+    """Refuse a ``spark`` session that would write private readings, or the key of their noise, in
+    clear.
+    """
 
     def on(*names: str) -> bool:
         conf = spark.sparkContext.getConf()

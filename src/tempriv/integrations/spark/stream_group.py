@@ -39,7 +39,7 @@ from tempriv.privacy import serialization
 from tempriv.releases.blocks import COUNT_STARTS, hides_times
 from tempriv.sampling.keystream import StepRange
 
-LARGEST = 1e300  # what is past all bounds is still finite
+LARGEST_VALUE = 1e300  # what is past all bounds is still finite
 
 
 @dataclass
@@ -61,39 +61,46 @@ class Group:
         """The next state and the rows that come out, for the readings of one batch.
 
         Where none of them is next in its series the state stays as it is, and nothing comes out.
+
+        Parameters:
+            state: before the batch; None at the beginning.
+            readings: of the batch.
         """
         self.counts = dict.fromkeys(COUNTED, 0) | {"readings": len(readings)}
         mechanism = self.setting.mechanism
         if state is None:
             first = self._hash(b"", self.setting.digest.encode(), str(self.number).encode())
-            standing = GroupCheckpoint.fresh(self.setting, first, self._carried(readings))
+            checkpoint = GroupCheckpoint.fresh(self.setting, first, self._carried(readings))
         else:
-            standing = GroupCheckpoint.from_bytes(state, self._mark, mechanism.memory_size)
-        taken, which = self._take(standing, readings)
+            checkpoint = GroupCheckpoint.from_bytes(state, self._mark, mechanism.memory_size)
+        taken, which = self._take(checkpoint, readings)
         if not len(taken):
             return state, None
-        block, touched = self._block(standing, taken, which)
-        before, standing.history = standing.history, self._consumed(standing.history, block, taken)
+        block, touched = self._block(checkpoint, taken, which)
+        before, checkpoint.history = (
+            checkpoint.history,
+            self._consumed(checkpoint.history, block, taken),
+        )
         # on the record before anything is out: whatever fails, this batch stands for these steps
-        self._record(before, standing.history, fresh=state is None)
-        memory = standing.memory[touched]
+        self._record(before, checkpoint.history, fresh=state is None)
+        memory = checkpoint.memory[touched]
         runs = [
             StepRange(self._key.again(self._digest, name), start, count)
             for name, start, count in zip(
                 block.ids, block.starts.tolist(), block.counts.tolist(), strict=True
             )
         ]
-        held = self._held(standing, touched, block)
+        held = self._held(checkpoint, touched, block)
         out = perturb_block(mechanism, block, runs, memory, held=held)
         times = out.times if mechanism.domain.latency else block.times
         assert times is not None and block.times is not None
-        pool = pa.concat_tables([standing.rows, self._carried(taken)])
-        standing.memory[touched] = memory
-        standing.steps[touched] += block.counts
-        standing.last[touched] = block.times[np.cumsum(block.counts) - 1]
-        self._keep(standing, pool, which)
+        pool = pa.concat_tables([checkpoint.rows, self._carried(taken)])
+        checkpoint.memory[touched] = memory
+        checkpoint.steps[touched] += block.counts
+        checkpoint.last[touched] = block.times[np.cumsum(block.counts) - 1]
+        self._keep(checkpoint, pool, which)
         self.counts["released"] = len(out)
-        return standing.to_bytes(self._mark), self._released(out, times, pool)
+        return checkpoint.to_bytes(self._mark), self._released(out, times, pool)
 
     def _hash(self, *parts: bytes) -> bytes:
         state = hashlib.blake2b(key=self._mark, digest_size=32)
@@ -114,58 +121,59 @@ class Group:
         """Of each row what can be asked for later: its time, and itself where rows are moved."""
         return readings.select([TIME, *(self.setting.columns if self.setting.moves else ())])
 
-    def _take(self, standing: GroupCheckpoint, readings: Any) -> tuple[Any, Integers]:
+    def _take(self, checkpoint: GroupCheckpoint, readings: Any) -> tuple[Any, Integers]:
         """The readings that are next in their series, in order, and whose each is."""
-        known = pa.compute.and_(readings[SERIES].is_valid(), readings[TIME].is_valid())
-        there = readings.filter(known)
-        self.counts["unreadable"] += len(readings) - len(there)
-        coded = _column(there, SERIES).dictionary_encode()
+        complete = pa.compute.and_(readings[SERIES].is_valid(), readings[TIME].is_valid())
+        readings_complete = readings.filter(complete)
+        self.counts["unreadable"] += len(readings) - len(readings_complete)
+        coded = _column(readings_complete, SERIES).dictionary_encode()
         names = coded.dictionary.to_pylist()
         # by name, so that neither numbers nor digests depend on who came first
         ranks = np.empty(len(names), dtype=np.int64)
         ranks[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
         rank = ranks[to_numpy(coded.indices, np.int32)]
-        times = to_numpy(_column(there, TIME), np.int64)
-        order = np.lexsort((to_numpy(_column(there, MARK), np.int64), times, rank))
-        which = standing.numbers_of(sorted(names))[rank[order]]
-        return self._pass(standing, there.take(order), which, times[order])
+        times = to_numpy(_column(readings_complete, TIME), np.int64)
+        order = np.lexsort((to_numpy(_column(readings_complete, MARK), np.int64), times, rank))
+        which = checkpoint.numbers_of(sorted(names))[rank[order]]
+        return self._pass(checkpoint, readings_complete.take(order), which, times[order])
 
     def _pass(
-        self, standing: GroupCheckpoint, rows: Any, which: Integers, times: Integers
+        self, checkpoint: GroupCheckpoint, rows: Any, which: Integers, times: Integers
     ) -> tuple[Any, Integers]:
         """Rows that are in order of series and time, without those that are not released."""
 
         def without(dropped: Flags, why: str) -> None:
+            """Leave out ``dropped`` rows and count them under ``why``."""
             nonlocal rows, which, times
             if dropped.any():
                 self.counts[why] += int(np.count_nonzero(dropped))
                 rows = rows.filter(pa.array(~dropped))
                 which, times = which[~dropped], times[~dropped]
 
-        again = np.zeros(len(which), dtype=np.bool_)
-        again[1:] = (which[1:] == which[:-1]) & (times[1:] == times[:-1])
-        without(again | (times <= standing.last[which]), "late")
+        repeated = np.zeros(len(which), dtype=np.bool_)
+        repeated[1:] = (which[1:] == which[:-1]) & (times[1:] == times[:-1])
+        without(repeated | (times <= checkpoint.last[which]), "late")
         if hides_times(self.setting.mechanism):
             # nothing but the number of a reading may stand beside it
             first = times[_firsts(which)]
-            begun, last = standing.last[which] != NEVER, standing.last[which]
+            begun, last = checkpoint.last[which] != NEVER, checkpoint.last[which]
             first = np.where(
                 begun, last + 1, np.where(np.isin(first, COUNT_STARTS), first, COUNT_STARTS[0])
             )
             without(times != first + _ranks(which), "unreadable")
         without(self._refused(rows), "unreadable")
         if self._most_landmarks is not None:
-            there = self._numbers(rows)
-            marks = (there[:, -1] != 0) & ~np.isnan(there[:, :-1]).all(axis=1)
+            numbers = self._numbers(rows)
+            marks = (numbers[:, -1] != 0) & ~np.isnan(numbers[:, :-1]).all(axis=1)
             past = np.cumsum(marks) - marks
-            past = past - past[_firsts(which)] + self._landmarks(standing)[which]
+            past = past - past[_firsts(which)] + self._landmarks(checkpoint)[which]
             without(marks & (past >= self._most_landmarks), "beyond")
         if self._most is not None:
-            without(standing.steps[which] + _ranks(which) >= self._most, "beyond")
+            without(checkpoint.steps[which] + _ranks(which) >= self._most, "beyond")
         return rows, which
 
-    def _landmarks(self, standing: GroupCheckpoint) -> Integers:
-        mechanism, memory = self.setting.mechanism, standing.memory
+    def _landmarks(self, checkpoint: GroupCheckpoint) -> Integers:
+        mechanism, memory = self.setting.mechanism, checkpoint.memory
         counts = [mechanism.landmarks_so_far(memory[i : i + 1]) for i in range(len(memory))]
         return np.array(counts, dtype=np.int64)
 
@@ -175,7 +183,7 @@ class Group:
         for i, name in enumerate(self.setting.columns):
             column = _column(rows, name)
             values[:, i] = np.where(nulls(column), np.nan, to_numpy(column, np.float64))
-        return np.clip(values, -LARGEST, LARGEST)
+        return np.clip(values, -LARGEST_VALUE, LARGEST_VALUE)
 
     def _refused(self, rows: Any) -> Flags:
         """Rows that the mechanism is not made for, such as a count that is no whole number."""
@@ -184,6 +192,7 @@ class Group:
             return refused
 
         def is_refused(values: Floats) -> bool:
+            """Whether the mechanism refuses these ``values``."""
             try:
                 on_grid(self.setting.mechanism, _block_of(values, (SERIES,) * len(values)))
             except DataError:
@@ -196,42 +205,42 @@ class Group:
         return refused
 
     def _block(
-        self, standing: GroupCheckpoint, taken: Any, which: Integers
+        self, checkpoint: GroupCheckpoint, taken: Any, which: Integers
     ) -> tuple[Block, Integers]:
         """The readings as the mechanism takes them, and which series they are of."""
         edges = np.flatnonzero(np.diff(which, prepend=-1))
         touched = which[edges]
-        places = np.arange(len(which))[:, None] + len(standing.rows)
+        places = np.arange(len(which))[:, None] + len(checkpoint.rows)
         values = places if self.setting.moves else self._numbers(taken)
-        block = _block_of(values, tuple(standing.names[i] for i in touched.tolist()))
+        block = _block_of(values, tuple(checkpoint.names[i] for i in touched.tolist()))
         block.counts = np.diff(edges, append=len(which))
-        block.starts = standing.steps[touched]
+        block.starts = checkpoint.steps[touched]
         block.times = to_numpy(_column(taken, TIME), np.int64)
         return block, touched
 
-    def _held(self, standing: GroupCheckpoint, touched: Integers, block: Block) -> Block | None:
+    def _held(self, checkpoint: GroupCheckpoint, touched: Integers, block: Block) -> Block | None:
         """Of the series at hand, the rows that may still come out."""
         if not self.setting.reach:
             return None
-        counts = standing.held[touched]
-        first = (np.cumsum(standing.held) - standing.held)[touched] - np.cumsum(counts) + counts
+        counts = checkpoint.held[touched]
+        first = (np.cumsum(checkpoint.held) - checkpoint.held)[touched] - np.cumsum(counts) + counts
         places = np.arange(int(counts.sum())) + np.repeat(first, counts)
         shape = (len(places), block.values.shape[1])
         # where rows are not moved their values are gone, and only the times are asked for
         values: Any = places[:, None] if self.setting.moves else np.zeros(shape)
-        times = to_numpy(_column(standing.rows, TIME), np.int64)[places]
+        times = to_numpy(_column(checkpoint.rows, TIME), np.int64)[places]
         missing = np.zeros(shape, dtype=np.bool_)
         return Block(values, missing, block.ids, counts, np.zeros_like(counts), times)
 
-    def _keep(self, standing: GroupCheckpoint, pool: Any, which: Integers) -> None:
+    def _keep(self, checkpoint: GroupCheckpoint, pool: Any, which: Integers) -> None:
         """Of every series its last rows, as many as can still come out."""
-        before = np.repeat(np.arange(len(standing.names)), standing.held)
+        before = np.repeat(np.arange(len(checkpoint.names)), checkpoint.held)
         series = np.concatenate([before, which])
         order = np.argsort(series, kind="stable")
-        counts = np.bincount(series, minlength=len(standing.names))
-        left = np.repeat(np.cumsum(counts), counts) - np.arange(len(series))
-        standing.rows = pool.take(order[left <= self.setting.reach])
-        standing.held = np.minimum(counts, self.setting.reach)
+        counts = np.bincount(series, minlength=len(checkpoint.names))
+        remaining = np.repeat(np.cumsum(counts), counts) - np.arange(len(series))
+        checkpoint.rows = pool.take(order[remaining <= self.setting.reach])
+        checkpoint.held = np.minimum(counts, self.setting.reach)
 
     def _record(self, before: bytes, after: bytes, fresh: bool) -> None:
         """Note what is about to be handed out; refused where something else was."""
@@ -243,10 +252,10 @@ class Group:
             StateError,
         )
         with FileLock(path, math.inf) as lock:
-            known = read_at(lock.descriptor, 64, 0)
-            follows = known[32:] == before or (not known and fresh)
+            recorded = read_at(lock.descriptor, 64, 0)
+            follows = recorded[32:] == before or (not recorded and fresh)
             require(
-                follows or known == before + after,
+                follows or recorded == before + after,
                 "the checkpoint does not lead to what was released with this key file: it was "
                 "deleted or is an old one, or the readings of the last batch are no longer the "
                 "same. Other readings would get the same noise; start a new stream with a new key "
@@ -255,7 +264,7 @@ class Group:
             )
             write_at(lock.descriptor, before + after, 0)
             sync_data(lock.descriptor)
-        if not known:
+        if not recorded:
             sync_directory(path.parent)
 
     def _released(self, out: Block, times: Integers, pool: Any) -> Any:

@@ -58,21 +58,21 @@ class Setting:
 
     def key(self) -> Key:
         """Read without taking hold of the file: many tasks use it at once."""
-        kept = self._kept()
+        key_fields = self._kept()
         require(
-            kept["reached"] == self._mine,
+            key_fields["reached"] == self._mine,
             f"{self.key_file}: belongs to a stream with another mechanism, other columns or "
             "another number of groups, or to none; a key serves one stream",
             KeyReuseError,
         )
-        return Key(bytes.fromhex(kept["secret"]), kept["release"], kept["seed"])
+        return Key(bytes.fromhex(key_fields["secret"]), key_fields["release"], key_fields["seed"])
 
     def bind(self) -> None:
         """Note in the key file whose it is; from then on it serves this stream only."""
-        kept = self._kept()
-        if not kept["reached"]:
+        key_fields = self._kept()
+        if not key_fields["reached"]:
             self.records.mkdir(mode=0o700, exist_ok=True)
-            write_durably(self.key_file, json.dumps(kept | {"reached": self._mine}).encode())
+            write_durably(self.key_file, json.dumps(key_fields | {"reached": self._mine}).encode())
         self.key()
         require(
             self.records.is_dir(),
@@ -87,12 +87,12 @@ class Setting:
 
     def _kept(self) -> dict[str, Any]:
         try:
-            kept = json.loads(self.key_file.read_bytes())
+            key_fields = json.loads(self.key_file.read_bytes())
             sound = (
-                len(bytes.fromhex(kept["secret"])) == 32
-                and isinstance(kept["release"], str)
-                and isinstance(kept["reached"], list)
-                and isinstance(kept["seed"], (int, type(None)))
+                len(bytes.fromhex(key_fields["secret"])) == 32
+                and isinstance(key_fields["release"], str)
+                and isinstance(key_fields["reached"], list)
+                and isinstance(key_fields["seed"], (int, type(None)))
             )
         except FileNotFoundError:
             raise StateError(
@@ -102,11 +102,11 @@ class Setting:
         except (ValueError, KeyError, TypeError):
             sound = False
         require(sound, f"{self.key_file}: not a key, or damaged", StateError)
-        return dict(kept)
+        return dict(key_fields)
 
 
 def packed(table: Any) -> bytes:
-    """A table as bytes."""
+    """A ``table`` as bytes."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -114,6 +114,7 @@ def packed(table: Any) -> bytes:
 
 
 def unpacked(data: bytes) -> Any:
+    """The table in ``data``."""
     with pa.ipc.open_stream(data) as reader:
         return reader.read_all()
 
@@ -132,11 +133,19 @@ class GroupCheckpoint:
 
     @classmethod
     def fresh(cls, setting: Setting, history: bytes, like: Any) -> GroupCheckpoint:
-        none = np.zeros(0, dtype=np.int64)
+        """A group without series.
+
+        Parameters:
+            setting: of the stream.
+            history: digest of what was consumed, nothing yet.
+            like: a table with the columns of rows that are kept.
+        """
+        no_series = np.zeros(0, dtype=np.int64)
         memory = np.zeros((0, setting.mechanism.memory_size), dtype=np.int64)
-        return cls([], none, none, memory, history, none, like.slice(0, 0))
+        return cls([], no_series, no_series, memory, history, no_series, like.slice(0, 0))
 
     def to_bytes(self, mark: bytes) -> bytes:
+        """The checkpoint as bytes, with a checksum keyed by ``mark``."""
         table = pa.table(
             {
                 "name": from_text(self.names),
@@ -151,7 +160,14 @@ class GroupCheckpoint:
         return hashlib.blake2b(data, key=mark, digest_size=16).digest() + data
 
     @classmethod
-    def from_bytes(cls, state: bytes, mark: bytes, slots: int) -> GroupCheckpoint:
+    def from_bytes(cls, state: bytes, mark: bytes, memory_size: int) -> GroupCheckpoint:
+        """The checkpoint in ``state``; refused if its checksum is not right.
+
+        Parameters:
+            state: as ``to_bytes`` gave it.
+            mark: the key of the checksum.
+            memory_size: numbers that the mechanism remembers of a series.
+        """
         check, data = state[:16], state[16:]
         require(
             hashlib.blake2b(data, key=mark, digest_size=16).digest() == check,
@@ -161,7 +177,7 @@ class GroupCheckpoint:
         cut = 16 + int.from_bytes(data[:8], "big")
         end = cut + int.from_bytes(data[8:16], "big")
         table, rows = unpacked(data[16:cut]), unpacked(data[cut:end])
-        memory = np.frombuffer(data[end:], dtype=np.int64).reshape(len(table), slots).copy()
+        memory = np.frombuffer(data[end:], dtype=np.int64).reshape(len(table), memory_size).copy()
         steps, last, held = (
             np.array(table[name].to_numpy(), dtype=np.int64) for name in ("step", "last", "held")
         )
@@ -169,14 +185,17 @@ class GroupCheckpoint:
         return cls(names, steps, last, memory, history, held, rows)
 
     def numbers_of(self, names: list[str]) -> Integers:
-        """The number of each series, those that are new put at the end."""
-        known = {name: i for i, name in enumerate(self.names)}
-        new = [name for name in names if name not in known]
-        for name in new:
-            known[name] = len(known)
-        self.names = self.names + new
-        more = len(new)
-        self.steps, self.held = np.pad(self.steps, (0, more)), np.pad(self.held, (0, more))
-        self.last = np.pad(self.last, (0, more), constant_values=NEVER)
-        self.memory = np.pad(self.memory, ((0, more), (0, 0)))
-        return np.array([known[name] for name in names], dtype=np.int64)
+        """The number of each of the series with these ``names``; new ones are put at the end."""
+        numbers = {name: i for i, name in enumerate(self.names)}
+        added = [name for name in names if name not in numbers]
+        for name in added:
+            numbers[name] = len(numbers)
+        self.names = self.names + added
+        added_count = len(added)
+        self.steps, self.held = (
+            np.pad(self.steps, (0, added_count)),
+            np.pad(self.held, (0, added_count)),
+        )
+        self.last = np.pad(self.last, (0, added_count), constant_values=NEVER)
+        self.memory = np.pad(self.memory, ((0, added_count), (0, 0)))
+        return np.array([numbers[name] for name in names], dtype=np.int64)

@@ -17,22 +17,22 @@ from tempriv.integrations.spark.stream_group import Group
 from tempriv.integrations.spark.stream_state import COUNTED, Setting, packed, unpacked
 
 GROUP, PACKED = "group", "packed"
-PACK = 200_000  # readings that are split into groups together
+PACK_READINGS = 200_000  # readings that are split into groups together
 
 PACKED_SHAPE = f"{GROUP} long, {PACKED} binary"
 RELEASED_SHAPE = ", ".join([f"{PACKED} binary", *(f"{name} long" for name in COUNTED)])
 
 
 def pack(batches: Iterator[Any]) -> Iterator[Any]:
-    """Readings as few rows: those of a group together."""
-    held: list[Any] = []
+    """Readings of ``batches`` as few rows: those of a group together."""
+    waiting: list[Any] = []
     for batch in batches:
-        held.append(batch)
-        if sum(map(len, held)) >= PACK:
-            yield _split(held)
-            held = []
-    if held:
-        yield _split(held)
+        waiting.append(batch)
+        if sum(map(len, waiting)) >= PACK_READINGS:
+            yield _split(waiting)
+            waiting = []
+    if waiting:
+        yield _split(waiting)
 
 
 def _split(batches: list[Any]) -> Any:
@@ -52,36 +52,40 @@ def _split(batches: list[Any]) -> Any:
 
 
 def unpack(batches: Iterator[Any]) -> Iterator[Any]:
+    """The rows that ``batches`` hold packed."""
     for batch in batches:
-        for one in batch.column(0).drop_null():
-            yield from unpacked(one.as_buffer()).to_batches()
+        for packed_row in batch.column(0).drop_null():
+            yield from unpacked(packed_row.as_buffer()).to_batches()
 
 
-class Going:
+class GroupProcessor:
     """What Spark calls with the packed readings of a group; it carries no secret."""
 
     def __init__(self, setting: Setting):
         self.setting = setting
 
     def init(self, handle: Any) -> None:
+        """Take hold of the state by Spark's ``handle``."""
         from pyspark.sql.types import BinaryType, StructType
 
         self._state = handle.getValueState("standing", StructType().add("state", BinaryType()))
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        """Release the packed ``rows`` of the group ``key``; ``timerValues`` are not looked at."""
         from pyspark.sql import Row
 
         group = Group(self.setting, int(key[0]))
-        known = self._state.get()
-        state = None if known is None else bytes(known[0])
+        saved = self._state.get()
+        state = None if saved is None else bytes(saved[0])
         readings = pa.concat_tables([unpacked(row[PACKED]) for row in rows])
         after, released = group.advance(state, readings)
         if after is not state:
             self._state.update((after,))
-        out = None if released is None else packed(released)
-        yield Row(**{PACKED: out}, **group.counts)
+        packed_rows = None if released is None else packed(released)
+        yield Row(**{PACKED: packed_rows}, **group.counts)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiry: Any) -> Iterator[Any]:  # noqa: N802, N803
+        """Do nothing: no timer of ``key`` is set, so ``timerValues`` and ``expiry`` say nothing."""
         yield from ()
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """A mechanism over a Spark stream: many series, each going on through failures and restarts.
 
 Series are divided into groups. A group has one state in Spark's store, and its readings of a batch
-pass through the mechanism in one call (``spark_stream_group``).
+pass through the mechanism in one call (``stream_group``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tempriv.integrations.spark.stream_tasks import (
     PACKED,
     PACKED_SHAPE,
     RELEASED_SHAPE,
-    Going,
+    GroupProcessor,
     pack,
     unpack,
 )
@@ -47,7 +47,7 @@ SETTINGS = {
 OBSERVED = "tempriv"
 """Under this name the numbers of each batch are in the progress of a query."""
 
-WHOLE = ("tinyint", "smallint", "int", "bigint")
+WHOLE_NUMBER_TYPES = ("tinyint", "smallint", "int", "bigint")
 
 
 def stream(
@@ -67,6 +67,15 @@ def stream(
     The noise comes from the key in ``key_file``, which is made if there is none; every executor
     must see it. One key file serves one query with one checkpoint. Series are kept in so many
     ``groups``, each with one state. With a ``ledger`` the whole stream is charged once.
+
+    Parameters:
+        frame: a stream of readings.
+        mechanism: that every series passes through.
+        time: the column of times.
+        values: the columns that are released.
+        series: the column of ids.
+        groups: into how many series are divided.
+        dataset: its name in the ledger.
 
     Guarantees:
         - the noise of a reading depends on the key, the mechanism, its series and its number
@@ -108,7 +117,7 @@ def stream(
     released = (
         readings.mapInArrow(pack, PACKED_SHAPE)
         .groupBy(GROUP)
-        .transformWithState(Going(setting), RELEASED_SHAPE, "append", "None")
+        .transformWithState(GroupProcessor(setting), RELEASED_SHAPE, "append", "None")
         .observe(
             OBSERVED,
             *(functions.coalesce(functions.sum(n), functions.lit(0)).alias(n) for n in COUNTED),
@@ -132,6 +141,11 @@ def write(
     Each row is there once for who reads the folder with Spark, which keeps to its
     ``_spark_metadata``. The checkpoint holds readings and is private. ``trigger`` is as in Spark:
     ``availableNow=True``, or ``processingTime="10 seconds"``.
+
+    Parameters:
+        released: as ``stream`` gave it.
+        output: the folder.
+        checkpoint: a folder for Spark's own notes.
     """
     private = Path(checkpoint).absolute()
     public = Path(output).absolute()
@@ -187,11 +201,11 @@ def _require_possible(
         f"{mechanism.domain.columns}: give bounds (or categories) for each column",
     )
     require(
-        kinds[time] in (*WHOLE, "date", "timestamp"),
+        kinds[time] in (*WHOLE_NUMBER_TYPES, "date", "timestamp"),
         f"time={time!r}: is {kinds[time]}; must be a whole number, a date or a timestamp",
     )
     require(
-        series is None or kinds[series] in (*WHOLE, "string"),
+        series is None or kinds[series] in (*WHOLE_NUMBER_TYPES, "string"),
         f"series={series!r}: must be text or a whole number; cast it",
     )
     store = frame.sparkSession.conf.get("spark.sql.streaming.stateStore.providerClass", "")

@@ -22,10 +22,10 @@ from tempriv.releases.owner_file import LANDMARK, SPENT
 from tempriv.releases.run import ReleaseRun
 from tempriv.sampling.keys import Key, SeriesKey
 
-ROWS, BYTES = 1 << 17, 1 << 24
+BATCH_ROWS, BATCH_BYTES = 1 << 17, 1 << 24
 """Batches are joined up to so many: a call for ten thousand rows costs more than its work."""
 
-OWNED = {name: f"tempriv {name}" for name in (LANDMARK, SPENT)}
+OWNER_COLUMNS = {name: f"tempriv {name}" for name in (LANDMARK, SPENT)}
 """What stays with the data owner, by the columns that it is carried in."""
 
 
@@ -40,6 +40,7 @@ class LentKeys:
         self._secrets = secrets
 
     def series(self, spec_digest: str, series: str) -> SeriesKey:
+        """The series key of one of the ``series``, for the ``spec_digest`` of the mechanism."""
         require(
             series in self._secrets and series not in self.begun,
             "the table changed while it was read: its series are no longer those that it had at "
@@ -69,19 +70,19 @@ class Work:
         from pyspark import TaskContext
 
         keys = LentKeys(self.secrets.value, self.release_id)
-        passage = ReleaseRun(self.series, registry.decode(self.mechanism), cast(Key, keys))
-        reading, times = passage.reading, FirstTimes()
-        passage.times = cast(Any, times)
+        run = ReleaseRun(self.series, registry.decode(self.mechanism), cast(Key, keys))
+        reading, times = run.reading, FirstTimes()
+        run.times = cast(Any, times)
         reading.clock, reading.calendar = self.clock, self.calendar
         reading.whole_number_ids = self.whole_number_ids
-        reading.sorted_rows = self._prepared(batches, passage)
+        reading.sorted_rows = self._prepared(batches, run)
         owned: list[pa.RecordBatch] = []
         if self.owner:
-            passage.owner = owned.append
+            run.owner = owned.append
         refusal = None
         try:
-            for batch in passage.rows():
-                for name, column in OWNED.items() if owned else ():
+            for batch in run.rows():
+                for name, column in OWNER_COLUMNS.items() if owned else ():
                     batch = batch.append_column(column, owned[-1].column(name))
                 owned.clear()
                 yield batch
@@ -106,11 +107,11 @@ class Work:
         self.reports.add({task.partitionId(): report})
 
     def _prepared(
-        self, batches: Iterator[pa.RecordBatch], passage: ReleaseRun
+        self, batches: Iterator[pa.RecordBatch], run: ReleaseRun
     ) -> Iterator[pa.RecordBatch]:
         for batch in joined(batches, self.rows_at_once):
-            if passage.passthrough is not None and not passage.passthrough.kinds:
-                passage.passthrough.kinds = [field.type for field in list(batch.schema)[2:]]
+            if run.passthrough is not None and not run.passthrough.kinds:
+                run.passthrough.kinds = [field.type for field in list(batch.schema)[2:]]
             if pa.types.is_integer(batch.column(0).type):
                 yield batch
             else:
@@ -119,18 +120,20 @@ class Work:
                 yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def joined(batches: Iterable[pa.RecordBatch], most: int = ROWS) -> Iterator[pa.RecordBatch]:
-    """The same rows in fewer batches."""
-    held: list[pa.RecordBatch] = []
+def joined(
+    batches: Iterable[pa.RecordBatch], row_limit: int = BATCH_ROWS
+) -> Iterator[pa.RecordBatch]:
+    """The rows of ``batches`` in fewer batches, of ``row_limit`` rows or more."""
+    waiting: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
-        held.append(batch)
+        waiting.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= most or size >= BYTES:
-            yield _one(held)
-            held, rows, size = [], 0, 0
+        if rows >= row_limit or size >= BATCH_BYTES:
+            yield _one(waiting)
+            waiting, rows, size = [], 0, 0
     if rows:
-        yield _one(held)
+        yield _one(waiting)
 
 
 def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

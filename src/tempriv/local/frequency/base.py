@@ -9,9 +9,11 @@ from these two numbers.
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from statistics import NormalDist
 from typing import Any
 
@@ -142,7 +144,7 @@ class FrequencyOracle(ABC):
 
     @abstractmethod
     def simulate_support(self, counts: Any, generator: Any) -> Integers:
-        """The support if people report: drawn from the law of ``reports``, all at once.
+        """The support if people report: drawn from the distribution of ``reports``, all at once.
 
         Parameters:
             counts: how many people truly have each value.
@@ -216,11 +218,30 @@ class FrequencyOracle(ABC):
         return others + share * (self.keep * (1 - self.keep) - others)
 
 
+class ResponseOracle(FrequencyOracle):
+    """An oracle whose last step is a randomized response among ``choices`` answers."""
+
+    @property
+    @abstractmethod
+    def choices(self) -> int:
+        """How many answers the randomized response has."""
+
+    @functools.cached_property
+    def distribution(self) -> CategoryFlip:
+        """What the randomized response adds to the answer."""
+        return CategoryFlip(Fraction(self.epsilon), self.choices)
+
+    @functools.cached_property
+    def keep(self) -> float:
+        """The probability that the randomized response keeps its answer."""
+        return self.distribution.pmf(0)
+
+
 # what devices and servers are given
 
 
 def values_of(values: Any, size: int, keystream: Keystream) -> Integers:
-    """True values, a row of words for each."""
+    """True ``values`` below ``size``, one for each row of the ``keystream``."""
     values = np.asarray(values)
     require(
         values.ndim == 1
@@ -230,25 +251,26 @@ def values_of(values: Any, size: int, keystream: Keystream) -> Integers:
         DataError,
     )
     require(
-        keystream.count == len(values), f"words for {keystream.count} devices: {len(values)} report"
+        keystream.count == len(values),
+        f"keystream of {keystream.count} devices: {len(values)} report",
     )
     return np.asarray(values, dtype=np.int64)
 
 
 def value_of(value: Any, size: int, keystream: Keystream) -> int:
-    """One true value, with one row of keystream."""
+    """One true ``value`` below ``size``, with one row of ``keystream``."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     require(
         whole and 0 <= value < size,
         f"value: must be a whole number from 0 to {size - 1}",
         DataError,
     )
-    require(keystream.count == 1, f"words for {keystream.count} devices: one reports")
+    require(keystream.count == 1, f"keystream of {keystream.count} devices: one reports")
     return int(value)
 
 
 def counts_of(counts: Any, size: int) -> Integers:
-    """How many people truly have each value, for a simulation."""
+    """Checked ``counts`` of the people who truly have each of ``size`` values, for a simulation."""
     counts = np.asarray(counts)
     require(
         counts.shape == (size,) and counts.dtype.kind in "iu" and bool((counts >= 0).all()),
@@ -258,72 +280,74 @@ def counts_of(counts: Any, size: int) -> Integers:
     return np.asarray(counts, dtype=np.int64)
 
 
-def shift_of(law: CategoryFlip, keystream: Keystream) -> int:
-    """``law.sample`` for one row, several times faster."""
-    word, floor = int(keystream.read()[0]), int(law.cuts.floors[0])
+def shift_of(distribution: CategoryFlip, keystream: Keystream) -> int:
+    """``distribution.sample`` for one row of a ``keystream``, several times faster."""
+    word, floor = int(keystream.read()[0]), int(distribution.cuts.floors[0])
     if word < floor:
         return 0
     if word <= floor + 1:  # the cut lies there: more digits decide
-        return int(law.sample(keystream)[0])
-    return 1 + uniform_of(UniformChoice(law.choices - 1), keystream.substream(1))
+        return int(distribution.sample(keystream)[0])
+    return 1 + uniform_of(UniformChoice(distribution.choices - 1), keystream.substream(1))
 
 
-def uniform_of(law: UniformChoice, keystream: Keystream) -> int:
-    """``law.sample`` for one row, several times faster."""
+def uniform_of(distribution: UniformChoice, keystream: Keystream) -> int:
+    """``distribution.sample`` for one row of a ``keystream``, several times faster."""
     word = int(keystream.substream(0).read()[0])
-    if word < (1 << 64) // law.choices * law.choices:
-        return word % law.choices
-    return int(law.sample(keystream)[0])
+    if word < (1 << 64) // distribution.choices * distribution.choices:
+        return word % distribution.choices
+    return int(distribution.sample(keystream)[0])
 
 
 def width(choices: int) -> int:
-    """Bytes for one of so many numbers."""
+    """Bytes for one of so many ``choices``."""
     return max(1, ((choices - 1).bit_length() + 7) // 8)
 
 
-def to_bytes(numbers: Integers, wide: int) -> Bytes:
-    """A row of bytes for each number, the lowest first."""
-    return numbers.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :wide]
+def to_bytes(numbers: Integers, byte_count: int) -> Bytes:
+    """A row of ``byte_count`` bytes for each of the ``numbers``, the lowest first."""
+    return numbers.astype("<u8").view(np.uint8).reshape(-1, 8)[:, :byte_count]
 
 
 def from_bytes(rows: Bytes) -> Integers:
-    """The number in each row of bytes, the lowest first."""
+    """The number in each of the ``rows`` of bytes, the lowest first."""
     whole = np.zeros((len(rows), 8), dtype=np.uint8)
     whole[:, : rows.shape[1]] = rows
     return whole.view("<i8")[:, 0].astype(np.int64)
 
 
-def refuse_length(report: Any, wide: int) -> None:
-    """Refuse what is not so many bytes."""
+def refuse_length(report: Any, byte_count: int) -> None:
+    """Refuse a ``report`` that is not ``byte_count`` bytes."""
     require(isinstance(report, bytes), f"{type(report).__name__}: a report is bytes", DataError)
     require(
-        len(report) == wide,
-        f"a report of {len(report)} bytes: must be {wide}",
+        len(report) == byte_count,
+        f"a report of {len(report)} bytes: must be {byte_count}",
         DataError,
     )
 
 
-def rows_of(reports: Bytes | Sequence[bytes], wide: int) -> Bytes:
-    """A row of bytes for each report, of a matrix or a list of reports."""
+def rows_of(reports: Bytes | Sequence[bytes], byte_count: int) -> Bytes:
+    """A row of ``byte_count`` bytes for each of the ``reports``, a matrix or a list."""
     if not isinstance(reports, np.ndarray):
         for report in reports:
-            refuse_length(report, wide)
-        reports = np.frombuffer(b"".join(reports), dtype=np.uint8).reshape(-1, wide)
+            refuse_length(report, byte_count)
+        reports = np.frombuffer(b"".join(reports), dtype=np.uint8).reshape(-1, byte_count)
     require(
-        reports.dtype == np.uint8 and reports.ndim == 2 and reports.shape[1] == wide,
-        f"reports: must be a matrix of bytes (uint8) with {wide} columns",
+        reports.dtype == np.uint8 and reports.ndim == 2 and reports.shape[1] == byte_count,
+        f"reports: must be a matrix of bytes (uint8) with {byte_count} columns",
         DataError,
     )
     return reports
 
 
-def refuse_above(numbers: Integers, choices: int, what: str) -> None:
-    """Refuse all reports together if one of them is none of the choices."""
+def refuse_above(numbers: Integers, choices: int, subject: str) -> None:
+    """Refuse reports together if one of the ``numbers`` is none of the ``choices``; ``subject``
+    names it.
+    """
     wrong = (numbers < 0) | (numbers >= choices)
     if wrong.any():
         require(
             False,
-            f"report {int(wrong.argmax())}: its {what} must be below {choices}; "
+            f"report {int(wrong.argmax())}: its {subject} must be below {choices}; "
             "leave malformed reports out (refuse says which)",
             DataError,
         )

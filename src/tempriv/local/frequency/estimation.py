@@ -29,7 +29,7 @@ Interval = Literal["exact", "normal"]
 Whose = Literal["these people", "a larger population"]
 
 REACH_DEVIATIONS = (
-    9  # standard deviations; by Bernstein, less than 1e-17 of a binomial law lies beyond
+    9  # standard deviations; by Bernstein, less than 1e-17 of a binomial distribution lies beyond
 )
 
 
@@ -88,7 +88,7 @@ def estimate(
 
     Parameters:
         reports: a row of category numbers for each person; masked ones (numpy.ma) are left out.
-        mechanism: what made them: a RandomizedResponse, a MemoizedResponse, or a law.
+        mechanism: what made them: a RandomizedResponse, a MemoizedResponse, or a distribution.
         confidence: the probability with which the interval for a share holds.
         interval: ``exact``, or by the ``normal`` approximation.
         whose: what the shares are of: those who reported, or a population that they were drawn
@@ -104,17 +104,17 @@ def estimate(
     response = response_of(mechanism)
     masked = np.ma.atleast_2d(np.ma.asarray(reports))
     require(masked.ndim == 2, "give a row of reports for each person", DataError)
-    there = ~np.ma.getmaskarray(masked)
-    numbers = np.where(there, masked.data, 0)
+    present = ~np.ma.getmaskarray(masked)
+    numbers = np.where(present, masked.data, 0)
     require(
         numbers.dtype.kind in "iu"
-        and bool((there <= ((numbers >= 0) & (numbers < response.choices))).all()),
+        and bool((present <= ((numbers >= 0) & (numbers < response.choices))).all()),
         f"a report is none of the {response.choices} categories, numbered from 0; mask what is "
         "missing (numpy.ma)",
         DataError,
     )
     counts = np.stack(
-        [((numbers == category) & there).sum(axis=0) for category in range(response.choices)],
+        [((numbers == category) & present).sum(axis=0) for category in range(response.choices)],
         axis=1,
     )
     return estimate_counts(counts, mechanism, confidence=confidence, interval=interval, whose=whose)
@@ -150,18 +150,18 @@ def estimate_release(
     grouped = table.group_by([*columns["time"], value]).aggregate([(value, "count")])
     rows = grouped.select([*columns["time"], value, f"{value}_count"]).to_pylist()
     times = sorted({tuple(row[name] for name in columns["time"]) for row in rows})
-    place = {time: i for i, time in enumerate(times)}
+    step_of_time = {time: i for i, time in enumerate(times)}
     counts = np.zeros((len(times), len(names)), dtype=np.int64)
     for row in rows:
         if row[value] is not None:
-            at = place[tuple(row[name] for name in columns["time"])]
-            counts[at, names.index(str(row[value]))] += row[f"{value}_count"]
+            step = step_of_time[tuple(row[name] for name in columns["time"])]
+            counts[step, names.index(str(row[value]))] += row[f"{value}_count"]
     mechanism = registry.decode(release.about["mechanism"])
-    found = estimate_counts(
+    estimated = estimate_counts(
         counts, mechanism, confidence=confidence, interval=interval, whose=whose
     )
-    shown = tuple(time[0] if len(time) == 1 else time for time in times)
-    return replace(found, times=shown, categories=tuple(names))
+    time_labels = tuple(time[0] if len(time) == 1 else time for time in times)
+    return replace(estimated, times=time_labels, categories=tuple(names))
 
 
 def estimate_counts(
@@ -223,21 +223,28 @@ def estimate_counts(
 def among_these(
     count: int, people: int, keep: float, other: float, alpha: float
 ) -> tuple[float, float]:
-    """All shares of the people that explain the count with more than alpha / 2 on either side.
+    """The interval of shares that explain a count with more than alpha / 2 on either side.
 
     The more people have the answer, the more reports of it: both tails are monotone.
+
+    Parameters:
+        count: reports of an answer.
+        people: reports in all.
+        keep: probability that someone with the answer reports it.
+        other: probability that someone without it does.
+        alpha: probability that the interval misses the share.
     """
     guess = round((count - people * other) / (keep - other))
     low = _first(
         people, guess, lambda true: _at_least(count, people, true, keep, other) > alpha / 2
     )
     # few reports of an answer are many reports of the rest, by those who do not have it
-    rest = _first(
+    without = _first(
         people,
         people - guess,
-        lambda rest: _at_least(people - count, people, rest, 1 - other, 1 - keep) > alpha / 2,
+        lambda without: _at_least(people - count, people, without, 1 - other, 1 - keep) > alpha / 2,
     )
-    return low / people, max(people - rest, low) / people
+    return low / people, max(people - without, low) / people
 
 
 def _first(most: int, guess: int, holds: Callable[[int], bool]) -> int:
@@ -257,16 +264,18 @@ def _first(most: int, guess: int, holds: Callable[[int], bool]) -> int:
 
 def _at_least(count: int, people: int, true: int, keep: float, other: float) -> float:
     """P(at least ``count`` reports of an answer that ``true`` of the people have)."""
-    first, ours = _binomial(true, keep)
-    start, theirs = _binomial(people - true, other)
+    first, with_answer = _binomial(true, keep)
+    others_first, without_answer = _binomial(people - true, other)
     # what the others must report at least, beside each number that these do
-    missing = np.clip(count - first - np.arange(len(ours)) - start, 0, len(theirs))
-    tails = np.append(np.cumsum(theirs[::-1])[::-1], 0.0)
-    return float(ours @ tails[missing])
+    missing = np.clip(
+        count - first - np.arange(len(with_answer)) - others_first, 0, len(without_answer)
+    )
+    tails = np.append(np.cumsum(without_answer[::-1])[::-1], 0.0)
+    return float(with_answer @ tails[missing])
 
 
 def _binomial(trials: int, probability: float) -> tuple[int, Floats]:
-    """Where the law has its mass, but for a negligible part, and its probabilities from there."""
+    """Where a binomial distribution begins, but for a negligible part, and its probabilities."""
     with extra_packages("analysis", "intervals of shares"):
         from scipy.special import gammaln, xlog1py, xlogy
 

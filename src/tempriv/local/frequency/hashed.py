@@ -20,7 +20,7 @@ import numpy as np
 from tempriv.errors import DataError, require
 from tempriv.local.frequency import base
 from tempriv.local.frequency._kernels import hashed_support
-from tempriv.local.frequency.base import Bytes, Flags, FrequencyOracle, Integers
+from tempriv.local.frequency.base import Bytes, Flags, Integers, ResponseOracle
 from tempriv.sampling import distributions
 from tempriv.sampling.keystream import Keystream
 
@@ -29,12 +29,12 @@ FINENESS = 16  # cells of a sixteenth of the prime at least: collisions within 1
 MOST_OUTCOMES = 1 << 20
 BATCH_PEOPLE = 1 << 18
 
-PUBLIC_BRANCH = 2  # of the words; the law of a response takes lane 0 and branches 0 and 1
+PUBLIC_BRANCH = 2  # substream of public draws; a response takes stream 0 and substreams 0 and 1
 
 
 @functools.cache
 def prime_from(least: int) -> int:
-    """The smallest prime that is not smaller.
+    """The smallest prime that is not below ``least``.
 
     >>> prime_from(1000), prime_from(2)
     (1009, 2)
@@ -46,7 +46,7 @@ def prime_from(least: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OLH(FrequencyOracle):
+class OLH(ResponseOracle):
     """Optimized local hashing: a random hash, and the cell of the value by randomized response.
 
     e^epsilon + 1 cells, rounded, have the least variance (Wang et al. 2017). The hash
@@ -70,9 +70,9 @@ class OLH(FrequencyOracle):
     def prime(self) -> int:
         return prime_from(max(self.size, FINENESS * self.cells))
 
-    @functools.cached_property
-    def law(self) -> distributions.CategoryFlip:
-        return distributions.CategoryFlip(Fraction(self.epsilon), self.cells)
+    @property
+    def choices(self) -> int:
+        return self.cells
 
     @functools.cached_property
     def _hashes(self) -> distributions.UniformChoice:
@@ -90,12 +90,8 @@ class OLH(FrequencyOracle):
         return float(Fraction(sum(n * n for n in lengths), self.prime**2))
 
     @functools.cached_property
-    def keep(self) -> float:
-        return self.law.pmf(0)
-
-    @functools.cached_property
     def other(self) -> float:
-        return self.collision * self.keep + (1 - self.collision) * self.law.pmf(1)
+        return self.collision * self.keep + (1 - self.collision) * self.distribution.pmf(1)
 
     @functools.cached_property
     def _widths(self) -> tuple[int, int]:
@@ -108,16 +104,20 @@ class OLH(FrequencyOracle):
     # devices
 
     def reports(self, values: Any, keystream: Keystream) -> Bytes:
+        """A random hash and a randomized cell for each of the ``values``, by a row of
+        ``keystream``.
+        """
         values = base.values_of(values, self.size, keystream)
         hashes = self._hashes.sample(keystream.substream(PUBLIC_BRANCH))
-        return self._encoded(values, hashes, self.law.sample(keystream))
+        return self._encoded(values, hashes, self.distribution.sample(keystream))
 
     def report(self, value: int, keystream: Keystream) -> bytes:
+        """The report of one ``value``, by one row of ``keystream``."""
         value = base.value_of(value, self.size, keystream)
         number = base.uniform_of(self._hashes, keystream.substream(PUBLIC_BRANCH))
         multiplier, offset = divmod(number, self.prime)
         cell = (multiplier * value + offset) % self.prime * self.cells // self.prime
-        reported = (cell + base.shift_of(self.law, keystream)) % self.cells
+        reported = (cell + base.shift_of(self.distribution, keystream)) % self.cells
         wide, narrow = self._widths
         return number.to_bytes(wide, "little") + reported.to_bytes(narrow, "little")
 
@@ -131,6 +131,7 @@ class OLH(FrequencyOracle):
         return np.hstack([base.to_bytes(hashes, wide), base.to_bytes(cells, narrow)])
 
     def outcomes(self, value: int) -> dict[bytes, float]:
+        """Every report for a ``value`` with its probability."""
         many = self.prime**2 * self.cells
         require(
             many <= MOST_OUTCOMES,
@@ -138,12 +139,13 @@ class OLH(FrequencyOracle):
         )
         hashes, shifts = (part.ravel() for part in np.indices((self.prime**2, self.cells)))
         rows = self._encoded(np.full(many, value), hashes, shifts)
-        mass = [self.law.pmf(shift) / self.prime**2 for shift in range(self.cells)]
+        mass = [self.distribution.pmf(shift) / self.prime**2 for shift in range(self.cells)]
         return {row.tobytes(): mass[shift] for row, shift in zip(rows, shifts, strict=True)}
 
     # the server
 
     def refuse(self, report: bytes) -> None:
+        """Refuse a ``report`` whose hash or cell is none."""
         base.refuse_length(report, self.report_bytes)
         number, cell = (int.from_bytes(part, "little") for part in self._parts(report))
         most = self.prime**2
@@ -151,6 +153,7 @@ class OLH(FrequencyOracle):
         require(cell < self.cells, f"cell {cell}: must be below {self.cells}", DataError)
 
     def fits(self, rows: Bytes) -> Flags:
+        """Which ``rows`` have a hash and a cell that there are."""
         hashes, cells = (base.from_bytes(part) for part in np.split(rows, self._widths[:1], 1))
         return np.asarray((hashes >= 0) & (hashes < self.prime**2) & (cells < self.cells))
 
@@ -158,7 +161,7 @@ class OLH(FrequencyOracle):
         return report[: self._widths[0]], report[self._widths[0] :]
 
     def support(self, reports: Bytes | Sequence[bytes]) -> Integers:
-        """How many reports have the cell that each value has in the report's own hash."""
+        """How many ``reports`` have the cell that each value has in the report's own hash."""
         rows = base.rows_of(reports, self.report_bytes)
         wide = self._widths[0]
         hashes, cells = base.from_bytes(rows[:, :wide]), base.from_bytes(rows[:, wide:])
@@ -174,6 +177,7 @@ class OLH(FrequencyOracle):
         return support
 
     def simulate_support(self, counts: Any, generator: Any) -> Integers:
+        """The support by people with these ``counts`` of values, drawn by ``generator``."""
         # supports of different values depend on each other through the hashes, so a hash is drawn
         # for every person
         counts = base.counts_of(counts, self.size)
@@ -183,14 +187,14 @@ class OLH(FrequencyOracle):
             hashes = generator.integers(self.prime**2, size=len(people))
             cells = self._cell(np.searchsorted(ends, people, side="right"), hashes)
             # to keep with p and else take another is to keep with p - q and else take any
-            replaced = generator.random(len(people)) >= self.keep - self.law.pmf(1)
+            replaced = generator.random(len(people)) >= self.keep - self.distribution.pmf(1)
             cells[replaced] = generator.integers(self.cells, size=int(replaced.sum()))
             support += self._supported(hashes, cells)
         return support
 
 
 def signed_sums(tallies: Integers) -> Integers:
-    """Sum over rows j of tally[j] times the entry (j, v) of the Hadamard matrix, for each v.
+    """Sum over rows j of ``tallies[j]`` times the entry (j, v) of the Hadamard matrix, for each v.
 
     By halves (the fast Walsh-Hadamard transform).
 
@@ -212,7 +216,7 @@ def _odd(rows: Any, values: Any) -> Integers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Hadamard(FrequencyOracle):
+class Hadamard(ResponseOracle):
     """Hadamard response: a random row, and the sign there of the value's column, or its opposite.
 
     The matrix of Sylvester, of the next power of two (``order``), row 0 left out as it has the
@@ -231,22 +235,18 @@ class Hadamard(FrequencyOracle):
     def order(self) -> int:
         return 1 << (self.size - 1).bit_length()
 
-    @functools.cached_property
-    def law(self) -> distributions.CategoryFlip:
-        return distributions.CategoryFlip(Fraction(self.epsilon), 2)
+    @property
+    def choices(self) -> int:
+        return 2
 
     @functools.cached_property
     def _rows(self) -> distributions.UniformChoice:
         return distributions.UniformChoice(self.order - 1)
 
     @functools.cached_property
-    def keep(self) -> float:
-        return self.law.pmf(0)
-
-    @functools.cached_property
     def other(self) -> float:
         agree = (self.order // 2 - 1) / (self.order - 1)
-        return agree * self.keep + (1 - agree) * self.law.pmf(1)
+        return agree * self.keep + (1 - agree) * self.distribution.pmf(1)
 
     @property
     def report_bytes(self) -> int:
@@ -255,14 +255,16 @@ class Hadamard(FrequencyOracle):
     # devices
 
     def reports(self, values: Any, keystream: Keystream) -> Bytes:
+        """A random row and a randomized sign for each of ``values``, by a row of ``keystream``."""
         values = base.values_of(values, self.size, keystream)
         rows = self._rows.sample(keystream.substream(PUBLIC_BRANCH))
-        return self._encoded(values, rows, self.law.sample(keystream))
+        return self._encoded(values, rows, self.distribution.sample(keystream))
 
     def report(self, value: int, keystream: Keystream) -> bytes:
+        """The report of one ``value``, by one row of ``keystream``."""
         value = base.value_of(value, self.size, keystream)
         row = base.uniform_of(self._rows, keystream.substream(PUBLIC_BRANCH))
-        minus = ((row + 1 & value).bit_count() & 1) ^ base.shift_of(self.law, keystream)
+        minus = ((row + 1 & value).bit_count() & 1) ^ base.shift_of(self.distribution, keystream)
         return (2 * row + minus).to_bytes(self.report_bytes, "little")
 
     def _encoded(self, values: Integers, rows: Integers, flips: Integers) -> Bytes:
@@ -270,23 +272,26 @@ class Hadamard(FrequencyOracle):
         return base.to_bytes(2 * rows + (_odd(rows + 1, values) ^ flips), self.report_bytes)
 
     def outcomes(self, value: int) -> dict[bytes, float]:
+        """Every report for a ``value`` with its probability."""
         rows, flips = (part.ravel() for part in np.indices((self.order - 1, 2)))
         reports = self._encoded(np.full(len(rows), value), rows, flips)
-        mass = [self.law.pmf(flip) / (self.order - 1) for flip in (0, 1)]
+        mass = [self.distribution.pmf(flip) / (self.order - 1) for flip in (0, 1)]
         return {row.tobytes(): mass[flip] for row, flip in zip(reports, flips, strict=True)}
 
     # the server
 
     def refuse(self, report: bytes) -> None:
+        """Refuse a ``report`` of a row or sign that is none."""
         base.refuse_length(report, self.report_bytes)
         number, most = int.from_bytes(report, "little"), 2 * (self.order - 1)
         require(number < most, f"row and sign {number}: must be below {most}", DataError)
 
     def fits(self, rows: Bytes) -> Flags:
+        """Which ``rows`` of bytes name a row and sign that there are."""
         return base.from_bytes(rows) < 2 * (self.order - 1)
 
     def support(self, reports: Bytes | Sequence[bytes]) -> Integers:
-        """How many reports have the sign that each value has in the report's row."""
+        """How many ``reports`` have the sign that each value has in the report's row."""
         signs = base.from_bytes(base.rows_of(reports, self.report_bytes))
         most = 2 * (self.order - 1)
         base.refuse_above(signs, most, "row and sign")
@@ -299,6 +304,7 @@ class Hadamard(FrequencyOracle):
         return support.astype(np.int64)
 
     def simulate_support(self, counts: Any, generator: Any) -> Integers:
+        """The support by people with these ``counts`` of values, drawn by ``generator``."""
         counts = base.counts_of(counts, self.size)
         many = self.order - 1
         rows, even = np.arange(1, self.order), np.full(many, 1 / many)

@@ -64,37 +64,38 @@ def instant_for(epsilon_once: float, epsilon_forever: float, choices: int) -> fl
     )
 
     def contrast(epsilon: float) -> float:
-        """keep - other; that of two stages is the product of theirs."""
+        """keep - other at an ``epsilon``; that of two stages is the product of theirs."""
         return -math.expm1(-epsilon) / (1 + (choices - 1) * math.exp(-epsilon))
 
-    wanted = contrast(epsilon_once) / contrast(epsilon_forever)
-    found = math.log1p(choices * wanted / (1 - wanted))
-    return found * (1 - 1e-12)  # rounding must not pass what was asked for
+    ratio = contrast(epsilon_once) / contrast(epsilon_forever)
+    epsilon = math.log1p(choices * ratio / (1 - ratio))
+    return epsilon * (1 - 1e-12)  # rounding must not pass what was asked for
 
 
 def other_probability(response: Response) -> float:
-    """The probability of each category that is not the truth."""
+    """The probability of each category that is not the truth, in a ``response``."""
     return (1 - response.keep) / (response.choices - 1)
 
 
 def response_of(mechanism: Any) -> Response:
-    """How a ``mechanism`` answers: memoized, by a law, or by randomized response of one column.
+    """How a ``mechanism`` answers: memoized, by a distribution, or by a randomized response.
 
     >>> response_of(RandomizedResponse(epsilon=math.log(3), categories=("no", "yes"))).keep
     0.75
     """
     if isinstance(mechanism, RandomizedResponse):
         require(
-            len(mechanism.laws) == 1,
-            f"{len(mechanism.laws)} columns: estimate one column at a time, by mechanism.laws",
+            len(mechanism.distributions) == 1,
+            f"{len(mechanism.distributions)} columns: estimate one column at a time, by "
+            "mechanism.distributions",
         )
-        return mechanism.laws[0]
+        return mechanism.distributions[0]
     require(
         isinstance(mechanism, (MemoizedResponse, distributions.CategoryFlip)),
         f"{type(mechanism).__name__}: must be RandomizedResponse or MemoizedResponse",
     )
-    found: Response = mechanism
-    return found
+    response: Response = mechanism
+    return response
 
 
 # what devices send
@@ -154,7 +155,7 @@ def standard_error_of_average(
     """
     require(people >= 1 and reports >= 1, "people and reports: must be at least 1 each")
     require(0 <= fraction <= 1, f"fraction={fraction}: must be from 0 to 1")
-    first, second = mechanism.permanent_law, mechanism.instant_law
+    first, second = mechanism.permanent_distribution, mechanism.instant_distribution
     keep, other = (1.0, 0.0) if second is None else (second.keep, other_probability(second))
     contrast = (first.keep - other_probability(first)) * (keep - other)
     total = 0.0

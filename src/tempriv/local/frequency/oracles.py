@@ -20,16 +20,15 @@ import numpy as np
 
 from tempriv.errors import DataError, require
 from tempriv.local.frequency import base
-from tempriv.local.frequency._kernels import PIECES, unary_bits
-from tempriv.local.frequency.base import Bytes, Flags, FrequencyOracle, Integers
+from tempriv.local.frequency._kernels import PIECES_PER_WORD, unary_bits
+from tempriv.local.frequency.base import Bytes, Flags, FrequencyOracle, Integers, ResponseOracle
 from tempriv.local.frequency.hashed import OLH, Hadamard
-from tempriv.sampling import distributions
 from tempriv.sampling.exact_compare import ExactReal, decimal_of, is_below
 from tempriv.sampling.keystream import Keystream
 
 
 @dataclass(frozen=True, kw_only=True)
-class GRR(FrequencyOracle):
+class GRR(ResponseOracle):
     """Generalized randomized response: the value, or any of the others instead.
 
     A report is the number of a value, in as few bytes as it takes, the lowest first.
@@ -43,17 +42,13 @@ class GRR(FrequencyOracle):
     b'\\x03'
     """
 
-    @functools.cached_property
-    def law(self) -> distributions.CategoryFlip:
-        return distributions.CategoryFlip(Fraction(self.epsilon), self.size)
-
-    @functools.cached_property
-    def keep(self) -> float:
-        return self.law.pmf(0)
+    @property
+    def choices(self) -> int:
+        return self.size
 
     @functools.cached_property
     def other(self) -> float:
-        return self.law.pmf(1)
+        return self.distribution.pmf(1)
 
     @property
     def report_bytes(self) -> int:
@@ -62,12 +57,14 @@ class GRR(FrequencyOracle):
     # devices
 
     def reports(self, values: Any, keystream: Keystream) -> Bytes:
+        """The value or another one for each of the ``values``, by a row of ``keystream``."""
         values = base.values_of(values, self.size, keystream)
-        return self._encoded(values, self.law.sample(keystream))
+        return self._encoded(values, self.distribution.sample(keystream))
 
     def report(self, value: int, keystream: Keystream) -> bytes:
+        """The report of one ``value``, by one row of ``keystream``."""
         value = base.value_of(value, self.size, keystream)
-        reported = (value + base.shift_of(self.law, keystream)) % self.size
+        reported = (value + base.shift_of(self.distribution, keystream)) % self.size
         return reported.to_bytes(self.report_bytes, "little")
 
     def _encoded(self, values: Integers, shifts: Integers) -> Bytes:
@@ -76,27 +73,31 @@ class GRR(FrequencyOracle):
         return base.to_bytes(reported, self.report_bytes)
 
     def outcomes(self, value: int) -> dict[bytes, float]:
-        shifts, masses = zip(*self.law.outcomes(0.0), strict=True)
+        """Every report for a ``value`` with its probability."""
+        shifts, masses = zip(*self.distribution.outcomes(0.0), strict=True)
         rows = self._encoded(np.full(self.size, value), np.array(shifts))
         return {row.tobytes(): mass for row, mass in zip(rows, masses, strict=True)}
 
     # the server
 
     def refuse(self, report: bytes) -> None:
+        """Refuse a ``report`` of a value that is none."""
         base.refuse_length(report, self.report_bytes)
         value = int.from_bytes(report, "little")
         require(value < self.size, f"value {value}: must be below {self.size}", DataError)
 
     def fits(self, rows: Bytes) -> Flags:
+        """Which ``rows`` of bytes are values."""
         return base.from_bytes(rows) < self.size
 
     def support(self, reports: Bytes | Sequence[bytes]) -> Integers:
-        """How many reports there are of each value."""
+        """How many of the ``reports`` there are of each value."""
         values = base.from_bytes(base.rows_of(reports, self.report_bytes))
         base.refuse_above(values, self.size, "value")
         return np.bincount(values, minlength=self.size).astype(np.int64)
 
     def simulate_support(self, counts: Any, generator: Any) -> Integers:
+        """The support by people with these ``counts`` of values, drawn by ``generator``."""
         counts = base.counts_of(counts, self.size)
         # to keep with p and else take another is to keep with p - q and else take any
         kept = generator.binomial(counts, self.keep - self.other)
@@ -143,7 +144,7 @@ class OUE(FrequencyOracle):
 
     @functools.cached_property
     def _pieces(self) -> tuple[int, int]:
-        """The first and last 16 digits that do not tell on which side of the cut a number is."""
+        """The first and last 16 digits of numbers that may lie on either side of the cut."""
         low, high = self._cut.bounds(64)
         return low >> 48, high >> 48
 
@@ -154,14 +155,16 @@ class OUE(FrequencyOracle):
     # devices
 
     def reports(self, values: Any, keystream: Keystream) -> Bytes:
+        """The bits for each of the ``values``, by a row of ``keystream``."""
         return self._drawn(base.values_of(values, self.size, keystream), keystream)
 
     def report(self, value: int, keystream: Keystream) -> bytes:
+        """The report of one ``value``, by one row of ``keystream``."""
         value = base.value_of(value, self.size, keystream)
         return self._drawn(np.array([value]), keystream).tobytes()
 
     def _drawn(self, values: Integers, keystream: Keystream) -> Bytes:
-        count = -(-self.size // PIECES)
+        count = -(-self.size // PIECES_PER_WORD)
         out = np.zeros((len(values), self.report_bytes), dtype=np.uint8)
         batch = max(BATCH_WORDS // min(count, LANES), 1)
         for low in range(0, len(values), batch):
@@ -172,30 +175,33 @@ class OUE(FrequencyOracle):
                 taken = keystream.substream(start // LANES).read_substreams(
                     np.repeat(rows, many), np.tile(np.arange(many), len(rows)), many
                 )
-                self._fill(out, rows, PIECES * start, values, taken.reshape(-1, many), keystream)
+                self._fill(
+                    out, rows, PIECES_PER_WORD * start, values, taken.reshape(-1, many), keystream
+                )
         return out
 
     def _fill(
         self, out: Bytes, rows: Any, first: int, values: Integers, taken: Any, keystream: Keystream
     ) -> None:
         """Bits from the first on of some rows."""
-        ties = np.empty(PIECES * taken.size, dtype=np.int64)
+        ties = np.empty(PIECES_PER_WORD * taken.size, dtype=np.int64)
         low, high = self._pieces
         part = out[rows[0] : rows[-1] + 1]
         tied = unary_bits(taken, values[rows], first, self.size, low, high, part, ties)
         for tie in ties[:tied].tolist():
             row, bit = divmod(tie, self.size)
-            number, place = divmod(bit - first, PIECES)
+            number, place = divmod(bit - first, PIECES_PER_WORD)
             piece = int(taken[row, number]) >> 16 * place & 0xFFFF
             part[row, bit >> 3] |= self._settled(piece, int(rows[row]), bit, keystream) << (bit & 7)
 
     def _settled(self, piece: int, row: int, bit: int, keystream: Keystream) -> bool:
         """Whether a number with these first 16 digits is below the cut, by further digits."""
         further = keystream.substream(LANES).substream(bit // LANES).substream(bit % LANES)
-        first = piece << 48 | further.read_one(row, 0) >> 16
-        return is_below(first, lambda depth: further.read_one(row, depth + 1), self._cut)
+        prefix = piece << 48 | further.read_one(row, 0) >> 16
+        return is_below(prefix, lambda depth: further.read_one(row, depth + 1), self._cut)
 
     def outcomes(self, value: int) -> dict[bytes, float]:
+        """Every report for a ``value`` with its probability."""
         require(
             1 << self.size <= MOST_OUTCOMES,
             f"size={self.size}: too many reports to list, at most 16 values",
@@ -211,6 +217,7 @@ class OUE(FrequencyOracle):
     # the server
 
     def refuse(self, report: bytes) -> None:
+        """Refuse a ``report`` with bits behind the last value."""
         base.refuse_length(report, self.report_bytes)
         require(
             report[-1] >> (self.size - 1) % 8 + 1 == 0,
@@ -219,10 +226,11 @@ class OUE(FrequencyOracle):
         )
 
     def fits(self, rows: Bytes) -> Flags:
+        """Which ``rows`` of bytes have no bits behind the last value."""
         return np.asarray(rows[:, -1].astype(np.int64) < 1 << (self.size - 1) % 8 + 1)
 
     def support(self, reports: Bytes | Sequence[bytes]) -> Integers:
-        """How many reports have the bit of each value set."""
+        """How many of the ``reports`` have the bit of each value set."""
         rows = base.rows_of(reports, self.report_bytes)
         base.refuse_above(rows[:, -1].astype(np.int64), 1 << (self.size - 1) % 8 + 1, "last byte")
         # how often each byte occurs in a column, times its bits
@@ -230,6 +238,7 @@ class OUE(FrequencyOracle):
         return np.concatenate(counts)[: self.size].astype(np.int64)
 
     def simulate_support(self, counts: Any, generator: Any) -> Integers:
+        """The support by people with these ``counts`` of values, drawn by ``generator``."""
         counts = base.counts_of(counts, self.size)
         true = generator.binomial(counts, self.keep)
         return np.asarray(true + generator.binomial(counts.sum() - counts, self.other), np.int64)

@@ -1,4 +1,4 @@
-"""Compiled loops that turn series of numbers into sequences of symbols (see ``kernels``).
+"""Compiled loops that turn series of numbers into sequences of symbols.
 
 Floating point is sums, products, quotients and square roots in a fixed order: the same bits on any
 machine, one series at a time or many.
@@ -16,25 +16,30 @@ Array = Any  # numba takes its types from the calls
 NONE_REFUSED = -1  # no series was refused
 # Squares between these neither overflow nor underflow; others are computed from numbers near 1.
 LEAST_SQUARES, MOST_SQUARES = 1e-250, 1e300
-LARGEST = 1.7976931348623157e308
+LARGEST_FLOAT = 1.7976931348623157e308
 MOST_DOUBLINGS = 1000
 
 
 @njit(cache=True, nogil=True)
-def moments(own: Array, segment: int, scale: float, sums: Array) -> tuple[float, float]:
+def moments(values: Array, segment: int, scale: float, sums: Array) -> tuple[float, float]:
     """The sum of a series and of its squares, and into ``sums`` the sum of each segment.
 
     All are of differences to the first value: those of a constant series are zero exactly, and a
     level far above the changes costs no digits. The first value lies within sqrt(length) standard
     deviations of the mean, so the squares about it are at most ``length`` times those about the
     mean: taking the difference of the two later costs digits of the length at most.
+
+    Parameters:
+        values: of the series.
+        segment: values to a segment.
+        scale: by which values are multiplied first.
     """
-    first = own[0] * scale
+    first = values[0] * scale
     total, squares = 0.0, 0.0
-    for k in range((own.size + segment - 1) // segment):
+    for k in range((values.size + segment - 1) // segment):
         part, square = 0.0, 0.0
-        for i in range(k * segment, min((k + 1) * segment, own.size)):
-            off = own[i] * scale - first
+        for i in range(k * segment, min((k + 1) * segment, values.size)):
+            off = values[i] * scale - first
             part += off
             square += off * off
         sums[k] = part
@@ -44,22 +49,26 @@ def moments(own: Array, segment: int, scale: float, sums: Array) -> tuple[float,
 
 
 @njit(cache=True, nogil=True)
-def squares_about(own: Array, scale: float, mean: float) -> float:
-    """Squares of the differences to the first value, about their mean."""
-    first, squares = own[0] * scale, 0.0
-    for i in range(own.size):
-        off = own[i] * scale - first - mean
+def squares_about(values: Array, scale: float, mean: float) -> float:
+    """Squares of the differences to the first of the scaled ``values``, about their ``mean``.
+
+    Parameters:
+        scale: by which values are multiplied first.
+    """
+    first, squares = values[0] * scale, 0.0
+    for i in range(values.size):
+        off = values[i] * scale - first - mean
         squares += off * off
     return squares
 
 
 @njit(cache=True, nogil=True)
-def scale_of(own: Array) -> float:
-    """A power of two that brings the largest value near 1; 0 if a value is not a finite number."""
+def scale_of(values: Array) -> float:
+    """A power of two that brings the largest of ``values`` near 1; 0 if one is not finite."""
     largest = 0.0
-    for i in range(own.size):
-        size = abs(own[i])
-        if not size <= LARGEST:
+    for i in range(values.size):
+        size = abs(values[i])
+        if not size <= LARGEST_FLOAT:
             return 0.0
         largest = max(largest, size)
     _, exponent = math.frexp(largest)
@@ -73,6 +82,13 @@ def put_levels(
     """What ``count`` values must sum to so that their z-scored mean reaches each edge.
 
     The quotient comes last: of whole numbers it is exact, so a mean on an edge at 0 is seen there.
+
+    Parameters:
+        edges: in standard deviations.
+        total: sum of all values of the series.
+        spread: standard deviation of the series.
+        length: how many values the series has.
+        levels: takes the sums.
     """
     middle = total * count / length
     for i in range(edges.size):
@@ -100,23 +116,32 @@ def put_codes(
     not written again.
 
     Returns ``NONE_REFUSED``, or the first series with a value that is not a finite number.
+
+    Parameters:
+        values: of all series, end to end.
+        offsets: where each series begins, and the end.
+        edges: between the cells, in standard deviations.
+        segment: values to a symbol.
+        longest: symbols of a code at most.
+        sums, levels: working space.
+        codes: takes the codes.
     """
     resting = 0  # the symbol of a mean at the mean of its series
     for i in range(edges.size):
         if edges[i] <= 0.0:
             resting += 1
     for row in range(codes.size):
-        own = values[offsets[row] : offsets[row + 1]]
-        length = own.size
-        total, squares = moments(own, segment, 1.0, sums)
-        rest = squares - total * (total / length)
-        if not LEAST_SQUARES < rest < MOST_SQUARES:
-            scale = scale_of(own)
+        readings = values[offsets[row] : offsets[row + 1]]
+        length = readings.size
+        total, squares = moments(readings, segment, 1.0, sums)
+        squares_about_mean = squares - total * (total / length)
+        if not LEAST_SQUARES < squares_about_mean < MOST_SQUARES:
+            scale = scale_of(readings)
             if scale == 0.0:
                 return row
-            total, _ = moments(own, segment, scale, sums)
-            rest = squares_about(own, scale, total / length)
-        spread = math.sqrt(rest / length)
+            total, _ = moments(readings, segment, scale, sums)
+            squares_about_mean = squares_about(readings, scale, total / length)
+        spread = math.sqrt(squares_about_mean / length)
         put_levels(edges, total, spread, length, segment, levels)
         code, written, last = 1, 0, -1
         for k in range((length + segment - 1) // segment):
@@ -128,7 +153,7 @@ def put_codes(
                     break
                 put_levels(edges, total, spread, length, count, levels)
             symbol = resting
-            if rest > 0.0:
+            if squares_about_mean > 0.0:
                 symbol = 0
                 for i in range(levels.size):
                     if sums[k] >= levels[i]:

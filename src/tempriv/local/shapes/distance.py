@@ -58,14 +58,14 @@ def distances(
     )
     if kind == "dtw":
         return _dtw(sequences, candidates, prefix)
-    one = _levenshtein if kind == "levenshtein" else _euclidean
+    measure = _levenshtein if kind == "levenshtein" else _euclidean
     if not prefix:
-        return one(sequences, candidates)
-    found = np.empty((len(sequences), len(candidates)))
+        return measure(sequences, candidates)
+    matrix = np.empty((len(sequences), len(candidates)))
     for length in np.unique(candidates.lengths).tolist():
         which = np.flatnonzero(candidates.lengths == length)
-        found[:, which] = one(sequences.prefix(length), candidates.take(which))
-    return found
+        matrix[:, which] = measure(sequences.prefix(length), candidates.take(which))
+    return matrix
 
 
 def ranked_distances(
@@ -83,16 +83,16 @@ def ranked_distances(
     >>> ranked_distances("levenshtein", own, some).argmin(axis=1).tolist()
     [1]
     """
-    found = distances(kind, sequences, candidates, prefix=prefix)
+    matrix = distances(kind, sequences, candidates, prefix=prefix)
     if kind == "euclidean":
-        return found
+        return matrix
     # at most 64 symbols that are at most 63 apart: below 512
     finer = np.minimum(distances("euclidean", sequences, candidates, prefix=prefix), 1023)
-    return np.asarray(found + finer / 1024)
+    return np.asarray(matrix + finer / 1024)
 
 
 def _dtw(sequences: Sequences, candidates: Sequences, prefix: bool) -> Floats:
-    found = np.empty((len(candidates), len(sequences)))
+    matrix = np.empty((len(candidates), len(sequences)))
     put_warped(
         np.ascontiguousarray(sequences.matrix().T),
         sequences.lengths,
@@ -100,9 +100,9 @@ def _dtw(sequences: Sequences, candidates: Sequences, prefix: bool) -> Floats:
         candidates.lengths,
         sequences.symbols,
         prefix,
-        found,
+        matrix,
     )
-    return found.T
+    return matrix.T
 
 
 def _levenshtein(sequences: Sequences, candidates: Sequences) -> Floats:
@@ -112,23 +112,23 @@ def _levenshtein(sequences: Sequences, candidates: Sequences) -> Floats:
     if not len(sequences) or not len(candidates):
         return np.empty((len(sequences), len(candidates)))
     # no distance is above the greater length, which is below 64
-    found = cdist(
+    matrix = cdist(
         sequences.texts(), candidates.texts(), scorer=Levenshtein.distance, dtype=np.uint8
     )
-    return np.asarray(found, dtype=np.float64)
+    return np.asarray(matrix, dtype=np.float64)
 
 
 def _euclidean(sequences: Sequences, candidates: Sequences) -> Floats:
     length = int(max(sequences.lengths.max(initial=0), candidates.lengths.max(initial=0)))
-    ours, theirs = _extended(sequences, length), _extended(candidates, length)
+    left, right = _extended(sequences, length), _extended(candidates, length)
     # whole numbers far below 2^53: every sum is exact
-    squares = (ours**2).sum(axis=1)[:, None] + (theirs**2).sum(axis=1) - 2 * ours @ theirs.T
+    squares = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1) - 2 * left @ right.T
     if length:
         after = length - np.maximum(sequences.lengths[:, None], candidates.lengths)
-        squares -= after * (ours[:, -1:] - theirs[:, -1]) ** 2  # beyond the end of both
-    found: Floats = np.sqrt(squares)
-    found[(sequences.lengths == 0)[:, None] != (candidates.lengths == 0)] = np.inf
-    return found
+        squares -= after * (left[:, -1:] - right[:, -1]) ** 2  # beyond the end of both
+    matrix: Floats = np.sqrt(squares)
+    matrix[(sequences.lengths == 0)[:, None] != (candidates.lengths == 0)] = np.inf
+    return matrix
 
 
 def _extended(sequences: Sequences, length: int) -> Floats:

@@ -41,7 +41,7 @@ class WholeSequences:
         return self.ended + self._count(self.longest)
 
     def index(self, text: str) -> int:
-        """Of a sequence as a device has it; of a longer one its beginning counts."""
+        """The number of the sequence ``text`` of a device; of a longer one its beginning counts."""
         open_end = len(text) > self.longest
         body = text[: self.longest]
         if open_end:
@@ -51,19 +51,19 @@ class WholeSequences:
         return first + self._place(body)
 
     def _place(self, body: str) -> int:
-        place, before = 0, -1
+        number, before = 0, -1
         for letter in body:
             symbol = LETTERS.index(letter)
             if before < 0:
-                place = symbol
+                number = symbol
             else:
                 digit = symbol - (self.compressed and symbol > before)
-                place = place * _step(self.symbols, self.compressed) + digit
+                number = number * _step(self.symbols, self.compressed) + digit
             before = symbol
-        return place
+        return number
 
     def text(self, index: int) -> str:
-        """The sequence, with a full stop behind it if it ends there."""
+        """The sequence of number ``index``, with a full stop behind it if it ends there."""
         length, end = 1, "."
         if index >= self.ended:
             index, length, end = index - self.ended, self.longest, ""
@@ -105,7 +105,7 @@ class Bigrams:
         return self.pairs + (self.symbols + 1 if self.ends else 0)
 
     def index(self, text: str, level: int) -> int | None:
-        """Of the symbols at a level, counted from 0; None where there are none and no cell."""
+        """The number of the two symbols of ``text`` at a ``level`` from 0; None without a cell."""
         if level + 1 < len(text):
             first, second = (LETTERS.index(letter) for letter in text[level : level + 2])
             digit = second - (self.compressed and second > first)
@@ -117,6 +117,7 @@ class Bigrams:
         return self.size - 1
 
     def text(self, index: int) -> str:
+        """The two symbols of number ``index``."""
         if index < self.pairs:
             first, digit = divmod(index, _step(self.symbols, self.compressed))
             second = digit + (self.compressed and digit >= first)

@@ -29,7 +29,66 @@ Integers = npt.NDArray[np.int64]
 LARGEST_SEED = 1 << 31
 
 
-class ShapeClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+class _ShapeEstimator(BaseEstimator):  # type: ignore[misc]
+    """What both estimators share: their parameters, and the campaign that ``fit`` runs."""
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 4.0,
+        n_shapes: int | None = 3,
+        symbols: int = 4,
+        segment: int = 10,
+        longest: int = 10,
+        distance: Distance = "levenshtein",
+        method: Method = "automatic",
+        through: Through = "messages",
+        random_state: Any = None,
+    ):
+        self.epsilon = epsilon
+        self.n_shapes = n_shapes
+        self.symbols = symbols
+        self.segment = segment
+        self.longest = longest
+        self.distance = distance
+        self.method = method
+        self.through = through
+        self.random_state = random_state
+
+    def _simulate(
+        self, series: Any, shapes: Any, names: tuple[str, ...] = (), labels: Any = None
+    ) -> Outcome:
+        self.sax_ = Sax(
+            symbols=_whole("symbols", self.symbols),
+            segment=_whole("segment", self.segment),
+            longest=_whole("longest", self.longest),
+        )
+        plan = ShapesPlan(
+            epsilon=_real("epsilon", self.epsilon),
+            shapes=_whole("n_shapes", shapes),
+            people=len(series),
+            sax=self.sax_,
+            distance=self.distance,
+            method=self.method,
+            labels=names,
+        )
+        seed = _seed(self.random_state)
+        return simulate(plan, series, labels, through=self.through, seed=seed)
+
+    def _keep(self, outcome: Outcome) -> None:
+        self.outcome_, self.shapes_ = outcome, outcome.shapes
+        self.guarantee_ = outcome.guarantee
+
+    def _nearest(self, series: Any) -> tuple[Integers, npt.NDArray[np.float64]]:
+        return nearest(self.shapes_, self.sax_.sequences(series), self.distance)
+
+    def _of_fitted(self, series: Any) -> tuple[Integers, npt.NDArray[np.float64]]:
+        """The number of the nearest shape and how far it is, for each of other series."""
+        check_is_fitted(self)
+        return self._nearest(_series(self, series, reset=False))
+
+
+class ShapeClusterer(ClusterMixin, _ShapeEstimator):  # type: ignore[misc]
     """The shapes that many series have in common, each series protected whole; clusters by them.
 
     Each series belongs to one person and answers one question, with noise; the caller sees all of
@@ -64,29 +123,6 @@ class ShapeClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     'Protects nothing: the noise comes from seed 1, so anyone can take it off again.'
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 4.0,
-        n_shapes: int = 3,
-        symbols: int = 4,
-        segment: int = 10,
-        longest: int = 10,
-        distance: Distance = "levenshtein",
-        method: Method = "automatic",
-        through: Through = "messages",
-        random_state: Any = None,
-    ):
-        self.epsilon = epsilon
-        self.n_shapes = n_shapes
-        self.symbols = symbols
-        self.segment = segment
-        self.longest = longest
-        self.distance = distance
-        self.method = method
-        self.through = through
-        self.random_state = random_state
-
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
         """Ask everyone once.
 
@@ -95,27 +131,23 @@ class ShapeClusterer(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             y: is not looked at.
         """
         series = _series(self, X, reset=True)
-        plan = _plan(self, series, self.n_shapes, ())
-        self.outcome_ = simulate(plan, series, through=self.through, seed=_seed(self.random_state))
-        _keep(self, self.outcome_)
-        self.labels_ = _nearest(self, series)[0]
+        self._keep(self._simulate(series, self.n_shapes))
+        self.labels_ = self._nearest(series)[0]
         return self
 
     def predict(self, X: Any) -> Integers:  # noqa: N803
         """The number of the nearest shape, for each series of ``X``."""
-        check_is_fitted(self)
-        return _nearest(self, _series(self, X, reset=False))[0]
+        return self._of_fitted(X)[0]
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
         """How far the series of ``X`` are from their nearest shape on average, negated.
 
         ``y`` is not looked at.
         """
-        check_is_fitted(self)
-        return -float(_nearest(self, _series(self, X, reset=False))[1].mean())
+        return -float(self._of_fitted(X)[1].mean())
 
 
-class ShapeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class ShapeClassifier(ClassifierMixin, _ShapeEstimator):  # type: ignore[misc]
     """Frequent shapes of each label, each series with its label protected whole; classifies.
 
     Labels are asked for together with shapes in the last round, so a label is protected like its
@@ -152,15 +184,17 @@ class ShapeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         through: Through = "messages",
         random_state: Any = None,
     ):
-        self.epsilon = epsilon
-        self.n_shapes = n_shapes
-        self.symbols = symbols
-        self.segment = segment
-        self.longest = longest
-        self.distance = distance
-        self.method = method
-        self.through = through
-        self.random_state = random_state
+        super().__init__(
+            epsilon=epsilon,
+            n_shapes=n_shapes,
+            symbols=symbols,
+            segment=segment,
+            longest=longest,
+            distance=distance,
+            method=method,
+            through=through,
+            random_state=random_state,
+        )
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Ask everyone once, for shape and label together.
@@ -182,25 +216,16 @@ class ShapeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         names = tuple(str(name) for name in self.classes_.tolist())
         _require_labels(names)
         # one label says nothing, and is not asked for
-        asked = names if len(names) > 1 else ()
+        labels = names if len(names) > 1 else ()
         shapes = min(len(names), MOST_SHAPES) if self.n_shapes is None else self.n_shapes
-        plan = _plan(self, series, shapes, asked)
-        found = simulate(
-            plan,
-            series,
-            numbers.tolist() if asked else None,
-            through=self.through,
-            seed=_seed(self.random_state),
-        )
-        self.outcome_ = found if asked else with_label(found, names[0])
-        _keep(self, self.outcome_)
+        outcome = self._simulate(series, shapes, labels, numbers.tolist() if labels else None)
+        self._keep(outcome if labels else with_label(outcome, names[0]))
         self._classes_of_shapes = np.array([names.index(shape.label) for shape in self.shapes_])
         return self
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """The label of the nearest shape, for each series of ``X``."""
-        check_is_fitted(self)
-        which = _nearest(self, _series(self, X, reset=False))[0]
+        which = self._of_fitted(X)[0]
         return self.classes_[self._classes_of_shapes[which]]
 
     def __sklearn_tags__(self) -> Any:
@@ -208,32 +233,6 @@ class ShapeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         # scores are for many people; of a few dozen the noise shows nothing
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def _plan(one: Any, series: Any, shapes: Any, labels: tuple[str, ...]) -> ShapesPlan:
-    sax = Sax(
-        symbols=_whole("symbols", one.symbols),
-        segment=_whole("segment", one.segment),
-        longest=_whole("longest", one.longest),
-    )
-    one.sax_ = sax
-    return ShapesPlan(
-        epsilon=_real("epsilon", one.epsilon),
-        shapes=_whole("n_shapes", shapes),
-        people=len(series),
-        sax=sax,
-        distance=one.distance,
-        method=one.method,
-        labels=labels,
-    )
-
-
-def _keep(one: Any, outcome: Outcome) -> None:
-    one.shapes_, one.guarantee_ = outcome.shapes, outcome.guarantee
-
-
-def _nearest(one: Any, series: Any) -> tuple[Integers, npt.NDArray[np.float64]]:
-    return nearest(one.shapes_, one.sax_.sequences(series), one.distance)
 
 
 def _require_labels(names: tuple[str, ...]) -> None:
@@ -277,26 +276,26 @@ def _seed(random_state: Any) -> int | None:
     return int(check_random_state(random_state).randint(LARGEST_SEED))
 
 
-def _series(one: Any, given: Any, reset: bool) -> Any:
+def _series(estimator: Any, series: Any, reset: bool) -> Any:
     """A checked matrix; or a list, where series have different lengths."""
-    if _are_ragged(given):
-        if reset and hasattr(one, "n_features_in_"):
-            del one.n_features_in_
-        return [np.asarray(row, dtype=np.float64) for row in given]
+    if _are_ragged(series):
+        if reset and hasattr(estimator, "n_features_in_"):
+            del estimator.n_features_in_
+        return [np.asarray(row, dtype=np.float64) for row in series]
     # one to say how long its sequence is, one to say which: nothing is learned of fewer
     least = 2 if reset else 1
-    return validate_data(one, given, reset=reset, dtype=np.float64, ensure_min_samples=least)
+    return validate_data(estimator, series, reset=reset, dtype=np.float64, ensure_min_samples=least)
 
 
-def _are_ragged(given: Any) -> bool:
-    array = isinstance(given, np.ndarray)
-    if not (isinstance(given, (list, tuple)) or (array and given.dtype == object)):
+def _are_ragged(series: Any) -> bool:
+    array = isinstance(series, np.ndarray)
+    if not (isinstance(series, (list, tuple)) or (array and series.dtype == object)):
         return False
-    if (array and given.ndim != 1) or not len(given):
+    if (array and series.ndim != 1) or not len(series):
         return False
     if not all(
         np.ndim(row) == 1 if isinstance(row, np.ndarray) else isinstance(row, (list, tuple))
-        for row in given
+        for row in series
     ):
         return False
-    return array or len({len(row) for row in given}) > 1
+    return array or len({len(row) for row in series}) > 1

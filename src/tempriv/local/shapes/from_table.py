@@ -32,9 +32,15 @@ class People:
 def from_wide(
     source: Path, *, prefix: str = "t", series: str | None = None, label: str | None = None
 ) -> People:
-    """A row for each person: readings in columns such as t0, t1 and so on, in order of the numbers.
+    """Read a row for each person: readings in columns such as t0, t1 and so on, by number.
 
     Missing readings at the end of a row make a shorter series; elsewhere they are refused.
+
+    Parameters:
+        source: the table.
+        prefix: of the names of the columns.
+        series: column of ids, if there is one.
+        label: column of labels, if there is one.
     """
     texts = [name for name in (series, label) if name is not None]
     # ids as readings have them elsewhere, labels as they stand
@@ -48,13 +54,16 @@ def from_wide(
         names = [f"CAST({quoted(name)} AS VARCHAR)" for name in texts]
         query = f"SELECT {', '.join(names + numbers)} FROM {table.scan}"
         rows: list[Any] = []
-        said: list[list[str | None]] = [[] for _ in texts]
+        entries: list[list[str | None]] = [[] for _ in texts]
         for batch in table.batches(query):
-            for one, column in zip(said, batch.columns, strict=False):
-                one += column.to_pylist()
+            for column_entries, column in zip(entries, batch.columns, strict=False):
+                column_entries += column.to_pylist()
             rows.append(_matrix(batch.columns[len(texts) :], batch.num_rows))
-    known = {name: _complete(one, name) for name, one in zip(texts, said, strict=True)}
-    members = None if series is None else known[series]
+    by_column = {
+        name: _complete(column_entries, name)
+        for name, column_entries in zip(texts, entries, strict=True)
+    }
+    members = None if series is None else by_column[series]
     require(
         members is None or len(set(members)) == len(members),
         f"{source}: an id in {series!r} stands in several rows; must be a row for each series",
@@ -63,7 +72,7 @@ def from_wide(
     matrix = np.concatenate(rows)
     return People(
         _without_ends(matrix, source),
-        None if label is None else known[label],
+        None if label is None else by_column[label],
         _scope(series, members, matrix.shape[1]),
     )
 
@@ -71,19 +80,19 @@ def from_wide(
 def _numbered(table: Table, prefix: str, texts: Sequence[str]) -> list[str]:
     """The columns that are the prefix and a number, by that number."""
     form = re.compile(re.escape(prefix) + r"(\d+)")
-    found = {name: form.fullmatch(name) for name in table.types if name not in texts}
-    by_number = {int(match[1]): name for name, match in found.items() if match is not None}
+    matches = {name: form.fullmatch(name) for name in table.types if name not in texts}
+    by_number = {int(match[1]): name for name, match in matches.items() if match is not None}
     numbers = sorted(by_number)
-    known = ", ".join([name for name in table.types if name != ROW_NUMBER][:8])
+    first_columns = ", ".join([name for name in table.types if name != ROW_NUMBER][:8])
     require(
         bool(numbers),
-        f"{table.name}: no column is called {prefix}0, {prefix}1 and so on; the first are {known}; "
-        "say what their names begin with by [[prefix]], or for a row for each reading give "
-        "[[series]], [[time]] and [[value]]",
+        f"{table.name}: no column is called {prefix}0, {prefix}1 and so on; the first are "
+        f"{first_columns}; say what their names begin with by [[prefix]], or for a row for each "
+        "reading give [[series]], [[time]] and [[value]]",
         DataError,
     )
     gap = numbers[-1] - numbers[0] + 1 != len(numbers)
-    gap = gap or sum(match is not None for match in found.values()) != len(numbers)
+    gap = gap or sum(match is not None for match in matches.values()) != len(numbers)
     require(
         not gap,
         f"{table.name}: columns {prefix}{numbers[0]} to {prefix}{numbers[-1]} must all be there, "
@@ -104,12 +113,12 @@ def _require_numbers(table: Table, columns: Sequence[str]) -> None:
 
 
 def _matrix(columns: Sequence[Any], rows: int) -> Any:
-    found = np.empty((rows, len(columns)))
+    matrix = np.empty((rows, len(columns)))
     for i, column in enumerate(columns):
-        found[:, i] = to_numpy(column, np.float64)
+        matrix[:, i] = to_numpy(column, np.float64)
         if column.null_count:
-            found[nulls(column), i] = np.nan
-    return found
+            matrix[nulls(column), i] = np.nan
+    return matrix
 
 
 def _complete(entries: list[str | None], name: str) -> list[str]:
@@ -124,12 +133,12 @@ def _complete(entries: list[str | None], name: str) -> list[str]:
 
 def _without_ends(matrix: Any, source: Path) -> Any:
     """A matrix if rows are full; a list, if some end early."""
-    there = np.isfinite(matrix)
-    if there.all():
+    present = np.isfinite(matrix)
+    if present.all():
         return matrix
-    lengths = there.sum(axis=1)
+    lengths = present.sum(axis=1)
     require(
-        bool((there == (np.arange(matrix.shape[1]) < lengths[:, None])).all()),
+        bool((present == (np.arange(matrix.shape[1]) < lengths[:, None])).all()),
         f"{source}: a reading is missing or infinite before the end of its row; fill it in",
         DataError,
     )
@@ -140,12 +149,20 @@ def _without_ends(matrix: Any, source: Path) -> Any:
 def from_long(
     source: Path, *, series: str, time: str | None, value: str, label: str | None = None
 ) -> People:
-    """A row for each reading: who, when and what; in order of time, or of rows without one."""
+    """Read a row for each reading, in order of time.
+
+    Parameters:
+        source: the table.
+        series: column of ids.
+        time: column of times; rows are in order without one.
+        value: column of readings.
+        label: column of labels, if there is one.
+    """
     with open_table(source, ()) as table:
         table.require_columns([series, value])
         _require_numbers(table, [value])
-    given = SeriesTable(source, values=(value,), time=time, series=series, grid="index")
-    reading = given.read()
+    table_of_readings = SeriesTable(source, values=(value,), time=time, series=series, grid="index")
+    reading = table_of_readings.read()
     by_id: dict[str, list[Any]] = {}
     try:
         for block in reading:
@@ -180,14 +197,14 @@ def _labels(source: Path, series: str, label: str, members: list[str]) -> list[s
             f"SELECT CAST({quoted(series)} AS VARCHAR), min(CAST({quoted(label)} AS VARCHAR)), "
             f"count(DISTINCT CAST({quoted(label)} AS VARCHAR)) FROM {table.scan} GROUP BY 1"
         )
-        found = {name: (entry, different) for name, entry, different in table.rows(query)}
-    wrong = sum(found.get(name, (None, 0))[1] != 1 for name in members)
+        by_series = {name: (entry, different) for name, entry, different in table.rows(query)}
+    wrong = sum(by_series.get(name, (None, 0))[1] != 1 for name in members)
     require(
         wrong == 0,
         f"{source}: {wrong} series have no label in {label!r}, or several; must be one for each",
         DataError,
     )
-    return [found[name][0] for name in members]
+    return [by_series[name][0] for name in members]
 
 
 def _scope(series: str | None, members: Sequence[str] | None, longest: int) -> Scope:

@@ -7,9 +7,7 @@ so is refused with a reason.
 
 from __future__ import annotations
 
-import base64
 import functools
-import json
 import struct
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -24,10 +22,12 @@ from tempriv.local.wire import (
     MessageError,
     from_base64,
     json_object,
+    json_text,
     require_bytes,
     require_campaign,
     require_version,
     require_whole,
+    split_head,
 )
 
 VERSION = 1
@@ -126,9 +126,9 @@ class ShapesQuestion:
         )
 
     def _check_candidates(self) -> None:
-        asked = self.kind in ("level", "refine")
+        has_candidates = self.kind in ("level", "refine")
         require(
-            asked == bool(self.candidates),
+            has_candidates == bool(self.candidates),
             "candidates: belong to a level or a refinement, and only there",
             MessageError,
         )
@@ -138,8 +138,8 @@ class ShapesQuestion:
             MessageError,
         )
         letters = set(self.sax.alphabet)
-        for one in self.candidates:
-            body = one.removesuffix(END) if self.ends else one
+        for candidate in self.candidates:
+            body = candidate.removesuffix(END) if self.ends else candidate
             require(
                 0 < len(body) <= self.sax.longest and set(body) <= letters,
                 f"candidates: each must have 1 to {self.sax.longest} of the letters "
@@ -188,29 +188,22 @@ class ShapesQuestion:
 
     def to_json(self) -> str:
         fields: dict[str, Any] = {name: getattr(self, name) for name in PLAIN_FIELDS}
-        return json.dumps(
-            {
-                "tempriv": "shapes question",
-                **fields,
-                "candidates": list(self.candidates),
-                "labels": list(self.labels),
-                "sax": self.sax.to_dict(),
-            },
-            sort_keys=True,
-        )
+        lists = {"candidates": list(self.candidates), "labels": list(self.labels)}
+        return json_text("shapes question", fields | lists | {"sax": self.sax.to_dict()})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> ShapesQuestion:
+        """The question in a JSON ``text``."""
         names = {*PLAIN_FIELDS, "candidates", "labels", "sax"}
-        given = json_object(text, "shapes question", names, ABOUT, MOST_MESSAGE_BYTES)
+        fields = json_object(text, "shapes question", names, ABOUT, MOST_MESSAGE_BYTES)
         for name in ("candidates", "labels"):
-            require(isinstance(given[name], list), f"{name}: must be a list", MessageError)
-            given[name] = tuple(given[name])
+            require(isinstance(fields[name], list), f"{name}: must be a list", MessageError)
+            fields[name] = tuple(fields[name])
         try:
-            given["sax"] = Sax.from_dict(given["sax"])
+            fields["sax"] = Sax.from_dict(fields["sax"])
         except TemprivError as reason:
             raise MessageError(str(reason)[:200]) from None
-        return cls(**given)
+        return cls(**fields)
 
     def to_bytes(self) -> bytes:
         head = HEAD.pack(
@@ -220,14 +213,15 @@ class ShapesQuestion:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ShapesQuestion:
-        campaign, number, token, body = _headed(data, QUESTION)
-        found = cls.from_json(body)
+        """The question in ``data``, a message in bytes."""
+        campaign, number, token, body = _split(data, QUESTION)
+        question = cls.from_json(body)
         require(
-            found.campaign == campaign and found.round == number and token == b"\0" * 16,
+            question.campaign == campaign and question.round == number and token == b"\0" * 16,
             "the head of the question and its body do not agree",
             MessageError,
         )
-        return found
+        return question
 
 
 PLAIN_FIELDS = (
@@ -260,38 +254,25 @@ class ShapesAnswer:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ShapesAnswer:
-        campaign, number, token, report = _headed(data, ANSWER)
+        """The answer in ``data``, a message in bytes."""
+        campaign, number, token, report = _split(data, ANSWER)
         return cls(campaign=campaign, round=number, token=token, report=report)
 
     def to_json(self) -> str:
-        return json.dumps(
-            {
-                "tempriv": "shapes answer",
-                "version": self.version,
-                "campaign": self.campaign,
-                "round": self.round,
-                "token": base64.b64encode(self.token).decode(),
-                "report": base64.b64encode(self.report).decode(),
-            },
-            sort_keys=True,
-        )
+        return json_text("shapes answer", vars(self))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> ShapesAnswer:
+        """The answer in a JSON ``text``."""
         names = {"version", "campaign", "round", "token", "report"}
-        given = json_object(text, "shapes answer", names, ABOUT, MOST_MESSAGE_BYTES)
+        fields = json_object(text, "shapes answer", names, ABOUT, MOST_MESSAGE_BYTES)
         for name in ("token", "report"):
-            given[name] = from_base64(name, given[name])
-        return cls(**given)
+            fields[name] = from_base64(name, fields[name])
+        return cls(**fields)
 
 
-def _headed(data: Any, kind: int) -> tuple[str, int, bytes, bytes]:
-    require(
-        isinstance(data, (bytes, bytearray)) and HEAD.size < len(data) <= MOST_MESSAGE_BYTES,
-        "not a message about shapes: it is too short, or too long",
-        MessageError,
-    )
-    magic, found, version, campaign, number, token = HEAD.unpack_from(data)
-    require(magic == MAGIC and found == kind, "not a message of this kind", MessageError)
+def _split(data: Any, kind: int) -> tuple[str, int, bytes, bytes]:
+    fields, body = split_head(data, HEAD, MAGIC, kind, ABOUT, MOST_MESSAGE_BYTES)
+    version, campaign, number, token = fields
     require_version(version, VERSION, "messages about shapes")
-    return campaign.hex(), number, token, bytes(data[HEAD.size :])
+    return campaign.hex(), number, token, body

@@ -96,12 +96,12 @@ class ShapesPlan:
         object.__setattr__(self, "shares", shares)
 
     def _check_labels(self) -> None:
-        many = len(self.labels)
+        count = len(self.labels)
         require(
-            many != 1 and len(set(self.labels)) == many,
+            count != 1 and len(set(self.labels)) == count,
             "labels: must be none, or at least two different ones",
         )
-        require(many <= MOST_LABELS, f"{many:,} labels: must be at most {MOST_LABELS:,}")
+        require(count <= MOST_LABELS, f"{count:,} labels: must be at most {MOST_LABELS:,}")
         longest = max(map(len, self.labels), default=0)
         require(
             longest <= MOST_TEXT_CHARACTERS,
@@ -111,12 +111,12 @@ class ShapesPlan:
         # the least that is ever asked for at once: one symbol, that ends or goes on
         require(
             self.method != "one-shot" or self.whole_cells(1) <= MOST_WHOLE_CELLS,
-            f"{self.sax.symbols} symbols and {many} labels: too many to ask for whole sequences; "
+            f"{self.sax.symbols} symbols and {count} labels: too many to ask for whole sequences; "
             "take method nearest",
         )
 
     def whole_cells(self, length: int) -> int:
-        """Sequences of up to so many symbols, with each of the labels."""
+        """How many sequences of up to ``length`` symbols there are, with each of the labels."""
         domain = WholeSequences(self.sax.symbols, length, self.sax.compressed)
         return domain.size * max(1, len(self.labels))
 
@@ -142,21 +142,21 @@ class ShapesPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        known = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         plain = {"labels": list(self.labels), "shares": list(self.shares)}
-        return known | plain | {"sax": self.sax.to_dict()}
+        return values | plain | {"sax": self.sax.to_dict()}
 
     @classmethod
-    def from_dict(cls, given: Any) -> ShapesPlan:
-        """What ``to_dict`` gave; anything else is refused.
+    def from_dict(cls, state: Any) -> ShapesPlan:
+        """The plan that ``to_dict`` gave as ``state``; anything else is refused.
 
         >>> plan = ShapesPlan(epsilon=4.0, shapes=3, people=40_000, sax=Sax(longest=10))
         >>> ShapesPlan.from_dict(plan.to_dict()) == plan
         True
         """
         with refuse_damage():
-            found = members(given, (one.name for one in fields(cls)))
-            found["sax"] = Sax.from_dict(found["sax"])
-            found["labels"] = unique_texts(found["labels"])
-            found["shares"] = tuple(map(finite, found["shares"]))
-            return cls(**found)
+            values = members(state, (field.name for field in fields(cls)))
+            values["sax"] = Sax.from_dict(values["sax"])
+            values["labels"] = unique_texts(values["labels"])
+            values["shares"] = tuple(map(finite, values["shares"]))
+            return cls(**values)

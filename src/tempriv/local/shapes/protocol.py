@@ -50,9 +50,11 @@ Floats = npt.NDArray[np.float64]
 
 COVERED_SHARE, ONE_SHOT_SHARE = 0.9, 0.5
 """Part of the sequences that are to end within the length that is asked about; and the least part
-for which whole sequences are asked for, if no more of them can be told apart."""
+for which whole sequences are asked for, if no more of them can be distinguished."""
 
-FALSE_SHAPE_PROBABILITY = 0.05  # the chance that any cell without anything in it is told as a shape
+FALSE_SHAPE_PROBABILITY = (
+    0.05  # the chance that any cell without anything in it is reported as a shape
+)
 SHAPES_PER_LABEL = 8  # shapes of a label at most
 MOST_WHOLE_CANDIDATES = 256  # candidates out of whole sequences
 
@@ -99,7 +101,7 @@ class ShapesProtocol:
         plan = self.plan
         if self.stage == "done":
             return None
-        ask: dict[str, Any] = {
+        common: dict[str, Any] = {
             "campaign": self.campaign,
             "round": self.round,
             "epsilon": plan.epsilon,
@@ -111,27 +113,27 @@ class ShapesProtocol:
             "ends": self.improved,
         }
         if self.stage == "length":
-            return ShapesQuestion(kind="length", oracle="grr", **ask)
-        ask["high"] = self.length
-        ask["low"] = min(plan.low, self.length)
+            return ShapesQuestion(kind="length", oracle="grr", **common)
+        common["high"] = self.length
+        common["low"] = min(plan.low, self.length)
         if self.stage == "bigram":
-            return ShapesQuestion(kind="bigram", oracle="grr", **ask)
+            return ShapesQuestion(kind="bigram", oracle="grr", **common)
         if self.stage == "whole":
             cells = plan.whole_cells(self.length)
             oracle = name_of(choose(plan.epsilon, cells, self.wanted, one_shot=True))
-            return ShapesQuestion(kind="whole", oracle=oracle, labels=plan.labels, **ask)
+            return ShapesQuestion(kind="whole", oracle=oracle, labels=plan.labels, **common)
         if self.stage == "level":
             oracle = EXPONENTIAL
             if self.improved:
                 oracle = name_of(choose(plan.epsilon, max(2, len(self.candidates))))
-            return ShapesQuestion(kind="level", oracle=oracle, candidates=self.candidates, **ask)
+            return ShapesQuestion(kind="level", oracle=oracle, candidates=self.candidates, **common)
         cells = max(2, len(self.candidates) * max(1, len(plan.labels)))
         # Section V-E: optimized unary encoding for labels; Section V-B: GRR
         oracle = "oue" if plan.labels else "grr"
         if self.improved:
             oracle = name_of(choose(plan.epsilon, cells))
         return ShapesQuestion(
-            kind="refine", oracle=oracle, candidates=self.candidates, labels=plan.labels, **ask
+            kind="refine", oracle=oracle, candidates=self.candidates, labels=plan.labels, **common
         )
 
     @property
@@ -154,28 +156,32 @@ class ShapesProtocol:
         return max(1, round(share * self.plan.people))
 
     def after(self, support: Integers, people: int) -> ShapesProtocol:
-        """The protocol after a round in which so many devices answered, none if it failed.
+        """The protocol after a round, none if it failed.
 
         Nobody who was asked is asked again: a round without answers goes on with what is known.
+
+        Parameters:
+            support: how many answers support each cell.
+            people: how many devices answered.
         """
         question = self.question
         require(question is not None, "the campaign is over", UsageError)
         assert question is not None
-        going = replace(self, round=self.round + 1)
+        following = replace(self, round=self.round + 1)
         if self.stage == "length":
-            return going._after_lengths(support, people)
+            return following._after_lengths(support, people)
         if self.stage == "bigram":
-            return going._after_pairs(support.reshape(question.levels, -1), people)
+            return following._after_pairs(support.reshape(question.levels, -1), people)
         if self.stage == "level":
             counts = support.astype(np.float64)
             if question.frequency is not None and people:
                 counts = question.frequency.estimate(support, people).counts
-            return going._after_level(counts[: len(self.candidates)])
-        found = question.frequency.estimate(support, max(people, 1))
+            return following._after_level(counts[: len(self.candidates)])
+        estimate = question.frequency.estimate(support, max(people, 1))
         if people == 0:  # nobody answered, so nothing is known
             nothing = np.zeros(question.cells)
-            found = replace(found, counts=nothing, standard_error=nothing + math.inf)
-        return going._finished(question, found)
+            estimate = replace(estimate, counts=nothing, standard_error=nothing + math.inf)
+        return following._finished(question, estimate)
 
     # lengths
 
@@ -198,9 +204,9 @@ class ShapesProtocol:
             if method == "one-shot" or enough:
                 return replace(self, method="one-shot", stage="whole", length=fits[-1])
             method = "nearest"
-        going = replace(self, method=method, length=length)
+        following = replace(self, method=method, length=length)
         grows = method != "baseline" and (length > 1 or method == "nearest")
-        return replace(going, stage="bigram") if grows else going._first_level()
+        return replace(following, stage="bigram") if grows else following._first_level()
 
     # the tree
 
@@ -225,12 +231,12 @@ class ShapesProtocol:
     def _after_level(self, counts: Floats) -> ShapesProtocol:
         plan = self.plan
         order = np.argsort(-counts, kind="stable")
-        kept = [self.candidates[i] for i in order[: self.kept]]
+        candidates = [self.candidates[i] for i in order[: self.kept]]
         if self.method == "baseline":
-            kept = [self.candidates[i] for i in order if counts[i] >= plan.least]
-        if not kept:
-            kept = [self.candidates[i] for i in order[: self.kept]]
-        grown = self._grown(kept) if self.level < self.length + int(self.improved) else ()
+            candidates = [self.candidates[i] for i in order if counts[i] >= plan.least]
+        if not candidates:
+            candidates = [self.candidates[i] for i in order[: self.kept]]
+        grown = self._grown(candidates) if self.level < self.length + int(self.improved) else ()
         if grown and set(grown) != set(self.candidates):
             return self._at_level(self.level + 1, grown)
         if self.method == "baseline":
@@ -240,27 +246,30 @@ class ShapesProtocol:
                 for i in best
             )
             return replace(self, stage="done", shapes=shapes)
-        return replace(self, stage="refine", candidates=tuple(kept))
+        return replace(self, stage="refine", candidates=tuple(candidates))
 
-    def _grown(self, kept: list[str]) -> tuple[str, ...]:
+    def _grown(self, candidates: list[str]) -> tuple[str, ...]:
         """Candidates one symbol longer, by the pairs that are frequent at this level."""
         grown: list[str] = []
-        for one in kept:
-            if one.endswith(END):
-                grown.append(one)
+        for candidate in candidates:
+            if candidate.endswith(END):
+                grown.append(candidate)
                 continue
             if self.method == "baseline":
-                last = one[-1] if self.plan.sax.compressed else ""
-                grown += [one + s for s in LETTERS[: self.plan.sax.symbols] if s != last]
+                last = candidate[-1] if self.plan.sax.compressed else ""
+                grown += [candidate + s for s in LETTERS[: self.plan.sax.symbols] if s != last]
                 continue
             next_pairs = self.pairs[self.level - 1] if self.level <= len(self.pairs) else ()
-            longer = [one[:-1] + pair for pair in next_pairs if pair[0] == one[-1]]
+            longer = [candidate[:-1] + pair for pair in next_pairs if pair[0] == candidate[-1]]
             if self.improved and self.level == self.length:
                 # it ends here, or goes on past what is asked about
-                longer = [one, *(more for more in longer if more.endswith(END))]
+                longer = [
+                    candidate,
+                    *(pair_candidate for pair_candidate in longer if pair_candidate.endswith(END)),
+                ]
             grown += longer
-        most = min(MOST_CANDIDATES, MOST_CELLS // max(1, len(self.plan.labels)))
-        return tuple(dict.fromkeys(grown))[:most]
+        limit = min(MOST_CANDIDATES, MOST_CELLS // max(1, len(self.plan.labels)))
+        return tuple(dict.fromkeys(grown))[:limit]
 
     # for a restart
 
@@ -271,21 +280,21 @@ class ShapesProtocol:
             "pairs": [list(level) for level in self.pairs],
             "candidates": list(self.candidates),
             "shapes": [
-                {**vars(one), "error": one.error if math.isfinite(one.error) else None}
-                for one in self.shapes
+                {**vars(shape), "error": shape.error if math.isfinite(shape.error) else None}
+                for shape in self.shapes
             ],
         }
 
     @classmethod
-    def from_dict(cls, plan: ShapesPlan, given: Any) -> ShapesProtocol:
-        """What ``to_dict`` gave for a protocol of this plan; anything else is refused."""
+    def from_dict(cls, plan: ShapesPlan, state: Any) -> ShapesProtocol:
+        """The protocol of a ``plan``, of which ``to_dict`` gave ``state``; all else is refused."""
         with refuse_damage():
-            body = members(given, (*PLAIN_FIELDS, "pairs", "candidates", "shapes"))
+            body = members(state, (*PLAIN_FIELDS, "pairs", "candidates", "shapes"))
             campaign, number = decode_campaign(body["campaign"]), whole_number(body["round"])
             if body["stage"] == "length":
-                found = cls(plan, campaign)
-                require_state(found.to_dict() == body)
-                return found
+                protocol = cls(plan, campaign)
+                require_state(protocol.to_dict() == body)
+                return protocol
             method = body["method"]
             require_state(body["stage"] in STAGES[method])
             require_state(
@@ -294,7 +303,7 @@ class ShapesProtocol:
             )
             length = whole_number(body["length"], 1, plan.sax.longest)
             require_state(isinstance(body["pairs"], list) and isinstance(body["shapes"], list))
-            found = cls(
+            protocol = cls(
                 plan,
                 campaign,
                 number,
@@ -304,10 +313,10 @@ class ShapesProtocol:
                 whole_number(body["level"], 0, length + 1),
                 tuple(map(unique_texts, body["pairs"])),
                 unique_texts(body["candidates"]),
-                tuple(_decode_shape(one, plan) for one in body["shapes"]),
+                tuple(_decode_shape(shape, plan) for shape in body["shapes"]),
             )
-            found._check()
-        return found
+            protocol._check()
+        return protocol
 
     def _check(self) -> None:
         """That such a protocol can be, and goes on."""
@@ -318,28 +327,28 @@ class ShapesProtocol:
         require_state(
             (self.level >= 1) == (asks or (self.stage == "done" and self.method != "one-shot"))
         )
-        asked = replace(self, stage="bigram", candidates=()).question
-        assert asked is not None
-        pairs = {asked.bigrams.text(i) for i in range(asked.bigrams.size)}
-        require_state(len(self.pairs) in (0, asked.levels))
+        question = replace(self, stage="bigram", candidates=()).question
+        assert question is not None
+        pairs = {question.bigrams.text(i) for i in range(question.bigrams.size)}
+        require_state(len(self.pairs) in (0, question.levels))
         require_state(
             not self.pairs or (self.method in ("published", "nearest") and self.level >= 1)
         )
         require_state(all(set(level) <= pairs for level in self.pairs))
         letters = set(self.plan.sax.alphabet)
-        for one in self.candidates:
-            body = one.removesuffix(END) if self.improved else one
+        for candidate in self.candidates:
+            body = candidate.removesuffix(END) if self.improved else candidate
             require_state(0 < len(body) <= self.plan.sax.longest and set(body) <= letters)
         require_state(self.stage == "done" or self.question is not None)
 
     # shapes
 
-    def _finished(self, question: ShapesQuestion, found: Any) -> ShapesProtocol:
+    def _finished(self, question: ShapesQuestion, estimate: Any) -> ShapesProtocol:
         labels = len(question.labels) or 1
         names = self.candidates
-        used = len(found.counts) // labels if self.stage == "whole" else len(names)
-        counts = found.counts[: used * labels].reshape(-1, labels)
-        errors = found.standard_error[: used * labels].reshape(-1, labels)
+        used = len(estimate.counts) // labels if self.stage == "whole" else len(names)
+        counts = estimate.counts[: used * labels].reshape(-1, labels)
+        errors = estimate.standard_error[: used * labels].reshape(-1, labels)
         if self.stage == "whole":
             # of thousands of cells hardly any holds anything: those that surely do, or at least
             # as many as are followed otherwise
@@ -349,9 +358,9 @@ class ShapesProtocol:
                     counts.max(axis=1) > _certain_deviations(counts.size) * float(np.median(errors))
                 ).sum()
             )
-            some = np.sort(order[: min(max(sure, self.kept), MOST_WHOLE_CANDIDATES)])
-            names = tuple(question.domain.text(int(i)) for i in some)
-            counts, errors = counts[some], errors[some]
+            followed = np.sort(order[: min(max(sure, self.kept), MOST_WHOLE_CANDIDATES)])
+            names = tuple(question.domain.text(int(i)) for i in followed)
+            counts, errors = counts[followed], errors[followed]
         if question.labels:
             shapes = self._of_each_label(names, counts, errors)
         else:
@@ -374,21 +383,21 @@ class ShapesProtocol:
         whose, sure = counts.argmax(axis=1), counts > _certain_deviations(counts.size) * errors
         for j, label in enumerate(self.plan.labels):
             order = np.argsort(-counts[:, j], kind="stable")
-            own = order[(whose[order] == j) & sure[order, j]][:SHAPES_PER_LABEL]
-            some = own if self.improved and len(own) else order[:1]
-            shapes += [self._shape(names[i], counts[i, j], errors[i, j], label) for i in some]
+            sure_shapes = order[(whose[order] == j) & sure[order, j]][:SHAPES_PER_LABEL]
+            reported = sure_shapes if self.improved and len(sure_shapes) else order[:1]
+            shapes += [self._shape(names[i], counts[i, j], errors[i, j], label) for i in reported]
         return tuple(shapes)
 
     def _apart(self, names: tuple[str, ...], counts: Floats, errors: Floats) -> tuple[Shape, ...]:
         """As many shapes as were asked for, none too like another (Section IV-C)."""
-        bodies = Sequences.of_texts([one.removesuffix(END) for one in names], self.plan.sax)
-        apart = distances(self.plan.distance, bodies, bodies)
+        bodies = Sequences.of_texts([name.removesuffix(END) for name in names], self.plan.sax)
+        matrix = distances(self.plan.distance, bodies, bodies)
         count = min(self.plan.shapes, len(names))
         if self.improved:
-            chosen = medoids(apart, np.maximum(counts, 0.0), count)
+            chosen = medoids(matrix, np.maximum(counts, 0.0), count)
         else:
-            centers = medoids(apart, np.ones(len(names)), count)
-            nearest = apart[:, centers].argmin(axis=1)
+            centers = medoids(matrix, np.ones(len(names)), count)
+            nearest = matrix[:, centers].argmin(axis=1)
             groups = [np.flatnonzero(nearest == g) for g in range(count)]
             chosen = np.array([g[int(np.argmax(counts[g]))] for g in groups if len(g)])
         order = chosen[np.argsort(-counts[chosen], kind="stable")]
@@ -405,19 +414,19 @@ STAGES = {
 }
 
 
-def _decode_shape(given: Any, plan: ShapesPlan) -> Shape:
-    found = members(given, ("text", "count", "error", "label", "ends"))
-    text, label, error = found["text"], found["label"], found["error"]
+def _decode_shape(value: Any, plan: ShapesPlan) -> Shape:
+    fields = members(value, ("text", "count", "error", "label", "ends"))
+    text, label, error = fields["text"], fields["label"], fields["error"]
     require_state(type(text) is str and 0 < len(text) <= plan.sax.longest)
     require_state(set(text) <= set(plan.sax.alphabet))
     require_state(label in plan.labels if plan.labels else label is None)
     error = math.inf if error is None else finite(error)
     require_state(error >= 0)
-    return Shape(text, finite(found["count"]), error, label, boolean(found["ends"]))
+    return Shape(text, finite(fields["count"]), error, label, boolean(fields["ends"]))
 
 
 def least_people(plan: ShapesPlan) -> int:
-    """So many that somebody is left for the last question, whatever is answered before.
+    """How many people leave somebody for the last question of a ``plan``, whatever is answered.
 
     It looks at the plan alone. Automatic may find that it has to ask more often than its shortest
     way does: it then ends with what there is.
@@ -425,19 +434,22 @@ def least_people(plan: ShapesPlan) -> int:
     first = ShapesProtocol(plan, "0" * 32)
     if plan.method in ("automatic", "one-shot"):
         return first.wanted + 1
-    most = 0
+    needed = 0
     for length in range(1, plan.sax.longest + 1):
-        here = replace(first, method=plan.method, length=length)
-        levels = replace(here, stage="level").wanted
+        at_length = replace(first, method=plan.method, length=length)
+        levels = replace(at_length, stage="level").wanted
         before = (length - 1) * levels
         if plan.method != "baseline":
-            before = replace(here, stage="bigram").wanted + (length + int(here.improved)) * levels
-        most = max(most, first.wanted + before)
-    return most + 1
+            before = (
+                replace(at_length, stage="bigram").wanted
+                + (length + int(at_length.improved)) * levels
+            )
+        needed = max(needed, first.wanted + before)
+    return needed + 1
 
 
 def enough_people(plan: ShapesPlan) -> int:
-    """The next number of people with whom somebody is left for the last question.
+    """The next number of people with whom somebody is left for the last question of a ``plan``.
 
     Shares of the people are rounded, so of a few more of them there may be one too few again.
 
@@ -447,9 +459,9 @@ def enough_people(plan: ShapesPlan) -> int:
     17
     """
     return next(
-        many
-        for many in itertools.count(plan.people)
-        if least_people(replace(plan, people=many)) <= many
+        people
+        for people in itertools.count(plan.people)
+        if least_people(replace(plan, people=people)) <= people
     )
 
 

@@ -1,7 +1,7 @@
-"""What a device has to say to a question, before any noise; and the law of what it then sends.
+"""A device's answer to a question before any noise, and the distribution of its report.
 
-Everything here is a plain function of the question and of one sequence (and label). The law is
-drawn from by devices and listed by audits: there is no second description of it.
+Everything here is a plain function of the question and of one sequence (and label). Devices draw
+from the distribution and audits list it: there is no second description of it.
 """
 
 from __future__ import annotations
@@ -38,54 +38,61 @@ NO_LABEL = -1
 
 @dataclass(frozen=True)
 class LocalAnswers:
-    """Of some sequences: the cell that each falls into, at each level; or scores of candidates."""
+    """The cell of each sequence at each level, or its scores of candidates, before noise."""
 
     question: ShapesQuestion
     cells: Integers  # sequences by levels; one level but for bigrams
     scores: Floats | None = None
 
-    def reports(self, which: Integers, words: WordsOf) -> Bytes:
-        """One report for each device, which has sequence number ``which``."""
+    def reports(self, sequence_numbers: Integers, keystreams: ReportKeystreams) -> Bytes:
+        """One report for each device.
+
+        Parameters:
+            sequence_numbers: which sequence each device has.
+            keystreams: of the devices.
+        """
         question = self.question
         if self.scores is not None:
-            chosen = np.empty(len(which), dtype=np.int64)
-            choices = words("choice").cached()
-            order = np.argsort(which, kind="stable")
-            for rows in np.split(order, np.flatnonzero(np.diff(which[order])) + 1):
+            chosen = np.empty(len(sequence_numbers), dtype=np.int64)
+            choices = keystreams("choice").cached()
+            order = np.argsort(sequence_numbers, kind="stable")
+            for rows in np.split(order, np.flatnonzero(np.diff(sequence_numbers[order])) + 1):
                 if len(rows):
-                    law = ExponentialChoice(self.scores[which[rows[0]]], question.epsilon, 1.0)
-                    chosen[rows] = law.sample(choices.rows(rows))
+                    choice = ExponentialChoice(
+                        self.scores[sequence_numbers[rows[0]]], question.epsilon, 1.0
+                    )
+                    chosen[rows] = choice.sample(choices.rows(rows))
             return chosen.astype(">u2")[:, None].view(np.uint8)
-        levels = np.zeros(len(which), dtype=np.int64)
+        levels = np.zeros(len(sequence_numbers), dtype=np.int64)
         if question.kind == "bigram":
             # drawn before the sequence is looked at, so that it tells nothing of its length
-            levels = UniformChoice(question.levels).sample(words("level"))
-        cells = self.cells[which, levels]
+            levels = UniformChoice(question.levels).sample(keystreams("level"))
+        cells = self.cells[sequence_numbers, levels]
         blank = np.flatnonzero(cells == NO_CELL)
         if len(blank):
-            cells[blank] = UniformChoice(question.cells).sample(words("blank").rows(blank))
-        sent: Bytes = question.frequency.reports(cells, words("report"))
+            cells[blank] = UniformChoice(question.cells).sample(keystreams("blank").rows(blank))
+        sent: Bytes = question.frequency.reports(cells, keystreams("report"))
         if question.kind != "bigram":
             return sent
         return np.concatenate([levels.astype(np.uint8)[:, None], sent], axis=1)
 
-    def outcomes(self, one: int) -> dict[bytes, float]:
-        """Every report that a device with this sequence may send, with its probability."""
+    def outcomes(self, number: int) -> dict[bytes, float]:
+        """Every report that a device with sequence ``number`` may send, with its probability."""
         question = self.question
         if self.scores is not None:
-            law = ExponentialChoice(self.scores[one], question.epsilon, 1.0)
-            return {INDEX.pack(i): p for i, p in enumerate(law.probabilities.tolist())}
-        found: dict[bytes, float] = {}
+            choice = ExponentialChoice(self.scores[number], question.epsilon, 1.0)
+            return {INDEX.pack(i): p for i, p in enumerate(choice.probabilities.tolist())}
+        probabilities: dict[bytes, float] = {}
         levels = self.cells.shape[1]
         for level in range(levels):
-            cell = int(self.cells[one, level])
-            said = bytes([level]) if question.kind == "bigram" else b""
+            cell = int(self.cells[number, level])
+            level_byte = bytes([level]) if question.kind == "bigram" else b""
             blank = range(question.cells) if cell == NO_CELL else (cell,)
             for value in blank:
                 for report, p in question.frequency.outcomes(value).items():
-                    sent = said + report
-                    found[sent] = found.get(sent, 0.0) + p / len(blank) / levels
-        return found
+                    sent = level_byte + report
+                    probabilities[sent] = probabilities.get(sent, 0.0) + p / len(blank) / levels
+        return probabilities
 
     @property
     def chances(self) -> Floats:
@@ -94,8 +101,8 @@ class LocalAnswers:
         return probabilities_of(self.scores, self.question.epsilon, 1.0)
 
 
-class WordsOf:
-    """Keyed words of some devices for a purpose."""
+class ReportKeystreams:
+    """The keystreams of some devices, one for each purpose."""
 
     def __init__(self, runs: Any):
         self._runs = runs
@@ -104,20 +111,25 @@ class WordsOf:
         return Keystream(self._runs, purpose)
 
 
-def sequences_of(sax: Sax, most: int, series: Any) -> Sequences:
-    """The sequences that devices make of a matrix or a list of series, whatever these are like.
+def sequences_of(sax: Sax, longest: int, series: Any) -> Sequences:
+    """The sequences that devices make of series, whatever these are like.
 
     A device that refused would tell something of its series for nothing: of one that is too long
-    the ``most`` first readings count, and one that is shorter than a segment is a segment.
+    the ``longest`` first readings count, and one that is shorter than a segment is a segment.
+
+    Parameters:
+        sax: how.
+        longest: readings that count.
+        series: a matrix or a list.
     """
     whole = replace(sax, partial="keep")
     if getattr(series, "ndim", 1) == 2:
-        matrix = numbers_of(series, "the matrix")[:, :most]
+        matrix = numbers_of(series, "the matrix")[:, :longest]
         return (whole if matrix.shape[1] < sax.segment else sax).sequences(matrix)
-    rows = [numbers_of(one, f"series {i}") for i, one in enumerate(series)]
+    rows = [numbers_of(values, f"series {i}") for i, values in enumerate(series)]
     flat = all(row.ndim == 1 for row in rows)
     require(flat, "give a matrix with a row for each series, or a list of series", DataError)
-    cut = [row[:most] for row in rows]
+    cut = [row[:longest] for row in rows]
     if sax.partial == "keep":
         return sax.sequences(cut)
     codes = whole.sequences(cut).codes.copy()
@@ -127,22 +139,34 @@ def sequences_of(sax: Sax, most: int, series: Any) -> Sequences:
 
 
 def group_with_labels(which: Integers, labels: Any) -> tuple[Integers, list[int], Integers]:
-    """Equal sequences with equal labels together: of each pair which sequence and which label,
-    and which pair each device has.
+    """Group equal sequences with equal labels.
+
+    Parameters:
+        which: the sequence number of each device.
+        labels: the label of each device.
+
+    Returns:
+        The sequence of each pair, its label, and the pair of each device.
 
     >>> which = np.array([5, 2, 5])
     >>> [part.tolist() for part in map(np.asarray, group_with_labels(which, [1, 0, 1]))]
     [[2, 5], [0, 1], [1, 0, 1]]
     """
     rows = np.stack([which, np.asarray(labels, dtype=np.int64)], axis=1)
-    pairs, found = np.unique(rows, axis=0, return_inverse=True)
-    return pairs[:, 0], pairs[:, 1].tolist(), np.ravel(found)
+    pairs, pair_numbers = np.unique(rows, axis=0, return_inverse=True)
+    return pairs[:, 0], pairs[:, 1].tolist(), np.ravel(pair_numbers)
 
 
 def local_answers(
     question: ShapesQuestion, texts: Sequence[str], labels: Sequence[int] | None = None
 ) -> LocalAnswers:
-    """What sequences have to say; labels by number, where the question asks for them."""
+    """The answers of devices before noise.
+
+    Parameters:
+        question: what is asked.
+        texts: a sequence of each.
+        labels: number of each one's label, where the question asks for it.
+    """
     require(
         bool(question.labels) == (labels is not None),
         "labels: the question asks for one" if question.labels else "labels: nobody asks for one",
@@ -165,9 +189,9 @@ def local_answers(
     if question.frequency is None:
         scores = _scores(_distances(question, texts, distances))
         return LocalAnswers(question, np.zeros((len(texts), 1), dtype=np.int64), scores)
-    apart = _distances(question, texts, ranked_distances)
+    matrix = _distances(question, texts, ranked_distances)
     return LocalAnswers(
-        question, _with_label_cells(question, apart.argmin(axis=1).tolist(), labels)
+        question, _with_label_cells(question, matrix.argmin(axis=1).tolist(), labels)
     )
 
 
@@ -185,14 +209,14 @@ def _with_label_cells(
     column = _column(cells)
     if labels is None:
         return column
-    known = (*range(len(question.labels)), NO_LABEL)
+    numbers = (*range(len(question.labels)), NO_LABEL)
     require(
-        len(labels) == len(cells) and set(labels) <= set(known),
+        len(labels) == len(cells) and set(labels) <= set(numbers),
         f"labels: must be numbers from 0 to {len(question.labels) - 1}, one for each sequence",
         MessageError,
     )
-    own = _column(labels)
-    return np.where(own == NO_LABEL, NO_CELL, column * len(question.labels) + own)
+    label_column = _column(labels)
+    return np.where(label_column == NO_LABEL, NO_CELL, column * len(question.labels) + label_column)
 
 
 def _distances(
@@ -203,28 +227,28 @@ def _distances(
     A beginning is compared with the beginning of the sequence; a candidate that ends, and at last
     any candidate of those that say nothing of ends, with all of it.
     """
-    bodies = [one.removesuffix(END) for one in question.candidates]
-    own = Sequences.of(texts, symbols=question.sax.symbols)
-    others = Sequences.of(bodies, symbols=question.sax.symbols)
+    bodies = [candidate.removesuffix(END) for candidate in question.candidates]
+    sequences = Sequences.of(texts, symbols=question.sax.symbols)
+    candidates = Sequences.of(bodies, symbols=question.sax.symbols)
     whole = np.array(
         [
-            one.endswith(END) if question.ends else question.kind == "refine"
-            for one in question.candidates
+            candidate.endswith(END) if question.ends else question.kind == "refine"
+            for candidate in question.candidates
         ]
     )
-    apart = np.empty((len(texts), len(bodies)))
+    matrix = np.empty((len(texts), len(bodies)))
     for all_of_it in (True, False):
         some = np.flatnonzero(whole == all_of_it)
         if len(some):
-            apart[:, some] = measured(
-                question.distance, own, others.take(some), prefix=not all_of_it
+            matrix[:, some] = measured(
+                question.distance, sequences, candidates.take(some), prefix=not all_of_it
             )
-    return apart
+    return matrix
 
 
-def _scores(apart: Floats) -> Floats:
+def _scores(matrix: Floats) -> Floats:
     """1 / distance, from 0 for the worst candidate to 1 for the best."""
-    raw = 1 / (apart + DISTANCE_OFFSET)
+    raw = 1 / (matrix + DISTANCE_OFFSET)
     low, high = raw.min(axis=1, keepdims=True), raw.max(axis=1, keepdims=True)
     flat = high == low
     return np.asarray(np.where(flat, 1.0, (raw - low) / np.where(flat, 1.0, high - low)))

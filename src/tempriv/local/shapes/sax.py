@@ -1,9 +1,9 @@
 """Series of numbers as short sequences of symbols: SAX (Lin, Keogh, Wei and Lonardi 2007).
 
 A series is z-scored, cut into segments, and each segment's mean becomes the symbol of the cell it
-lies in; the cells are equally likely under the normal law. Compressive SAX (Mao, Ye, Hu, Wang and
-Huang 2024, section III-B) merges repeated symbols, so that only the order of rises and falls is
-left and not how fast they came. A device does this by itself, with its own series only.
+lies in; the cells are equally likely under the normal distribution. Compressive SAX (Mao, Ye, Hu,
+Wang and Huang 2024, section III-B) merges repeated symbols, so that only the order of rises and
+falls is left and not how fast they came. A device does this by itself, with its own series only.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ BATCH_VALUES = 1 << 20  # numbers that are worked on at a time
 EIGHT_CELLS = (-0.99, -0.66, -0.33, 0.0, 0.33, 0.66, 0.99)
 
 
-# the normal law
+# the normal distribution
 
 
 def _half_normal(x: Decimal) -> Decimal:
@@ -69,7 +69,7 @@ def _density(x: Decimal) -> Decimal:
 
 @functools.cache
 def normal_quantile(probability: Fraction) -> float:
-    """Where the normal law has so much probability below: the floating-point number next to it.
+    """The floating-point number next to the normal quantile of a ``probability``.
 
     Newton's method on sixty digits, from the usual approximation; rounded once, at the end.
     """
@@ -87,7 +87,7 @@ def normal_quantile(probability: Fraction) -> float:
 
 
 def breakpoints(symbols: int) -> tuple[float, ...]:
-    """The edges of so many cells that are equally likely under the normal law.
+    """The edges of ``symbols`` cells that are equally likely under the normal distribution.
 
     Each is the floating-point number next to the true one.
 
@@ -99,12 +99,12 @@ def breakpoints(symbols: int) -> tuple[float, ...]:
 
 
 def _median(low: float, high: float) -> float:
-    """Of the normal law between two edges; so far out that it has nothing there, the nearer one."""
+    """The median of the normal distribution between two edges; the nearer edge far out."""
     if low + high > 0:
         return -_median(-high, -low)  # the lower tail keeps its digits
-    law = NormalDist()
-    middle = (law.cdf(low) + law.cdf(high)) / 2
-    return min(max(law.inv_cdf(middle), low), high) if middle > 0 else high
+    normal = NormalDist()
+    middle = (normal.cdf(low) + normal.cdf(high)) / 2
+    return min(max(normal.inv_cdf(middle), low), high) if middle > 0 else high
 
 
 # series to sequences
@@ -114,8 +114,8 @@ def _median(low: float, high: float) -> float:
 class Sax:
     """How a series becomes a sequence of symbols.
 
-    Means of segments are compared with the breakpoints of the normal law. A mean on an edge belongs
-    to the cell above; a constant series rests at its mean, in the middle.
+    Means of segments are compared with the breakpoints of the normal distribution. A mean on an
+    edge belongs to the cell above; a constant series rests at its mean, in the middle.
 
     Parameters:
         symbols: letters of the alphabet, from 2 to 26.
@@ -154,10 +154,10 @@ class Sax:
         require(
             self.partial in ("keep", "drop"), f"partial={self.partial!r}: must be 'keep' or 'drop'"
         )
-        most = longest_of(self.symbols)
+        longest = longest_of(self.symbols)
         require(
-            type(self.longest) is int and 1 <= self.longest <= most,
-            f"longest={self.longest!r}: must be from 1 to {most}, if there are {self.symbols} "
+            type(self.longest) is int and 1 <= self.longest <= longest,
+            f"longest={self.longest!r}: must be from 1 to {longest}, if there are {self.symbols} "
             "symbols; a longer sequence has no room in 64 bits",
         )
         if self.values is not None:
@@ -178,23 +178,23 @@ class Sax:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        found = dataclasses.asdict(self)
-        return found | {"values": None if self.values is None else list(self.values)}
+        fields = dataclasses.asdict(self)
+        return fields | {"values": None if self.values is None else list(self.values)}
 
     @classmethod
-    def from_dict(cls, given: Any) -> Sax:
-        """What ``to_dict`` gave, from ``given``; anything else is refused.
+    def from_dict(cls, fields: Any) -> Sax:
+        """The ``Sax`` whose ``to_dict`` gave these ``fields``; anything else is refused.
 
         >>> Sax.from_dict(Sax(symbols=6, segment=25).to_dict()) == Sax(symbols=6, segment=25)
         True
         """
         names = {field.name for field in dataclasses.fields(cls)}
         require(
-            isinstance(given, dict) and given.keys() == names,
+            isinstance(fields, dict) and fields.keys() == names,
             f"sax: must be an object with {', '.join(sorted(names))}, and nothing else",
             DataError,
         )
-        return cls(**given)
+        return cls(**fields)
 
     @property
     def alphabet(self) -> str:
@@ -208,7 +208,7 @@ class Sax:
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """A number for each symbol, for drawing: the median of the normal law within its cell."""
+        """The median of the normal distribution within the cell of each symbol, for drawing."""
         if self.values is None:
             halves = (Fraction(2 * i + 1, 2 * self.symbols) for i in range(self.symbols))
             return tuple(map(normal_quantile, halves))
@@ -237,11 +237,11 @@ class Sax:
         least = self.segment if self.partial == "drop" else 1
         if int(lengths.min()) < least:
             which = int(np.argmax(lengths < least))
-            few = (
+            reason = (
                 f"its {lengths[which]} values are fewer than segment={self.segment}; "
                 "partial='keep' takes the mean of what is there"
             )
-            raise DataError(f"series {done + which}: {few if lengths[which] else 'is empty'}")
+            raise DataError(f"series {done + which}: {reason if lengths[which] else 'is empty'}")
         codes = np.empty(lengths.size, dtype=np.uint64)
         edges = np.array(self.edges)
         sums = np.empty(-(-int(lengths.max()) // self.segment))
@@ -270,6 +270,9 @@ class Sax:
 
 def without_segments(*, compressed: bool = True, longest: int = 15) -> Sax:
     """The paper's "without SAX" (section V-J): every z-scored value goes into one of eight cells.
+
+    Parameters:
+        compressed, longest: as for ``Sax``.
 
     >>> without_segments().sequences([[0.0, 1.0, 2.0, 3.0]]).texts()
     ['acfh']
@@ -307,20 +310,24 @@ def _chunks(series: Any) -> Iterator[Any]:
             yield chunk
 
 
-def numbers_of(values: Any, which: str) -> Any:
-    """As an array; refused if there is anything but numbers."""
+def numbers_of(values: Any, subject: str) -> Any:
+    """Values as an array; refused if there is anything but ``values`` that are numbers.
+
+    Parameters:
+        subject: names them in the refusal.
+    """
     require(
         not np.ma.is_masked(values),
-        f"{which}: holds a missing value; fill it in, or leave it out (series of different "
+        f"{subject}: holds a missing value; fill it in, or leave it out (series of different "
         "lengths go in a list)",
         DataError,
     )
     try:
-        found = np.asarray(values)
-    except ValueError:  # numpy's word for rows of different lengths
-        found = np.empty(0, dtype=object)
-    require(found.dtype.kind in "buif", f"{which}: must be numbers in a row", DataError)
-    return found
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        array = np.empty(0, dtype=object)
+    require(array.dtype.kind in "buif", f"{subject}: must be numbers in a row", DataError)
+    return array
 
 
 def _runs(chunk: Any, done: int) -> Iterator[tuple[Floats, Integers]]:
@@ -339,15 +346,15 @@ def _runs(chunk: Any, done: int) -> Iterator[tuple[Floats, Integers]]:
             yield part.reshape(-1), np.arange(len(part) + 1, dtype=np.int64) * length
         return
     parts: list[Any] = []
-    held = 0
-    for i, one in enumerate(chunk):
-        row = numbers_of(one, f"series {done + i}")
+    value_count = 0
+    for i, values in enumerate(chunk):
+        row = numbers_of(values, f"series {done + i}")
         require(row.ndim == 1, f"series {done + i}: must be numbers in a row", DataError)
         parts.append(row)
-        held += row.size
-        if held >= BATCH_VALUES:
+        value_count += row.size
+        if value_count >= BATCH_VALUES:
             yield _joined(parts)
-            parts, held = [], 0
+            parts, value_count = [], 0
     if parts:
         yield _joined(parts)
 
@@ -368,6 +375,11 @@ def curve(sequence: str | Sequence[int], sax: Sax, length: int, *, line: Line = 
     that is not has ``sax.segment`` moments for each, and stays at its last. ``smooth`` goes from
     the middle of one symbol to that of the next in half a cosine wave, and never beyond them.
 
+    Parameters:
+        sequence: in letters or numbers.
+        sax: that made it.
+        line: ``step`` or ``smooth``.
+
     >>> curve("acb", Sax(symbols=3), 6).round(2).tolist()
     [-0.97, -0.97, 0.97, 0.97, 0.0, 0.0]
     """
@@ -381,8 +393,10 @@ def curve(sequence: str | Sequence[int], sax: Sax, length: int, *, line: Line = 
     if line == "step":
         return np.asarray(heights[np.minimum(at.astype(np.int64), symbols.size - 1)])
     at = np.clip(at - 0.5, 0, symbols.size - 1)
-    left = at.astype(np.int64)
-    right = np.minimum(left + 1, symbols.size - 1)
-    part = (1 - np.cos(np.pi * (at - left))) / 2
-    found: Floats = heights[left] + part * (heights[right] - heights[left])
-    return found
+    symbol_before = at.astype(np.int64)
+    symbol_after = np.minimum(symbol_before + 1, symbols.size - 1)
+    part = (1 - np.cos(np.pi * (at - symbol_before))) / 2
+    line_heights: Floats = heights[symbol_before] + part * (
+        heights[symbol_after] - heights[symbol_before]
+    )
+    return line_heights

@@ -28,6 +28,7 @@ AFTER_END = np.int8(-1)  # in a matrix, after the end of a sequence
 
 
 def check_symbols(symbols: int) -> None:
+    """Refuse a number of ``symbols`` that no alphabet has."""
     require(
         type(symbols) is int and 2 <= symbols <= len(LETTERS),
         f"symbols={symbols!r}: must be a whole number from 2 to {len(LETTERS)}",
@@ -35,7 +36,7 @@ def check_symbols(symbols: int) -> None:
 
 
 def bits_of(symbols: int) -> int:
-    """How many bits of a code one symbol takes.
+    """How many bits of a code one of ``symbols`` symbols takes.
 
     >>> [bits_of(symbols) for symbols in (2, 3, 4, 5, 8, 26)]
     [1, 2, 2, 3, 3, 5]
@@ -44,7 +45,7 @@ def bits_of(symbols: int) -> int:
 
 
 def longest_of(symbols: int) -> int:
-    """How many symbols a code has room for.
+    """How many of ``symbols`` symbols a code has room for.
 
     >>> [longest_of(symbols) for symbols in (3, 4, 8, 26)]
     [31, 31, 21, 12]
@@ -93,13 +94,13 @@ class Sequences:
 
     @classmethod
     def of(cls, sequences: Iterable[str | Sequence[int]], *, symbols: int) -> Sequences:
-        """From texts such as "acba", or from rows of symbols numbered from 0."""
+        """Many ``sequences``: texts such as "acba", or rows of numbers below ``symbols``."""
         check_symbols(symbols)
-        digits, most, codes = _digits(symbols), longest_of(symbols), []
+        digits, longest, codes = _digits(symbols), longest_of(symbols), []
         for sequence in sequences:
-            if len(sequence) > most:
+            if len(sequence) > longest:
                 raise DataError(
-                    f"a sequence of {len(sequence)} symbols: must have at most {most}, if there "
+                    f"a sequence of {len(sequence)} symbols: must have at most {longest}, if there "
                     f"are {symbols} to choose from"
                 )
             try:
@@ -113,7 +114,7 @@ class Sequences:
 
     @classmethod
     def of_texts(cls, texts: Iterable[str], sax: Alphabet) -> Sequences:
-        """From texts over the alphabet of a ``Sax``, or of other sequences."""
+        """From ``texts`` over the alphabet of a ``sax``, or of other sequences."""
         return cls.of(texts, symbols=sax.symbols)
 
     def __len__(self) -> int:
@@ -141,14 +142,14 @@ class Sequences:
     def matrix(self) -> npt.NDArray[np.int8]:
         """A row of symbols for each sequence, with -1 after its end."""
         longest = int(self.lengths.max(initial=0))
-        found = np.empty((len(self), longest), dtype=np.int8)
+        symbol_rows = np.empty((len(self), longest), dtype=np.int8)
         mask = np.uint64((1 << bits_of(self.symbols)) - 1)
         for begin in range(0, len(self), BATCH_SEQUENCES):
             part = slice(begin, begin + BATCH_SEQUENCES)
             after = self.lengths[part, None] - np.arange(1, longest + 1)  # symbols that follow
             symbols = self.codes[part, None] >> self._shift(np.maximum(after, 0)) & mask
-            found[part] = np.where(after >= 0, symbols.astype(np.int8), AFTER_END)
-        return found
+            symbol_rows[part] = np.where(after >= 0, symbols.astype(np.int8), AFTER_END)
+        return symbol_rows
 
     def texts(self) -> list[str]:
         """Each sequence in letters: a, b, c and so on from the lowest cell up."""
@@ -159,12 +160,12 @@ class Sequences:
         rows = np.ascontiguousarray(letters).view(f"S{letters.shape[1]}").ravel()
         return [row.decode() for row in rows.tolist()]
 
-    def take(self, which: Any) -> Sequences:
-        """Some of them: by numbers, a mask or a slice."""
-        return Sequences(symbols=self.symbols, codes=self.codes[which])
+    def take(self, selection: Any) -> Sequences:
+        """Some sequences, by a ``selection``: numbers, a mask or a slice."""
+        return Sequences(symbols=self.symbols, codes=self.codes[selection])
 
     def prefix(self, length: int) -> Sequences:
-        """The first symbols of each, or all if there are fewer."""
+        """The first ``length`` symbols of each, or all if there are fewer."""
         require(length >= 0, f"length={length}: must be >= 0")
         return Sequences(
             symbols=self.symbols,

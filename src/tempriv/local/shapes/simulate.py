@@ -3,7 +3,7 @@
 Whoever runs this holds all series, so the guarantee is towards those who get the shapes; where
 series stay on devices, ``local.shapes.roles`` has the two roles. Noise is that of real devices and
 answers are real messages, so what comes out may be handed out. ``through="grouped"`` draws what
-equal sequences say together instead: the same law, far faster, and for trials only.
+equal sequences say together instead: the same distribution, far faster, and for trials only.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ FALSE_SHAPE_PROBABILITY = (
     0.05  # the chance that any of the cells without anything in it looks surely frequent
 )
 NORMAL_95_DEVIATIONS = (
-    1.959963984540054  # 95 % of the normal law lie within so many standard deviations
+    1.959963984540054  # 95 % of the normal distribution lie within so many standard deviations
 )
 
 
@@ -83,7 +83,8 @@ class Outcome:
         return self.rounds[-1].people
 
     def share(self, shape: Shape) -> tuple[float, float, float]:
-        """Of those who answered the last question, from 0 to 1, with a 95 % interval.
+        """The share with a ``shape`` among those who answered the last question, with a 95 %
+        interval.
 
         Counts are unbiased and so also fall below 0 or above all; a share does not.
         """
@@ -95,12 +96,13 @@ class Outcome:
         return share, low, high
 
     def is_sure(self, shape: Shape) -> bool | None:
-        """Whether noise hardly ever makes so large a count in any of all cells without anyone.
+        """Whether noise hardly ever makes the count of a ``shape`` in any of all cells without
+        anyone.
 
         Only where whole sequences were asked for: reports that support a cell without anyone follow
-        a binomial law, so this is exact but for counting each cell as if it were alone. Where each
-        device names the nearest of some candidates, every one of them may be named by devices that
-        have none of them, and nothing can be said: None.
+        a binomial distribution, so this is exact but for counting each cell as if it were alone.
+        Where each device names the nearest of some candidates, every one of them may be named by
+        devices that have none of them, and nothing can be said: None.
         """
         with extra_packages("shapes", "intervals of counts"):
             from scipy.special import bdtrc
@@ -202,14 +204,14 @@ def check_series(plan: ShapesPlan, series: Any, labels: Sequence[int] | None = N
         "many at most; declare more, or cut the series",
         DataError,
     )
-    other = (
+    alternative = (
         "" if plan.method in TWO_ROUND_METHODS else ", or take method one-shot, which asks twice"
     )
     if people < least_people(plan):
         enough = enough_people(replace(plan, people=people))
         raise DataError(
             f"{people} series are too few for method {plan.method}: each answers one question, and "
-            f"somebody must be left for the last one; {enough} would do{other}"
+            f"somebody must be left for the last one; {enough} would do{alternative}"
         )
     return sequences
 
@@ -232,9 +234,9 @@ def describe_round(protocol: ShapesProtocol, people: int) -> Round:
     """The round that a ``protocol`` is at, answered by so many ``people``."""
     question = protocol.question
     assert question is not None
-    law = question.frequency
-    laws = (0.0, 0.0) if law is None else (float(law.keep), float(law.other))
-    return Round(question.kind, question.oracle, question.cells, people, *laws)
+    oracle = question.frequency
+    probabilities = (0.0, 0.0) if oracle is None else (float(oracle.keep), float(oracle.other))
+    return Round(question.kind, question.oracle, question.cells, people, *probabilities)
 
 
 def _by_messages(
@@ -249,19 +251,23 @@ def _by_messages(
     chain = fresh_series_key() if key is None else key.again("campaign", "order")
     order = np.argsort(Keystream([StepRange(chain, 0, people)], "order").read())
     rounds: list[Round] = []
-    asked = 0
+    asked_count = 0
     while not server.is_over:
         question = server.question
-        group = order[asked : asked + server.wanted]
-        asked += len(group)
+        group = order[asked_count : asked_count + server.wanted]
+        asked_count += len(group)
         # one call draws with one key, so that a seeded round is not cut
         step = BATCH_DEVICES if key is None else max(1, len(group))
         for begin in range(0, len(group), step):
-            who = group[begin : begin + step]
-            own = None if labels is None or not question.labels else labels[who].tolist()
-            refused = server.receive_many(simulate_answers(question, _rows(series, who), own, key))
+            devices = group[begin : begin + step]
+            label_numbers = (
+                None if labels is None or not question.labels else labels[devices].tolist()
+            )
+            refused = server.receive_many(
+                simulate_answers(question, _rows(series, devices), label_numbers, key)
+            )
             assert not refused, "a device's own message was refused"
-            progress(len(who))
+            progress(len(devices))
         rounds.append(describe_round(server.protocol, len(group)))
         server.close_round()
     return server.protocol, rounds
@@ -288,14 +294,15 @@ def _grouped(
     texts: list[str] = distinct.texts()
     numbers: list[int] | None = None
     if labels is not None:
-        own, numbers, which = group_with_labels(which, labels)
-        texts = [texts[i] for i in own]
+        text_numbers, numbers, which = group_with_labels(which, labels)
+        texts = [texts[i] for i in text_numbers]
     counts = np.bincount(which, minlength=len(texts)).astype(np.int64)
     rounds: list[Round] = []
 
-    def watch(protocol: ShapesProtocol, asked: int) -> None:
-        rounds.append(describe_round(protocol, asked))
-        progress(asked)
+    def watch(protocol: ShapesProtocol, people: int) -> None:
+        """Note where the ``protocol`` stands and how many ``people`` are asked."""
+        rounds.append(describe_round(protocol, people))
+        progress(people)
 
     key = Key.generate() if seed is None else Key.from_seed(seed)
     return simulate_grouped(plan, texts, counts, key, numbers, watch), rounds
@@ -309,6 +316,11 @@ def nearest(
     A shape that goes on beyond what was asked about is compared with as much of a sequence. Of
     equally near ones it is the one nearer symbol by symbol, then the most frequent.
 
+    Parameters:
+        shapes: to choose from.
+        sequences: that are classified.
+        distance: how sequences are compared.
+
     >>> shapes = [Shape("ab", 5.0, 1.0), Shape("ba", 9.0, 1.0), Shape("ba", 3.0, 1.0)]
     >>> found, far = nearest(shapes, Sequences.of(["aba", "ba"], symbols=2), "levenshtein")
     >>> found.tolist(), far.tolist()
@@ -318,18 +330,18 @@ def nearest(
     ranked = [shapes[i] for i in by_count]
     candidates = Sequences.of([shape.text for shape in ranked], symbols=sequences.symbols)
     distinct, which = sequences.grouped()
-    apart = np.empty((len(distinct), len(ranked)))
+    matrix = np.empty((len(distinct), len(ranked)))
     for ends in (True, False):
-        some = [i for i, shape in enumerate(ranked) if shape.ends == ends]
-        if some:
-            apart[:, some] = ranked_distances(
-                distance, distinct, candidates.take(some), prefix=not ends
+        columns = [i for i, shape in enumerate(ranked) if shape.ends == ends]
+        if columns:
+            matrix[:, columns] = ranked_distances(
+                distance, distinct, candidates.take(columns), prefix=not ends
             )
-    best = apart.argmin(axis=1)
-    far = apart[np.arange(len(distinct)), best]
+    best = matrix.argmin(axis=1)
+    distances = matrix[np.arange(len(distinct)), best]
     if distance != "euclidean":
-        far = np.floor(far)  # without what tells equal ones apart
-    return np.array(by_count, dtype=np.int64)[best][which], far[which]
+        distances = np.floor(distances)  # without what tells equal ones apart
+    return np.array(by_count, dtype=np.int64)[best][which], distances[which]
 
 
 def with_label(outcome: Outcome, label: str) -> Outcome:
@@ -350,11 +362,11 @@ def describe_outcome(outcome: Outcome, declared: bool = True) -> dict[str, Any]:
         outcome: of the campaign.
         declared: whether the labels, if there are any, were not taken from the data.
     """
-    plan, found = outcome.plan, []
+    plan, shapes = outcome.plan, []
     for shape in outcome.shapes:
         share, low, high = outcome.share(shape)
         error = shape.error if math.isfinite(shape.error) else None
-        found.append(
+        shapes.append(
             {
                 "shape": shape.text,
                 "label": shape.label,
@@ -367,7 +379,7 @@ def describe_outcome(outcome: Outcome, declared: bool = True) -> dict[str, Any]:
                 "ends": shape.ends,
             }
         )
-    noise = outcome.guarantee
+    guarantee = outcome.guarantee
     return {
         "tempriv": VERSION,
         "campaign": outcome.campaign,
@@ -376,14 +388,14 @@ def describe_outcome(outcome: Outcome, declared: bool = True) -> dict[str, Any]:
         "counted": outcome.counted,
         "method": outcome.method,
         "settings": plan.to_dict(),
-        "shapes": found,
-        "rounds": [vars(one) for one in outcome.rounds],
-        "guarantee": serialization.encode(noise),
-        "sentence": noise.sentence,
+        "shapes": shapes,
+        "rounds": [vars(round_) for round_ in outcome.rounds],
+        "guarantee": serialization.encode(guarantee),
+        "sentence": guarantee.sentence,
         "published": None if plan.published is None else serialization.encode(plan.published),
         "randomness": "AES-256 in counter mode, keys from the operating system, gone"
-        if isinstance(noise, Guarantee)
-        else noise.reason,
+        if isinstance(guarantee, Guarantee)
+        else guarantee.reason,
         "not_protected": [
             "how many series there are",
             "the settings: they were declared, not taken from the data",
@@ -412,12 +424,13 @@ def simulate_grouped(
     counts: Integers,
     key: Key,
     labels: Sequence[int] | None = None,
-    watch: Callable[[ShapesProtocol, int], None] = lambda protocol, asked: None,
+    watch: Callable[[ShapesProtocol, int], None] = lambda protocol, people: None,
 ) -> ShapesProtocol:
     """The end of a campaign among people of whom ``counts[i]`` have sequence ``texts[i]``.
 
-    For studies and planning. Devices with the same sequence draw from the same law, so what a group
-    of them says together is one draw of a multinomial; nothing is sent or may be released.
+    For studies and planning. Devices with the same sequence draw from the same distribution, so
+    what a group of them says together is one draw of a multinomial; nothing is sent or may be
+    released.
 
     Parameters:
         plan: what is asked for.
@@ -428,16 +441,18 @@ def simulate_grouped(
         watch: sees before each round where the campaign stands and how many are asked.
     """
     generator = simulation(key, "campaign")
-    left = np.asarray(counts, dtype=np.int64).copy()
-    require(len(left) == len(texts) and bool((left >= 0).all()), "counts: one for each sequence")
+    unasked = np.asarray(counts, dtype=np.int64).copy()
+    require(
+        len(unasked) == len(texts) and bool((unasked >= 0).all()), "counts: one for each sequence"
+    )
     protocol = ShapesProtocol(plan, "0" * 32)
     while protocol.question is not None:
-        asked = min(protocol.wanted, int(left.sum()))
-        watch(protocol, asked)
-        group = generator.multivariate_hypergeometric(left, asked, method="marginals")
-        left -= group
+        people = min(protocol.wanted, int(unasked.sum()))
+        watch(protocol, people)
+        group = generator.multivariate_hypergeometric(unasked, people, method="marginals")
+        unasked -= group
         protocol = protocol.after(
-            simulate_round(protocol.question, texts, group, labels, generator), asked
+            simulate_round(protocol.question, texts, group, labels, generator), people
         )
     return protocol
 
@@ -449,38 +464,48 @@ def simulate_round(
     labels: Sequence[int] | None,
     generator: Generator,
 ) -> Integers:
-    """The support that a ``group`` of devices gives to each cell of a ``question``."""
-    here = np.flatnonzero(group).tolist()
-    numbers = None if labels is None or not question.labels else [labels[i] for i in here]
-    seen = local_answers(question, [texts[i] for i in here], numbers)
-    many = group[here]
-    if seen.scores is not None:
-        return _choice_counts(seen, many, generator)
+    """The support that a group of devices gives to each cell of a question.
+
+    Parameters:
+        question: what is asked.
+        texts: the different sequences.
+        group: how many devices have each.
+        labels: the number of each sequence's label, if the plan has labels.
+        generator: of ordinary random numbers.
+    """
+    occupied = np.flatnonzero(group).tolist()
+    numbers = None if labels is None or not question.labels else [labels[i] for i in occupied]
+    answers = local_answers(question, [texts[i] for i in occupied], numbers)
+    people = group[occupied]
+    if answers.scores is not None:
+        return _choice_counts(answers, people, generator)
     if question.kind != "bigram":
-        found: Integers = question.frequency.simulate_support(
-            _cell_counts(seen, 0, many, generator), generator
-        )
-        return found
-    spread = generator.multinomial(many, np.full(question.levels, 1 / question.levels))
+        counts = _cell_counts(answers, 0, people, generator)
+        return np.asarray(question.frequency.simulate_support(counts, generator), dtype=np.int64)
+    spread = generator.multinomial(people, np.full(question.levels, 1 / question.levels))
     support = [
         question.frequency.simulate_support(
-            _cell_counts(seen, level, spread[:, level], generator), generator
+            _cell_counts(answers, level, spread[:, level], generator), generator
         )
         for level in range(question.levels)
     ]
     return np.concatenate(support)
 
 
-def _cell_counts(seen: LocalAnswers, level: int, many: Integers, generator: Generator) -> Integers:
+def _cell_counts(
+    answers: LocalAnswers, level: int, people: Integers, generator: Generator
+) -> Integers:
     """How many have each cell to say; those with none say any of them."""
-    cells, size = seen.cells[:, level], seen.question.cells
-    known = cells != NO_CELL
-    told = np.bincount(cells[known], weights=many[known], minlength=size)
-    blank = int(many[~known].sum())
-    return (told + generator.multinomial(blank, np.full(size, 1 / size))).astype(np.int64)
+    cells, size = answers.cells[:, level], answers.question.cells
+    has_cell = cells != NO_CELL
+    counts = np.bincount(cells[has_cell], weights=people[has_cell], minlength=size)
+    blank = int(people[~has_cell].sum())
+    return (counts + generator.multinomial(blank, np.full(size, 1 / size))).astype(np.int64)
 
 
-def _choice_counts(seen: LocalAnswers, many: Integers, generator: Generator) -> Integers:
+def _choice_counts(answers: LocalAnswers, people: Integers, generator: Generator) -> Integers:
     """Of the exponential mechanism: a multinomial for each sequence."""
-    found = generator.multinomial(many, seen.chances).sum(axis=0)
-    return np.asarray(np.resize(np.append(found, np.zeros(2)), seen.question.cells), dtype=np.int64)
+    choices = generator.multinomial(people, answers.chances).sum(axis=0)
+    return np.asarray(
+        np.resize(np.append(choices, np.zeros(2)), answers.question.cells), dtype=np.int64
+    )

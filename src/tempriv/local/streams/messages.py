@@ -7,9 +7,7 @@ a JSON form and a form in bytes, and whatever is not just so is refused with a r
 
 from __future__ import annotations
 
-import base64
 import functools
-import json
 import struct
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -22,10 +20,12 @@ from tempriv.local.wire import (
     MessageError,
     from_base64,
     json_object,
+    json_text,
     require_bytes,
     require_campaign,
     require_version,
     require_whole,
+    split_head,
 )
 
 VERSION = 1
@@ -48,6 +48,7 @@ NO_TOKEN = bytes(TOKEN_BYTES)
 
 
 def is_epsilon(value: Any) -> bool:
+    """Whether ``value`` is an epsilon that can be asked for."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return number and 0 < value <= MOST_EPSILON
 
@@ -61,7 +62,13 @@ def _check(what: str, message: StreamQuestion | StreamAnswer) -> None:
 
 @functools.lru_cache(maxsize=64)
 def oracle_of(name: str, epsilon: float, size: int) -> FrequencyOracle:
-    """The same one again and again: its probabilities take a while to work out."""
+    """The oracle of a name, kept: its probabilities take a while to work out.
+
+    Parameters:
+        name: in messages.
+        epsilon: what a report may cost.
+        size: how many values there are.
+    """
     return ORACLES[name](epsilon=epsilon, size=size)
 
 
@@ -101,11 +108,11 @@ class StreamQuestion:
         return oracle_of(self.oracle, self.epsilon, self.size)
 
     def to_json(self) -> str:
-        fields = {name: getattr(self, name) for name in QUESTION_FIELDS}
-        return json.dumps({"tempriv": "stream question", **fields}, sort_keys=True)
+        return json_text("stream question", {name: getattr(self, name) for name in QUESTION_FIELDS})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> StreamQuestion:
+        """The question in a JSON ``text``."""
         return cls(
             **json_object(text, "stream question", set(QUESTION_FIELDS), ABOUT, MOST_MESSAGE_BYTES)
         )
@@ -116,7 +123,8 @@ class StreamQuestion:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> StreamQuestion:
-        where, token, body = _headed(data, QUESTION)
+        """The question in ``data``, a message in bytes."""
+        place, token, body = _split(data, QUESTION)
         require(
             token == NO_TOKEN and len(body) == BODY.size,
             f"a question has no token and {HEAD.size + BODY.size} bytes",
@@ -124,7 +132,7 @@ class StreamQuestion:
         )
         epsilon, size, oracle = BODY.unpack(body)
         require(oracle < len(NAMES), "oracle: there is none of that number", MessageError)
-        return cls(epsilon=epsilon, size=size, oracle=NAMES[oracle], **where)
+        return cls(epsilon=epsilon, size=size, oracle=NAMES[oracle], **place)
 
 
 QUESTION_FIELDS = ("campaign", "step", "part", "epsilon", "size", "oracle", "version")
@@ -147,30 +155,29 @@ class StreamAnswer:
         require_bytes("report", self.report, 1, MOST_REPORT_BYTES)
 
     def to_json(self) -> str:
-        fields = {name: getattr(self, name) for name in ("campaign", "step", "part", "version")}
-        for name in ("token", "report"):
-            fields[name] = base64.b64encode(getattr(self, name)).decode()
-        return json.dumps({"tempriv": "stream answer", **fields}, sort_keys=True)
+        return json_text("stream answer", vars(self))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> StreamAnswer:
+        """The answer in a JSON ``text``."""
         names = {"campaign", "step", "part", "version", "token", "report"}
-        given = json_object(text, "stream answer", names, ABOUT, MOST_MESSAGE_BYTES)
+        fields = json_object(text, "stream answer", names, ABOUT, MOST_MESSAGE_BYTES)
         for name in ("token", "report"):
-            given[name] = from_base64(name, given[name])
-        return cls(**given)
+            fields[name] = from_base64(name, fields[name])
+        return cls(**fields)
 
     def to_bytes(self) -> bytes:
         return _head(ANSWER, self, self.token) + self.report
 
     @classmethod
     def from_bytes(cls, data: bytes) -> StreamAnswer:
-        where, token, report = _headed(data, ANSWER)
-        return cls(token=token, report=report, **where)
+        """The answer in ``data``, a message in bytes."""
+        place, token, report = _split(data, ANSWER)
+        return cls(token=token, report=report, **place)
 
 
 def refuse_report(question: StreamQuestion, report: bytes) -> None:
-    """Refuse what no device can have sent to this question."""
+    """Refuse a ``report`` that no device can have sent to a ``question``."""
     try:
         question.frequency.refuse(report)
     except DataError as reason:
@@ -178,7 +185,7 @@ def refuse_report(question: StreamQuestion, report: bytes) -> None:
 
 
 def head_of(question: StreamQuestion) -> bytes:
-    """Of every answer to it, up to the token."""
+    """The head of every answer to a ``question``, up to the token."""
     return _head(ANSWER, question, NO_TOKEN)[:-TOKEN_BYTES]
 
 
@@ -188,14 +195,9 @@ def _head(kind: int, message: StreamQuestion | StreamAnswer, token: bytes) -> by
     return HEAD.pack(MAGIC, kind, VERSION, campaign, message.step, part, token)
 
 
-def _headed(data: Any, kind: int) -> tuple[dict[str, Any], bytes, bytes]:
-    require(
-        isinstance(data, (bytes, bytearray)) and HEAD.size < len(data) <= MOST_MESSAGE_BYTES,
-        "not a message about a stream: it is too short, or too long",
-        MessageError,
-    )
-    magic, found, version, campaign, step, part, token = HEAD.unpack_from(data)
-    require(magic == MAGIC and found == kind, "not a message of this kind", MessageError)
+def _split(data: Any, kind: int) -> tuple[dict[str, Any], bytes, bytes]:
+    fields, body = split_head(data, HEAD, MAGIC, kind, ABOUT, MOST_MESSAGE_BYTES)
+    version, campaign, step, part, token = fields
     require(part < len(PARTS), "part: there is none of that number", MessageError)
-    where = {"version": version, "campaign": campaign.hex(), "step": step, "part": PARTS[part]}
-    return where, token, bytes(data[HEAD.size :])
+    place = {"version": version, "campaign": campaign.hex(), "step": step, "part": PARTS[part]}
+    return place, token, body

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import base64
 import functools
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -126,13 +126,13 @@ against anyone who sees the output, whatever else they know.'
             not self.counts_sampling or (self.adapts and self.divides_people),
             f"counts_sampling: {self.method} decides nothing about groups; it is for LPD and LPA",
         )
-        known = (AUTOMATIC, *ORACLES)
-        require(self.oracle in known, f"oracle={self.oracle}: must be one of {known}")
-        enough = self.window * (2 if self.adapts else 1) if self.divides_people else 1
+        names = (AUTOMATIC, *ORACLES)
+        require(self.oracle in names, f"oracle={self.oracle}: must be one of {names}")
+        needed = self.window * (2 if self.adapts else 1) if self.divides_people else 1
         require(
-            self.people >= enough,
+            self.people >= needed,
             f"people={self.people}: too few for {self.method} with a window of {self.window}; "
-            f"it needs at least {enough}",
+            f"it needs at least {needed}",
         )
 
     @property
@@ -151,6 +151,12 @@ against anyone who sees the output, whatever else they know.'
             "methods were rebuilt without the paper's full text; the guarantee is enumerated for "
             "them as they are here.",
         )
+
+    @classmethod
+    def from_dict(cls, state: Any) -> StreamPlan:
+        """The plan whose fields are the members of ``state``; anything else is refused."""
+        with refuse_damage():
+            return cls(**members(state, (field.name for field in fields(cls))))
 
     # what is divided: parts of epsilon, or people
 
@@ -200,8 +206,8 @@ against anyone who sees the output, whatever else they know.'
         An oracle's variance is linear in the share of a value, and shares sum to 1: their mean is
         the variance at 1 / size.
         """
-        asked = oracle_of(self.oracle_for(epsilon), epsilon, self.size)
-        return asked.variance(people, 1 / self.size) / people**2
+        oracle = oracle_of(self.oracle_for(epsilon), epsilon, self.size)
+        return oracle.variance(people, 1 / self.size) / people**2
 
     def sampling_variance(self, people: float) -> float:
         """What drawing ``people`` of all adds to the variance of a share f, per f (1 - f)."""
@@ -235,7 +241,13 @@ class StreamProtocol:
 
     @classmethod
     def start(cls, plan: StreamPlan, campaign: str, first: int = 0) -> StreamProtocol:
-        """At its first step; nothing is known, so the release before it is 0 throughout."""
+        """The protocol at its first step, with a release of 0 before it.
+
+        Parameters:
+            plan: what the stream asks for.
+            campaign: its name.
+            first: the first time step.
+        """
         require(0 <= first < MOST_STEPS, f"first={first}: must be a time step >= 0")
         asked_at = np.full(plan.people if plan.divides_people else 0, first - plan.window)
         nothing = (0.0,) * plan.size
@@ -292,9 +304,13 @@ class StreamProtocol:
     # going on
 
     def after(self, support: Integers, people: int) -> StreamProtocol:
-        """After a question that so many devices answered, none if it failed.
+        """The protocol after a question, none if it failed.
 
         What was asked for is spent in any case: nobody is asked again to make up for it.
+
+        Parameters:
+            support: how many answers support each value.
+            people: how many devices answered.
         """
         question = self.question
         require(question is not None, "this step has no more questions", UsageError)
@@ -302,13 +318,13 @@ class StreamProtocol:
         shares = None
         if people > 0:
             shares = question.frequency.estimate(support, people).counts / people
-        going = self._mark_asked()
+        following = self._mark_asked()
         if self.stage == "compare":
-            return going._compared(shares, people)
-        going = replace(going, stage="done", **self._record_publication())
+            return following._compared(shares, people)
+        following = replace(following, stage="done", **self._record_publication())
         if shares is None:
-            return going
-        return replace(going, release=tuple(shares.tolist()), published=True)
+            return following
+        return replace(following, release=tuple(shares.tolist()), published=True)
 
     def _mark_asked(self) -> StreamProtocol:
         if not self.plan.divides_people:
@@ -331,9 +347,9 @@ class StreamProtocol:
         if shares is None or amount < (plan.least if plan.divides_people else 1):
             return repeating
         distance, spread = self.distance(shares, people)
-        epsilon, asked = plan.epsilon_and_people(amount)
+        epsilon, group = plan.epsilon_and_people(amount)
         # as many of them answer, about, as answered now
-        people_then = asked * people / plan.epsilon_and_people(plan.step_share)[1]
+        people_then = group * people / plan.epsilon_and_people(plan.step_share)[1]
         error = (
             plan.noise_variance(epsilon, people_then) + plan.sampling_variance(people_then) * spread
         )
@@ -345,6 +361,10 @@ class StreamProtocol:
         """The mean squared distance from the last release, and the mean of all f (1 - f).
 
         Unbiased: what estimated shares stray by themselves is taken off.
+
+        Parameters:
+            shares: estimated at this step.
+            people: how many devices answered.
         """
         plan = self.plan
         noise = plan.noise_variance(plan.epsilon_and_people(plan.step_share)[0], people)
@@ -352,8 +372,8 @@ class StreamProtocol:
         squares = float(np.mean(shares**2)) - noise
         # E squares = mean f^2 + sampling * mean f (1 - f), and f sums to 1
         spread = (1 / plan.size - squares) / (1 - sampling) if sampling < 1 else 0.0
-        away = float(np.mean((shares - np.array(self.release)) ** 2))
-        return away - noise - sampling * spread, max(0.0, spread)
+        moved = float(np.mean((shares - np.array(self.release)) ** 2))
+        return moved - noise - sampling * spread, max(0.0, spread)
 
     def _available(self) -> int:
         """What a publication at this step may take."""
@@ -366,7 +386,9 @@ class StreamProtocol:
     def next_step(self) -> StreamProtocol:
         require(self.stage == "done", "this step has a question still: close it first")
         step = self.step + 1
-        taken = tuple(one for one in self.taken if step - one[0] < self.plan.window)
+        taken = tuple(
+            publication for publication in self.taken if step - publication[0] < self.plan.window
+        )
         return replace(self, step=step, taken=taken, published=False, amount=0)._open_step()
 
     # for a restart
@@ -375,46 +397,49 @@ class StreamProtocol:
         return {
             **{name: getattr(self, name) for name in PLAIN_FIELDS},
             "release": list(self.release),
-            "taken": [list(one) for one in self.taken],
+            "taken": [list(publication) for publication in self.taken],
             "asked_at": base64.b64encode(self.asked_at.astype("<i8").tobytes()).decode(),
         }
 
     @classmethod
-    def from_dict(cls, plan: StreamPlan, given: Any) -> StreamProtocol:
-        """What ``to_dict`` gave for a protocol of this plan; anything else is refused."""
+    def from_dict(cls, plan: StreamPlan, state: Any) -> StreamProtocol:
+        """The protocol of a ``plan``, of which ``to_dict`` gave ``state``; all else is refused."""
         with refuse_damage():
-            return cls._from_dict(plan, members(given, STATE_FIELDS))
+            return cls._from_dict(plan, members(state, STATE_FIELDS))
 
     @classmethod
-    def _from_dict(cls, plan: StreamPlan, given: dict[str, Any]) -> StreamProtocol:
-        most = plan.people if plan.divides_people else 2 * plan.window * SHARE_UNITS
-        step = whole_number(given["step"], 0, MOST_STEPS)
-        first = whole_number(given["first"], 0, step)
+    def _from_dict(cls, plan: StreamPlan, state: dict[str, Any]) -> StreamProtocol:
+        limit = plan.people if plan.divides_people else 2 * plan.window * SHARE_UNITS
+        step = whole_number(state["step"], 0, MOST_STEPS)
+        first = whole_number(state["first"], 0, step)
         stages = ("compare", "publish", "done") if plan.adapts else ("publish", "done")
-        stage = given["stage"]
+        stage = state["stage"]
         require_state(stage in stages)
-        amount = whole_number(given["amount"], int(stage == "publish"), most)
-        require_state(isinstance(given["release"], list) and len(given["release"]) == plan.size)
-        require_state(isinstance(given["taken"], list) and (plan.adapts or not given["taken"]))
+        amount = whole_number(state["amount"], int(stage == "publish"), limit)
+        require_state(isinstance(state["release"], list) and len(state["release"]) == plan.size)
+        require_state(isinstance(state["taken"], list) and (plan.adapts or not state["taken"]))
         taken = tuple(
-            (whole_number(when, max(first, step - plan.window + 1), step), whole_number(a, 1, most))
-            for when, a in given["taken"]
+            (
+                whole_number(when, max(first, step - plan.window + 1), step),
+                whole_number(a, 1, limit),
+            )
+            for when, a in state["taken"]
         )
         steps = [when for when, _ in taken]
         require_state(steps == sorted(set(steps)))
-        asked_at = np.frombuffer(base64.b64decode(given["asked_at"], validate=True), dtype="<i8")
+        asked_at = np.frombuffer(base64.b64decode(state["asked_at"], validate=True), dtype="<i8")
         require_state(len(asked_at) == (plan.people if plan.divides_people else 0))
         require_state(bool(((asked_at >= first - plan.window) & (asked_at <= step)).all()))
-        found = cls(
+        protocol = cls(
             plan,
-            decode_campaign(given["campaign"]),
+            decode_campaign(state["campaign"]),
             step,
             stage,
-            tuple(map(finite, given["release"])),
-            boolean(given["published"]),
+            tuple(map(finite, state["release"])),
+            boolean(state["published"]),
             amount,
             taken,
-            whole_number(given["free"], first, step + plan.window),
+            whole_number(state["free"], first, step + plan.window),
             asked_at.astype(np.int64),
             first,
         )
@@ -422,9 +447,9 @@ class StreamProtocol:
         require_state(
             stage == "done"
             or not plan.divides_people
-            or len(found._rested()) >= found._amount_asked
+            or len(protocol._rested()) >= protocol._amount_asked
         )
-        return found
+        return protocol
 
 
 PLAIN_FIELDS = ("campaign", "step", "stage", "published", "amount", "free", "first")
@@ -432,10 +457,18 @@ STATE_FIELDS = (*PLAIN_FIELDS, "release", "taken", "asked_at")
 
 
 def draw_devices(campaign: str, step: int, part: str, places: Integers, count: int) -> Integers:
-    """So many of these places, by a draw that is public: it follows from the campaign's name."""
+    """Devices drawn in public: the draw follows from the campaign's name.
+
+    Parameters:
+        campaign: its name.
+        step: that is asked about.
+        part: of the step.
+        places: devices to draw from.
+        count: how many are drawn.
+    """
     require(count <= len(places), f"{count} of {len(places)} devices: there are not so many")
     if count == 0 or count == len(places):
         return places[:count]
     chain = Key.from_seed(int(campaign, 16)).again("public draw", f"{step} {part}")
-    words = Keystream([StepRange(chain, 0, int(places[-1]) + 1)], "places").read()[places]
-    return np.sort(places[np.argpartition(words, count)[:count]])
+    keystream = Keystream([StepRange(chain, 0, int(places[-1]) + 1)], "places").read()[places]
+    return np.sort(places[np.argpartition(keystream, count)[:count]])

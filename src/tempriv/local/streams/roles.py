@@ -7,12 +7,7 @@ Messages between them are values (``local.streams.messages``), whatever carries 
 
 from __future__ import annotations
 
-import base64
-import json
 import numbers
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import asdict, fields
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,6 +15,7 @@ import numpy.typing as npt
 
 from tempriv.errors import DataError, StateError, UsageError, require
 from tempriv.local.device_ledger import NOT_COPIED, WindowLedger
+from tempriv.local.report_server import ReportServer
 from tempriv.local.streams.messages import (
     MOST_STEPS,
     MOST_VALUES,
@@ -28,15 +24,7 @@ from tempriv.local.streams.messages import (
     refuse_report,
 )
 from tempriv.local.streams.protocol import StreamPlan, StreamProtocol
-from tempriv.local.wire import (
-    MessageError,
-    decode_received,
-    members,
-    new_token,
-    refuse_damage,
-    require_campaign,
-    state_object,
-)
+from tempriv.local.wire import MessageError, new_token, require_campaign
 from tempriv.privacy.guarantees import Guarantee
 from tempriv.sampling.keys import Key, SeriesKey, fresh_series_key, new_id
 from tempriv.sampling.keystream import Keystream, StepRange
@@ -44,8 +32,6 @@ from tempriv.sampling.keystream import Keystream, StepRange
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-BATCH_REPORTS = 1 << 15  # reports kept before they are added up
-STATE_KIND = "tempriv stream server 1"
 REPORT = "stream report"
 
 
@@ -131,8 +117,8 @@ class StreamDevice:
             MessageError,
         )
         # everything that can go wrong has its turn before anything is spent
-        words = Keystream([StepRange(key or fresh_series_key(), 0, 1)], REPORT)
-        report = question.frequency.report(value, words)
+        keystream = Keystream([StepRange(key or fresh_series_key(), 0, 1)], REPORT)
+        report = question.frequency.report(value, keystream)
         self.ledger.spend(question.campaign, step, question.part, question.epsilon)
         return StreamAnswer(
             campaign=question.campaign,
@@ -147,7 +133,7 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-class StreamServer:
+class StreamServer(ReportServer):
     """Asks at each step, counts, and releases shares; it never needs anything but answers.
 
     Parameters:
@@ -161,25 +147,30 @@ class StreamServer:
         - a question that is closed stays closed, however few answered it.
     """
 
+    state_kind = "tempriv stream server 1"
+    no_question = "this step is done: go on with next_step()"
+    plan_type, protocol_type, answer_type = StreamPlan, StreamProtocol, StreamAnswer
+
+    plan: StreamPlan
+    protocol: StreamProtocol
+
     def __init__(self, plan: StreamPlan, campaign: str | None = None, first: int = 0):
-        self.plan = plan
         campaign = campaign or new_id()
         require_campaign(campaign)
-        self.protocol = StreamProtocol.start(plan, campaign, first)
-        self._begin()
+        super().__init__(plan, StreamProtocol.start(plan, campaign, first))
 
-    def _begin(self) -> None:
-        self.received = 0
-        self._tokens: set[bytes] = set()
-        self._waiting: list[bytes] = []
-        self._support = np.zeros(self.plan.size, dtype=np.int64)
+    @property
+    def _cells(self) -> int:
+        return self.plan.size
+
+    @property
+    def _answer_limit(self) -> int:
+        return len(self.asked)
 
     @property
     def question(self) -> StreamQuestion:
         """What to ask the devices of ``asked``."""
-        question = self.protocol.question
-        require(question is not None, "this step is done: go on with next_step()")
-        assert question is not None
+        question: StreamQuestion = super().question
         return question
 
     @property
@@ -198,96 +189,44 @@ class StreamServer:
         require(self.is_done, "this step has a question still: close it first")
         return np.array(self.protocol.release)
 
-    def receive(self, answer: StreamAnswer | bytes) -> None:
-        """Take one ``answer``, or refuse it with a reason (MessageError)."""
-        if not isinstance(answer, StreamAnswer):
-            answer = StreamAnswer.from_bytes(answer)
+    def _refuse(self, answer: StreamAnswer) -> None:
         protocol = self.protocol
         require(
             answer.campaign == protocol.campaign,
             "the answer belongs to another campaign",
             MessageError,
         )
-        here = protocol.question
+        question = protocol.question
         # within a step comparing comes first, and by the alphabet too
         late = answer.step < protocol.step or (
-            answer.step == protocol.step and (here is None or answer.part < here.part)
+            answer.step == protocol.step and (question is None or answer.part < question.part)
         )
         require(not late, "the answer is late", MessageError)
         require(
-            here is not None and (answer.step, answer.part) == (here.step, here.part),
+            question is not None and (answer.step, answer.part) == (question.step, question.part),
             "nobody was asked that question yet",
             MessageError,
         )
-        assert here is not None
+        assert question is not None
         require(answer.token not in self._tokens, "this answer is there already", MessageError)
         require(
             self.received < len(protocol.asked),
             f"all {len(protocol.asked)} that were asked have answered",
             MessageError,
         )
-        refuse_report(here, answer.report)
-        self._tokens.add(answer.token)
-        self._waiting.append(answer.report)
-        self.received += 1
-        if len(self._waiting) >= BATCH_REPORTS:
-            self._add_up()
+        refuse_report(question, answer.report)
 
-    def receive_many(self, answers: Iterable[bytes]) -> Counter[str]:
-        """Take many ``answers``; returns how many were refused, by reason."""
-        refused: Counter[str] = Counter()
-        for answer in answers:
-            try:
-                self.receive(answer)
-            except MessageError as reason:
-                refused[str(reason)] += 1
-        return refused
-
-    def _add_up(self) -> None:
-        if self._waiting:
-            self._support = self._support + self.question.frequency.support(self._waiting)
-            self._waiting = []
+    def _support_of(self, reports: list[bytes]) -> Integers:
+        return self.question.frequency.support(reports)
 
     def close_question(self) -> None:
         """Go on with what was received: to another question of this step, or to its release."""
-        require(not self.is_done, "this step is done: go on with next_step()")
-        self._add_up()
-        self.protocol = self.protocol.after(self._support, self.received)
-        self._begin()
+        self._close()
 
     def next_step(self) -> None:
         """Go on to the next time step, once this one has its release."""
         self.protocol = self.protocol.next_step()
         self._begin()
-
-    def state(self) -> bytes:
-        """Everything needed to go on after a restart; no more than the answers themselves."""
-        self._add_up()
-        body = {
-            "is": STATE_KIND,
-            "plan": asdict(self.plan),
-            "course": self.protocol.to_dict(),
-            "support": self._support.tolist(),
-            "received": self.received,
-            "tokens": [base64.b64encode(token).decode() for token in sorted(self._tokens)],
-        }
-        return json.dumps(body, sort_keys=True, allow_nan=False).encode()
-
-    @classmethod
-    def resume(cls, state: bytes) -> StreamServer:
-        """A server that goes on from a ``state`` of another one."""
-        with refuse_damage():
-            body = state_object(state, STATE_KIND, STATE_FIELDS)
-            plan = StreamPlan(**members(body["plan"], (one.name for one in fields(StreamPlan))))
-            protocol = StreamProtocol.from_dict(plan, body["course"])
-            received = decode_received(body, plan.size, len(protocol.asked))
-        server = cls(plan, protocol.campaign)
-        server.protocol = protocol
-        server._support, server.received, server._tokens = received
-        return server
-
-
-STATE_FIELDS = ("plan", "course", "support", "received", "tokens")
 
 
 def simulate_answers(question: StreamQuestion, values: Any, key: Key | None = None) -> list[bytes]:
@@ -306,8 +245,8 @@ def simulate_answers(question: StreamQuestion, values: Any, key: Key | None = No
     reports = question.frequency.reports(
         values, Keystream([StepRange(chain, 0, len(values))], REPORT)
     )
-    where = {"campaign": question.campaign, "step": question.step, "part": question.part}
+    place = {"campaign": question.campaign, "step": question.step, "part": question.part}
     return [
-        StreamAnswer(token=new_token(), report=row.tobytes(), **where).to_bytes()  # type: ignore[arg-type]
+        StreamAnswer(token=new_token(), report=row.tobytes(), **place).to_bytes()  # type: ignore[arg-type]
         for row in reports
     ]

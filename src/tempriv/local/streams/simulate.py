@@ -1,7 +1,7 @@
 """A stream over a population, simulated: people with equal values answer together.
 
-For studies and planning. Devices with the same value draw from the same law, so what a group of
-them says together is one draw; nothing is sent, and nothing may be released.
+For studies and planning. Devices with the same value draw from the same distribution, so what a
+group of them says together is one draw; nothing is sent, and nothing may be released.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Trial:
     @property
     def squared_errors(self) -> Floats:
         """At each step, the mean over all values."""
-        found: Floats = np.mean((self.releases - self.truth) ** 2, axis=1)
-        return found
+        errors: Floats = np.mean((self.releases - self.truth) ** 2, axis=1)
+        return errors
 
 
 def simulate_grouped(
@@ -67,18 +67,18 @@ def simulate_grouped(
     published = np.zeros(steps, dtype=bool)
     answers = 0
     for step in range(steps):
-        here = np.asarray(values(step))
+        present_values = np.asarray(values(step))
         require(
-            here.shape == (plan.people,) and here.dtype.kind in "iu",
+            present_values.shape == (plan.people,) and present_values.dtype.kind in "iu",
             f"values({step}): must be a whole number for each of {plan.people} people",
             DataError,
         )
         protocol = protocol if step == 0 else protocol.next_step()
-        everyone = _counts(here, plan.size)
+        everyone = _counts(present_values, plan.size)
         while protocol.question is not None:
             group = everyone
             if plan.divides_people:
-                group = _counts(here[protocol.asked], plan.size)
+                group = _counts(present_values[protocol.asked], plan.size)
             support = protocol.question.frequency.simulate_support(group, generator)
             answers += int(group.sum())
             protocol = protocol.after(support, int(group.sum()))
@@ -88,6 +88,6 @@ def simulate_grouped(
 
 
 def _counts(values: Integers, size: int) -> Integers:
-    found = np.bincount(values, minlength=size).astype(np.int64)
-    require(len(found) == size, f"values: must be from 0 to {size - 1}", DataError)
-    return found
+    counts = np.bincount(values, minlength=size).astype(np.int64)
+    require(len(counts) == size, f"values: must be from 0 to {size - 1}", DataError)
+    return counts

@@ -6,14 +6,15 @@ Floating point is sums, products, quotients and square roots only: the same bits
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from numba import njit
 
 from tempriv.mechanisms.w_event._kernels import exponential
-from tempriv.sampling._kernels import UNDECIDED, laplace
+from tempriv.sampling._kernels import UNDECIDED, Array, laplace
 
-Array = Any  # numba takes its types from the calls
+if TYPE_CHECKING:
+    from tempriv.mechanisms.base import KernelRows
 
 ERRORS = 5  # how many of the latest deviations the controller looks at
 LARGEST_SCALE = float(1 << 34)  # in grid steps; noise of a greater scale is not drawn
@@ -21,7 +22,7 @@ LARGEST_SCALE = float(1 << 34)  # in grid steps; noise of a greater scale is not
 
 @njit(cache=True, nogil=True)
 def logarithm(x: float) -> float:
-    """ln x for x >= 1, by the series of the inverse hyperbolic tangent."""
+    """ln ``x`` for x >= 1, by the series of the inverse hyperbolic tangent."""
     halvings = 0
     while x > 1.5:
         x *= 0.5
@@ -40,7 +41,13 @@ def controlled(
 ) -> float:
     """The importance of a new deviation: it, the mean of the last five and the slope, weighted.
 
-    ``errors`` holds the ``count`` deviations before it in a ring that begins at ``first``.
+    Parameters:
+        gains: the weights.
+        errors: holds the deviations before it, in a ring.
+        first: where the ring begins.
+        count: how many deviations there were.
+        error: the new one.
+        gap: how many steps it comes after the one before.
     """
     total = error
     for i in range(min(count, ERRORS - 1)):
@@ -61,37 +68,53 @@ NUDGE = 0.01
 LEAST_SHIFT, MOST_SHIFT = 0.1, 0.9
 
 
+class BreakPlan(NamedTuple):
+    """When points are sent, and with how much of the budget.
+
+    Parameters:
+        tolerance: how far off a line readings may be, in grid steps.
+        deviation: the unit of importance and of the noise, in grid steps.
+        gains: weights of the latest deviation, the mean of the latest five, and their slope.
+        reach: theta and mu, which bound the noise.
+        whole: the budget of a window, in units.
+        top: the scale of the noise for one unit, in grid steps.
+        window: how many steps the budget is for.
+    """
+
+    tolerance: float
+    deviation: float
+    gains: Array
+    reach: Array
+    whole: int
+    top: float
+    window: int
+
+
 @njit(cache=True, nogil=True)
 def send_breaks(
-    begin: int,
-    readings: Array,
-    missing: Array,
-    which: Array,
-    steps: Array,
-    tolerance: float,
-    deviation: float,
-    gains: Array,
-    reach: Array,
-    whole: int,
-    top: float,
-    window: int,
-    noise: Array,
-    memory: Array,
-    reals: Array,
-    outputs: Array,
-    status: Array,
-) -> tuple[int, float]:
+    begin: int, rows: KernelRows, plan: BreakPlan, noise: Array
+) -> tuple[int, int, float]:
     """Send the points that no line from the last one sent reaches within the tolerance.
 
-    ``deviation`` is the unit of importance and of the noise, in grid steps; a point that takes
-    ``units`` of the budget gets noise of scale top / units within its reach. Whole slots: how many
-    were sent, the last two with their steps, what was shown, what the window has spent; then, as
-    floating-point numbers, the slopes that are left, the weight of rare budgets and the latest
-    deviations; then what each step of the window took, in a ring.
+    A point that takes ``units`` of the budget gets noise of scale top / units within its reach.
+    Whole slots: how many were sent, the last two with their steps, what was shown, what the window
+    has spent; then, as floating-point numbers, the slopes that are left, the weight of rare budgets
+    and the latest deviations; then what each step of the window took, in a ring.
 
-    Returns the number of rows; or, before anything of a row is remembered, the row and the scale of
-    a draw that is undecided.
+    Parameters:
+        begin: the row to begin at.
+        rows: the rows of a block.
+        plan: what is public of the scheme.
+        noise: on points.
+
+    Returns:
+        the number of rows; or, before anything of a row is remembered, the row, the same again and
+        the scale of a draw that is undecided.
     """
+    readings, missing = rows.readings[:, 0], rows.missing[:, 0]
+    which, steps, memory, reals = rows.which, rows.steps, rows.memory, rows.reals
+    outputs, status = rows.outputs[:, 0], rows.status
+    tolerance, deviation, gains, reach, whole, top, window = plan
     for row in range(begin, readings.size):
         own, real = memory[which[row]], reals[which[row]]
         slot = BUDGETS + steps[row] % window
@@ -125,7 +148,7 @@ def send_breaks(
         bound = max(1, math.floor(logarithm(reach[0] / importance + reach[1]) * deviation + 0.5))
         drawn = laplace(noise, row, scale)
         if drawn == UNDECIDED:
-            return row, scale
+            return row, row, scale
         # a geometric number modulo the bound is one that is cut off there: from -bound to bound - 1
         drawn = drawn % bound if drawn >= 0 else -1 - (-1 - drawn) % bound
         outputs[row] = value + drawn
@@ -144,7 +167,7 @@ def send_breaks(
         own[SENT], own[SHOWN] = sent + 1, outputs[row]
         own[slot] = units
         own[SPENT] += units
-    return readings.size, 0.0
+    return readings.size, 0, 0.0
 
 
 # of a series whose samples a line follows
@@ -160,25 +183,30 @@ MOST_LEARNT = 4.0
 FINER = 1024  # steps of the line to one of the grid of readings
 
 
+class LinePlan(NamedTuple):
+    """When samples are taken, and with how much of the budget.
+
+    Parameters:
+        low: the lower bound, in grid steps.
+        high: the upper one.
+        top: the scale of the noise for one unit, in grid steps.
+        least: the fewest units that a sample is taken for.
+        window: how many units there are, and how many steps they are for.
+        gains: weights of the latest deviation, the mean of the latest five, and their slope.
+    """
+
+    low: int
+    high: int
+    top: float
+    least: int
+    window: int
+    gains: Array
+
+
 @njit(cache=True, nogil=True)
 def sample_the_line(
-    begin: int,
-    readings: Array,
-    missing: Array,
-    which: Array,
-    steps: Array,
-    low: int,
-    high: int,
-    top: float,
-    least: int,
-    window: int,
-    gains: Array,
-    noise: Array,
-    memory: Array,
-    reals: Array,
-    outputs: Array,
-    status: Array,
-) -> tuple[int, float]:
+    begin: int, rows: KernelRows, plan: LinePlan, noise: Array
+) -> tuple[int, int, float]:
     """Noisy samples joined by a line; how far they were off it says when the next one is taken.
 
     A sample that takes ``units`` of the window's budget, which is ``window`` units, gets noise of
@@ -188,8 +216,19 @@ def sample_the_line(
     sample was off, and the latest deviations; then what each step of the window took, in a ring.
     Nothing but noisy samples goes into any of them.
 
-    Returns as ``send_breaks``.
+    Parameters:
+        begin: the row to begin at.
+        rows: the rows of a block.
+        plan: what is public of the scheme.
+        noise: on samples.
+
+    Returns:
+        as ``send_breaks``.
     """
+    readings, missing = rows.readings[:, 0], rows.missing[:, 0]
+    which, steps, memory, reals = rows.which, rows.steps, rows.memory, rows.reals
+    outputs, status = rows.outputs[:, 0], rows.status
+    low, high, top, least, window, gains = plan
     for row in range(begin, readings.size):
         own, real = memory[which[row]], reals[which[row]]
         slot = UNITS + steps[row] % window
@@ -204,7 +243,7 @@ def sample_the_line(
             scale = top / units
             drawn = laplace(noise, row, scale)
             if drawn == UNDECIDED:
-                return row, scale
+                return row, row, scale
             noisy = float(readings[row] + drawn)
         span = float(high - low)
         if fresh:
@@ -256,4 +295,4 @@ def sample_the_line(
             # of outputs that of all samples
             own[STANDS] = math.floor(real[LEVEL] * FINER + 0.5)
         outputs[row] = own[STANDS]
-    return readings.size, 0.0
+    return readings.size, 0, 0.0

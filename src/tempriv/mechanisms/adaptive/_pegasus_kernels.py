@@ -5,13 +5,11 @@ All is done in whole numbers, so no rounding decides what joins a group.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from numba import njit
 
-from tempriv.sampling._kernels import above, at
-
-Array = Any  # numba takes its types from the calls
+from tempriv.sampling._kernels import Array, above, at
 
 MEAN, MEDIAN, JAMES_STEIN = 0, 1, 2
 
@@ -21,7 +19,7 @@ HEAD = 8
 
 @njit(cache=True, nogil=True)
 def rounded_down(part: int, whole: int) -> int:
-    """The floor of part / whole for whole > 0: guessed in floating point, settled by integers.
+    """The floor of ``part`` / ``whole``, which is above 0: guessed, and settled by integers.
 
     A division of integers takes several times as long.
     """
@@ -42,6 +40,14 @@ def smoothed(kind: int, size: int, total: int, latest: int, ordered: Array, fine
 
     Halves are rounded up. James and Stein's rule moves the mean towards the latest by its part of
     the group, 1 / size.
+
+    Parameters:
+        kind: of smoothing.
+        size: how many readings there are.
+        total: their sum.
+        latest: the last of them.
+        ordered: all of them as they rise, for the median.
+        fineness: parts of a grid step.
     """
     if size == 1:
         return fineness * latest
@@ -57,7 +63,7 @@ def smoothed(kind: int, size: int, total: int, latest: int, ordered: Array, fine
 
 @njit(cache=True, nogil=True)
 def insert(ordered: Array, size: int, value: int) -> None:
-    """Put a number into its place among ``size`` that rise."""
+    """Put a ``value`` into its place among ``size`` of the ``ordered``, which rise."""
     place = size
     while place > 0 and ordered[place - 1] > value:
         ordered[place] = ordered[place - 1]
@@ -65,22 +71,38 @@ def insert(ordered: Array, size: int, value: int) -> None:
     ordered[place] = value
 
 
+class GroupPlan(NamedTuple):
+    """How one column is grouped and smoothed.
+
+    Parameters:
+        low: the lower bound, in grid steps.
+        width: the range, in grid steps.
+        theta: what distances from the mean of a group may add up to, in grid steps.
+        longest: the most readings of a group.
+        kind: of smoothing.
+        fineness: parts of a grid step that outputs are given in.
+        first: the first slot of the column in the memory.
+    """
+
+    low: int
+    width: int
+    theta: int
+    longest: int
+    kind: int
+    fineness: int
+    first: int
+
+
 @njit(cache=True, nogil=True)
 def group_and_smooth(
+    plan: GroupPlan,
     readings: Array,
-    low: int,
-    width: int,
-    noise: Array,
     missing: Array,
     counts: Array,
-    theta: int,
-    longest: int,
-    kind: int,
-    fineness: int,
+    noise: Array,
     limits: Array,
     tests: Array,
     memory: Array,
-    first: int,
     outputs: Array,
 ) -> None:
     """Noisy readings smoothed over groups of true ones (Chen et al. 2017, deviation-based grouper).
@@ -93,7 +115,19 @@ def group_and_smooth(
     noisy threshold, from the first test on; 2 their sum; 3 how many are above their mean and 4 the
     sum of those; 5 the greatest that is not above and 6 the least that is; 7 the sum of noisy
     readings; then the readings; and, for the median, noisy readings in order. All less ``low``.
+
+    Parameters:
+        plan: of the column.
+        readings: in grid steps.
+        missing: which of them are.
+        counts: how many there are in each series, one after the other.
+        noise: on readings.
+        limits: noise on thresholds.
+        tests: noise on tests.
+        memory: of each series.
+        outputs: are written, in parts of a grid step.
     """
+    low, width, theta, longest, kind, fineness, first = plan
     row = 0
     for series in range(counts.size):
         own = memory[series, first : first + HEAD]

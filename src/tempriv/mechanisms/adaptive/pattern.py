@@ -10,31 +10,42 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from tempriv.data.series import Bounds
 from tempriv.errors import require
 from tempriv.mechanisms.adaptive._pattern_kernels import (
     BUDGETS,
     FINER,
-    LARGEST_SCALE,
     LEAST_IMPORTANCE,
     UNITS,
+    BreakPlan,
+    LinePlan,
     sample_the_line,
     send_breaks,
 )
-from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
-from tempriv.mechanisms.domains import Derived, Integers, Numbers, bounds_of, grids_of, positive
-from tempriv.mechanisms.options import BOUNDS, RESOLUTION, option, shared
-from tempriv.mechanisms.value._shared import change_of, model_of, number_grids
-from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published, Pure
-from tempriv.privacy.units import Contribution, Event, Unit, Window
-from tempriv.sampling import distributions
+from tempriv.mechanisms.base import CommandLine, NoiseSource, ReportTexts, SeriesState
+from tempriv.mechanisms.domains import (
+    Derived,
+    Integers,
+    floats_of,
+    gains_of,
+    is_whole,
+    positive,
+)
+from tempriv.mechanisms.numbers import LARGEST_SCALE, AcceptedUnits, NumberMechanism
+from tempriv.mechanisms.options import option
+from tempriv.mechanisms.w_event.base import (
+    MOST_REMEMBERED,
+    ScalableColumns,
+    window_command,
+)
+from tempriv.privacy.guarantees import NoGuarantee, Published
+from tempriv.privacy.units import Event, Unit, Window
 from tempriv.sampling._kernels import suited
+from tempriv.sampling.distributions import DiscreteLaplace
 
-MOST_REMEMBERED = 1 << 20  # steps of a window, for what each of them took is remembered
 WHOLE = 1 << 40
 """Epsilon in whole units, for budgets that are parts of parts."""
 
@@ -45,42 +56,18 @@ SOURCE = (
 )
 
 
-def _one_column(mechanism: Any) -> None:
-    positive("epsilon", mechanism.epsilon)
-    object.__setattr__(mechanism, "bounds", bounds_of(mechanism.bounds))
-    require(
-        len(mechanism.bounds) == 1,
-        f"bounds={mechanism.bounds}: must be one pair, for one column; release each by itself",
-    )
-
-
-def _gains(given: Any) -> tuple[float, float, float]:
-    try:
-        first, second, third = map(float, given)
-    except (TypeError, ValueError, OverflowError):
-        first = second = third = math.nan
-    require(
-        all(0 <= gain <= 1e6 for gain in (first, second, third)),
-        f"gains={given!r}: must be three numbers from 0 to a million, such as (0.8, 0.1, 0.1)",
-    )
-    return first, second, third
-
-
-def _reach(given: Any) -> tuple[float, float]:
-    try:
-        theta, mu = map(float, given)
-    except (TypeError, ValueError, OverflowError):
-        theta = mu = math.nan
+def _reach(given: object) -> tuple[float, ...]:
+    theta, mu = reach = floats_of(given, 2)
     require(
         0 < theta <= 1e6 and 1 <= mu <= 1e6,
         f"reach={given!r}: must be two numbers up to a million, the first > 0 and the second >= 1, "
         "such as (10, 1)",
     )
-    return theta, mu
+    return reach
 
 
 @dataclass(frozen=True, kw_only=True)
-class PatternLDP(Mechanism):
+class PatternLDP(NumberMechanism):
     """Sends the points where the trend breaks, with noise by their importance. Guarantees nothing.
 
     Readings that a line from the last point sent reaches within ``tolerance`` are not sent; that
@@ -90,8 +77,16 @@ class PatternLDP(Mechanism):
     part of what is left of the window's budget the point takes, and that its noise stays within
     ln(theta / importance + mu), with ``reach`` = (theta, mu).
 
-    The scheme is for z-scores. Here ``spread`` says what counts as one standard deviation, a public
-    number; a sixth of the range by default. ``tolerance`` and ``reach`` are in this unit.
+    Parameters:
+        epsilon: what budgets of points within a window add up to, at most.
+        bounds: smallest and largest possible value.
+        window: how many time steps epsilon is for.
+        tolerance: how far off a line readings may be, in standard deviations.
+        gains: weights of the latest deviation, the mean of the latest five, and their slope.
+        reach: theta and mu, which bound the noise, in standard deviations.
+        spread: what counts as one standard deviation, a public number in the unit of the column,
+            for the scheme is for z-scores; a sixth of the range by default.
+        grid: of released values, a power of two; fine beside the noise by default.
 
     >>> pulse = PatternLDP(epsilon=1.0, bounds=(40, 160), window=40)
     >>> pulse.guarantee.sentence[:18], pulse.published.holds
@@ -99,7 +94,6 @@ class PatternLDP(Mechanism):
     """
 
     epsilon: float
-    bounds: Bounds = shared(BOUNDS)
     window: int = option(
         "--window",
         "Time steps that epsilon is for.",
@@ -111,15 +105,15 @@ class PatternLDP(Mechanism):
         "How far off a line readings may be, in standard deviations.",
         default=0.5,
     )
-    gains: tuple[float, float, float] = (0.8, 0.1, 0.1)
-    reach: tuple[float, float] = (10.0, 1.0)
+    gains: tuple[float, ...] = (0.8, 0.1, 0.1)
+    reach: tuple[float, ...] = (10.0, 1.0)
     spread: float | None = option(
         "--spread",
         "A standard deviation; a sixth of the bounds if not given.",
         default=None,
     )
-    grid: Any = shared(RESOLUTION, default=None)
 
+    spec_order = ("epsilon", "bounds", "window", "tolerance", "gains", "reach", "spread", "grid")
     command = CommandLine(
         name="pattern-ldp",
         hides="values",
@@ -128,6 +122,7 @@ class PatternLDP(Mechanism):
         units=(),
         rank=14,
     )
+    one_column = "release each by itself"
     texts = ReportTexts(
         done="those that break the trend were sent, with noise that depends on them",
         band="± expected error of a point, at most",
@@ -137,38 +132,46 @@ class PatternLDP(Mechanism):
     )
 
     has_status: ClassVar[bool] = True
-    per_column: ClassVar[bool] = False
     error_name: ClassVar[str] = (
         "mean absolute error of a value sent, at most; how much it is depends on the readings"
     )
 
-    def __post_init__(self) -> None:
-        _one_column(self)
+    published: ClassVar[Published] = Published(
+        claim="Sending the points that leave the trend, each with a part of what other points "
+        "within w steps leave of epsilon, gives w-event local differential privacy",
+        source=SOURCE,
+        holds=False,
+        remark="Budgets of a window do add up to epsilon at most. But the choice of points and "
+        "of their budgets looks at the readings without noise, and noise that ends somewhere "
+        "leaves outputs that only one of two inputs can have. Enumeration finds an infinite "
+        "loss; PatternSampling is the repair.",
+    )
+
+    def _require_settings(self) -> None:
         require(
-            isinstance(self.window, int)
-            and not isinstance(self.window, bool)
-            and 1 <= self.window <= MOST_REMEMBERED,
+            is_whole(self.window, 1, MOST_REMEMBERED),
             f"window={self.window}: must be a whole number of steps from 1 to {MOST_REMEMBERED:,}",
         )
         positive("tolerance", self.tolerance)
-        object.__setattr__(self, "gains", _gains(self.gains))
+        object.__setattr__(self, "gains", gains_of(self.gains, "(0.8, 0.1, 0.1)"))
         object.__setattr__(self, "reach", _reach(self.reach))
-        low, high = self.bounds[0]
         if self.spread is None:
+            low, high = self.bounds[0]
             object.__setattr__(self, "spread", (high - low) / SPREADS)
         positive("spread", self.spread)
-        fine = self._deviation / (high - low) / max(1.0, self.epsilon)
-        object.__setattr__(self, "grid", grids_of(self.grid, self.bounds, fine))
+
+    def _require_noise(self) -> None:
+        steps = self._deviation / self.grids[0]
         require(
-            1 <= self._deviation / self.grid[0] <= LARGEST_SCALE
-            and self.tolerance * self._deviation / self.grid[0] <= LARGEST_SCALE,
-            f"spread={self.spread}: must be between 1 and 2^34 steps of the grid {self.grid[0]:g}, "
-            "and so must tolerance times it at most",
+            1 <= steps <= LARGEST_SCALE and self.tolerance * steps <= LARGEST_SCALE,
+            f"spread={self.spread}: must be between 1 and 2^34 steps of the grid "
+            f"{self.grids[0]:g}, and so must tolerance times it at most",
         )
 
     @property
-    def domain(self) -> Numbers:
-        return Numbers(self.bounds, self.grid)
+    def noise_to_range(self) -> float:
+        low, high = self.bounds[0]
+        return self._deviation / (high - low) / max(1.0, self.epsilon)
 
     @property
     def unit(self) -> Unit:
@@ -193,57 +196,31 @@ class PatternLDP(Mechanism):
         )
 
     @property
-    def published(self) -> Published:
-        return Published(
-            claim="Sending the points that leave the trend, each with a part of what other points "
-            "within w steps leave of epsilon, gives w-event local differential privacy",
-            source=SOURCE,
-            holds=False,
-            remark="Budgets of a window do add up to epsilon at most. But the choice of points and "
-            "of their budgets looks at the readings without noise, and noise that ends somewhere "
-            "leaves outputs that only one of two inputs can have. Enumeration finds an infinite "
-            "loss; PatternSampling is the repair.",
-        )
-
-    @property
     def errors(self) -> tuple[float, ...]:
         """Half of the longest reach: what noise that is even within it has."""
         theta, mu = self.reach
         return (self._deviation * math.log(theta / LEAST_IMPORTANCE + mu) / 2,)
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
-        deviation = self._deviation / self.grid[0]
-        top = max(deviation * (WHOLE / float(self.epsilon)), 1e-280)
-        source = noise.scalable("points")
-        outputs, at = np.zeros(len(readings), dtype=np.int64), 0
-        kernel = suited(send_breaks, source.words)
-        while at < len(readings):
-            at, scale = kernel(
-                at,
-                np.ascontiguousarray(readings[:, 0]),
-                state.missing[:, 0],
-                state.which,
-                state.steps,
-                self.tolerance * deviation,
-                deviation,
-                np.array(self.gains),
-                np.array(self.reach),
-                WHOLE,
-                top,
-                self.window,
-                source.words,
-                state.memory,
-                state.memory.view(np.float64),
-                outputs,
-                state.status,
-            )
-            if at < len(readings):
-                source.settle(at, scale)
-        return outputs[:, None]
+        """Of ``readings`` those that break the trend in the ``state``, with bounded ``noise``."""
+        deviation = self._deviation / self.grids[0]
+        plan = BreakPlan(
+            self.tolerance * deviation,
+            deviation,
+            np.array(self.gains),
+            np.array(self.reach),
+            WHOLE,
+            max(deviation * (WHOLE / float(self.epsilon)), 1e-280),
+            self.window,
+        )
+        rows = state.kernel_rows(readings)
+        points = ScalableColumns(noise, ["points"], len(readings))
+        points.run(suited(send_breaks, points.words), rows, plan)
+        return rows.outputs
 
 
 @dataclass(frozen=True, kw_only=True)
-class PatternSampling(Mechanism):
+class PatternSampling(NumberMechanism):
     """Follows a trend by noisy samples, sooner after each other where they leave it.
 
     A line of level and trend, a Kalman filter, joins the samples. Where it is at a sample stands
@@ -253,34 +230,42 @@ class PatternSampling(Mechanism):
     important, the sooner the next sample: after w steps at the latest. A sample that is waited for
     k steps takes k shares of w, as far as the window has them left.
 
+    Parameters:
+        epsilon: the loss for all that happens within any window.
+        bounds: smallest and largest possible value.
+        unit: what is protected: a window of so many time steps, or what a person adds within one;
+            for ``Event()`` every reading is a sample with all of epsilon, and the line smooths
+            them.
+        gains: weights of the latest deviation, the mean of the latest five, and their slope.
+        grid: of readings, a power of two; fine beside the noise by default.
+
     Guarantees:
         - pure epsilon for all that happens within any w consecutive steps: samples within them take
           w shares of epsilon / w at most, on every path, and when each is taken and what it takes
           is made of noisy samples before it only;
         - outputs lie on a public grid, 1024 times as fine as that of readings.
 
-    For ``Event()`` every reading is a sample with all of epsilon, and the line smooths them.
-
+    >>> from tempriv.privacy.units import Contribution
     >>> meter = PatternSampling(epsilon=1.0, bounds=(0, 500), unit=Contribution(Window(24)))
     >>> meter.guarantee.loss, round(meter.errors[0], 2)
     (Pure(epsilon=1.0), 0.85)
     """
 
     epsilon: float
-    bounds: Bounds = shared(BOUNDS)
     unit: Unit = field(default_factory=Event)
-    gains: tuple[float, float, float] = (0.2, 0.7, 0.1)
-    grid: Any = shared(RESOLUTION, default=None)
+    gains: tuple[float, ...] = (0.2, 0.7, 0.1)
 
-    command = CommandLine(
-        name="pattern-sampling",
-        hides="values",
-        purpose="a stream that follows trends by noisy samples, more of them where it "
-        "leaves its trend",
-        example="--epsilon 1 --bounds 0 500 --value people --unit window --window 24",
-        count_example="--epsilon 1 --max-per-step 1 --unit window --window 24",
-        units=("event", "window"),
+    spec_order = ("epsilon", "bounds", "unit", "gains", "grid")
+    command = window_command(
+        "pattern-sampling",
+        "a stream that follows trends by noisy samples, more of them where it leaves its trend",
         rank=13,
+    )
+    one_column = "release each by itself"
+    accepted_units = AcceptedUnits(
+        (Event, Window),
+        "Event() or Window(w), or Contribution of one of them for counts; budgets are for any w "
+        "consecutive steps",
     )
     texts = ReportTexts(
         done="a line was drawn through some readings, to which random noise was added",
@@ -294,39 +279,42 @@ class PatternSampling(Mechanism):
     )
 
     has_status: ClassVar[bool] = True
-    per_column: ClassVar[bool] = False
     error_name: ClassVar[str] = (
         "mean absolute error of a sample with all of a window's budget, before the line joins it "
         "with others; between samples the series may move"
     )
 
-    def __post_init__(self) -> None:
-        _one_column(self)
-        each = self.unit.each if isinstance(self.unit, Contribution) else self.unit
-        require(
-            isinstance(each, (Event, Window)),
-            f"unit={self.unit!r}: must be Event() or Window(w), or Contribution of one of them for "
-            "counts; budgets are for any w consecutive steps",
-        )
+    published: ClassVar[Published] = Published(
+        claim="Steps that each cost a part of epsilon, any w consecutive ones epsilon at most, "
+        "give w-event privacy together",
+        source="Kellaris, Papadopoulos, Xiao and Papadias 2014",
+        holds=True,
+        remark="It also holds where a part is set by outputs before it, as here. The published "
+        "PatternLDP sets it by the private readings; here a sudden change is seen by the next "
+        "sample only, and looking for it costs nothing.",
+    )
+
+    def _require_settings(self) -> None:
         require(
             self.unit.readings <= MOST_REMEMBERED,
             f"unit={self.unit!r}: must be a window of at most {MOST_REMEMBERED:,} steps, for what "
             "each took is remembered",
         )
-        object.__setattr__(self, "gains", _gains(self.gains))
-        object.__setattr__(self, "grid", number_grids(self, 1 / self.epsilon))
+        object.__setattr__(self, "gains", gains_of(self.gains, "(0.8, 0.1, 0.1)"))
+
+    def _require_noise(self) -> None:
         require(
             self._top / self.unit.readings <= LARGEST_SCALE,
             "grid: too fine for this much noise; choose a coarser grid, or a greater epsilon",
         )
 
     @property
-    def _numbers(self) -> Numbers:
-        return Numbers(self.bounds, self.grid, self.unit.counts_people)
+    def noise_to_range(self) -> float:
+        return 1 / self.epsilon
 
     @property
     def domain(self) -> Derived:
-        return Derived(self._numbers, (self.grid[0] / FINER,))
+        return Derived(self.numbers, (self.grids[0] / FINER,))
 
     @property
     def memory_size(self) -> int:
@@ -335,58 +323,22 @@ class PatternSampling(Mechanism):
     @property
     def _top(self) -> Fraction:
         """The scale of a sample that takes one share of w, in grid steps."""
-        change = change_of(self.unit, self._numbers)[0]
-        return change * self.unit.readings / Fraction(self.epsilon)
+        return self.row_changes[0] * self.unit.readings / Fraction(self.epsilon)
 
     @property
-    def guarantee(self) -> Guarantee:
-        return Guarantee(Pure(self.epsilon), self.unit, model_of(self.unit))
-
-    @property
-    def published(self) -> Published:
-        return Published(
-            claim="Steps that each cost a part of epsilon, any w consecutive ones epsilon at most, "
-            "give w-event privacy together",
-            source="Kellaris, Papadopoulos, Xiao and Papadias 2014",
-            holds=True,
-            remark="It also holds where a part is set by outputs before it, as here. The published "
-            "PatternLDP sets it by the private readings; here a sudden change is seen by the next "
-            "sample only, and looking for it costs nothing.",
-        )
-
-    @property
-    def errors(self) -> tuple[float, ...]:
-        best = distributions.DiscreteLaplace(self._top / self.unit.readings)
-        return (self.grid[0] * best.mean_magnitude,)
+    def distributions(self) -> list[DiscreteLaplace]:
+        """Noise on a sample that takes all of a window's budget."""
+        return [DiscreteLaplace(self._top / self.unit.readings)]
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
-        low, high = self._numbers.edges()[0]
+        """A line through samples of ``readings`` with ``noise``, followed in the ``state``."""
+        low, high = self.numbers.edges()[0].tolist()
         # rounded up by more than dividing it can round down
         top = float(self._top) * (1 + 2.0**-50)
         # with fewer shares a sample is not taken: there is too much noise to draw
         least = min(max(1, math.ceil(top / LARGEST_SCALE)), self.unit.readings)
-        source = noise.scalable("samples")
-        outputs, at = np.zeros(len(readings), dtype=np.int64), 0
-        kernel = suited(sample_the_line, source.words)
-        while at < len(readings):
-            at, scale = kernel(
-                at,
-                np.ascontiguousarray(readings[:, 0]),
-                state.missing[:, 0],
-                state.which,
-                state.steps,
-                int(low),
-                int(high),
-                top,
-                least,
-                self.unit.readings,
-                np.array(self.gains),
-                source.words,
-                state.memory,
-                state.memory.view(np.float64),
-                outputs,
-                state.status,
-            )
-            if at < len(readings):
-                source.settle(at, scale)
-        return outputs[:, None]
+        plan = LinePlan(low, high, top, least, self.unit.readings, np.array(self.gains))
+        rows = state.kernel_rows(readings)
+        samples = ScalableColumns(noise, ["samples"], len(readings))
+        samples.run(suited(sample_the_line, samples.words), rows, plan)
+        return rows.outputs

@@ -12,64 +12,78 @@ import functools
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from tempriv.data.series import Bounds
 from tempriv.errors import require
 from tempriv.mechanisms.adaptive._pegasus_kernels import (
     HEAD,
     JAMES_STEIN,
     MEAN,
     MEDIAN,
+    GroupPlan,
     group_and_smooth,
 )
-from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
+from tempriv.mechanisms.base import CommandLine, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.domains import (
     FINENESS,
     LARGEST,
     Derived,
     Integers,
-    Numbers,
-    bounds_of,
+    is_whole,
     positive,
 )
-from tempriv.mechanisms.options import BOUNDS, RESOLUTION, option, shared
-from tempriv.mechanisms.value._shared import change_of, model_of, number_grids
-from tempriv.privacy.guarantees import Guarantee, Published, Pure
+from tempriv.mechanisms.numbers import LARGEST_SCALE, AcceptedUnits, NumberMechanism, laplace_noise
+from tempriv.mechanisms.options import option
+from tempriv.privacy.guarantees import Published
 from tempriv.privacy.units import Contribution, Event, Unit, Window
-from tempriv.sampling import distributions
 from tempriv.sampling._kernels import suited
+from tempriv.sampling.distributions import DiscreteLaplace
 
 SMOOTHINGS = {"mean": MEAN, "median": MEDIAN, "james-stein": JAMES_STEIN}
 THETA = 5  # changes over the grouper's epsilon, as in the paper's experiments
-LARGEST_SCALE = 1 << 34  # in grid steps; greater noise would drown whatever the bounds allow
 MOST_MEMBERS = 1 << 16
 ROOM = 1 << 62
 FAR = 64  # scales: noise gets there once in e^64 draws
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Column:
-    """Noises and whole numbers of one column, in grid steps."""
+class ColumnPlan:
+    """How one column is noised and grouped, in grid steps.
 
-    law: distributions.DiscreteLaplace
-    limit: distributions.DiscreteLaplace
-    test: distributions.DiscreteLaplace
-    theta: int
-    low: int
-    width: int
-    fineness: int  # parts of a grid step that outputs are given in
+    Parameters:
+        noise: on readings.
+        limit: noise on the threshold of a group.
+        test: noise on each test.
+        group: what the kernel is handed.
+    """
+
+    noise: DiscreteLaplace
+    limit: DiscreteLaplace
+    test: DiscreteLaplace
+    group: GroupPlan
 
 
 @dataclass(frozen=True, kw_only=True)
-class PeGaSus(Mechanism):
+class PeGaSus(NumberMechanism):
     """Adds noise to every reading and smooths it over groups of readings that differ little.
 
     A group goes on while the distances of its readings from their mean add up to less than about
     ``theta``; a value released is the mean (or median, or James-Stein estimate) of the noisy
     readings of its group so far. Every column has its own groups.
+
+    Parameters:
+        epsilon: the loss for the unit.
+        bounds: smallest and largest possible value, for all columns or for each.
+        unit: what is protected: a reading, a window of so many time steps, or what a person adds.
+        smoothing: what is made of the noisy readings of a group: ``mean``, ``median`` or
+            ``james-stein``.
+        share: the part of epsilon for finding groups, between 0 and 1.
+        theta: how far readings of a group may be from their mean, added up, in the unit of the
+            column; chosen by the noise if left out.
+        longest: the most readings of a group.
+        grid: of readings, a power of two; fine beside the noise by default.
 
     Guarantees:
         - pure epsilon for the unit: ``share`` of it for looking at the true readings, the rest for
@@ -82,12 +96,11 @@ class PeGaSus(Mechanism):
     >>> entrance.guarantee.loss, round(entrance.errors[0], 2)
     (Pure(epsilon=1.0), 1.13)
     >>> calm = PeGaSus(epsilon=1.0, bounds=(0, 500), unit=Contribution(), theta=150)
-    >>> [round(one.calm_length) for one in (entrance, calm)]
+    >>> [round(mechanism.calm_length) for mechanism in (entrance, calm)]
     [5, 86]
     """
 
     epsilon: float
-    bounds: Bounds = shared(BOUNDS)
     unit: Unit = field(default_factory=Event)
     smoothing: str = option(
         "--smoothing",
@@ -112,8 +125,8 @@ class PeGaSus(Mechanism):
         default=256,
         type=int,
     )
-    grid: Any = shared(RESOLUTION, default=None)
 
+    spec_order = ("epsilon", "bounds", "unit", "smoothing", "share", "theta", "longest", "grid")
     command = CommandLine(
         name="pegasus",
         hides="values",
@@ -122,6 +135,10 @@ class PeGaSus(Mechanism):
         count_example="--epsilon 1 --theta 150 --max-per-step 1 --unit event",
         units=("event", "window"),
         rank=12,
+    )
+    accepted_units = AcceptedUnits(
+        (Event, Window),
+        "Event() or Window(w), or for counts Contribution of one of them; groups go on without end",
     )
     texts = ReportTexts(
         done="random noise was added to each of them, and they were smoothed over "
@@ -134,20 +151,23 @@ class PeGaSus(Mechanism):
         "together.",
     )
 
-    per_column: ClassVar[bool] = False
     error_name: ClassVar[str] = (
         "mean absolute error of a value by itself; less in a calm group, by the root of its size"
     )
 
-    def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon)
-        object.__setattr__(self, "bounds", bounds_of(self.bounds))
-        each = self.unit.each if isinstance(self.unit, Contribution) else self.unit
-        require(
-            isinstance(each, (Event, Window)),
-            f"unit={self.unit!r}: must be Event() or Window(w), or for counts Contribution of one "
-            "of them; groups go on without end",
-        )
+    published: ClassVar[Published] = Published(
+        claim="Noise of scale 1 / epsilon_p on each count, and groups by a threshold with "
+        "noise of scale 4 / epsilon_g and tests with noise of scale 8 / epsilon_g, cost "
+        "epsilon_p + epsilon_g for one event; whatever is made of noisy counts and groups is "
+        "free",
+        source="Chen, Machanavajjhala, Hay and Miklau 2017, PeGaSus",
+        holds=True,
+        remark="For a count that changes by 1; by R, as a number within bounds does, both "
+        "noises grow by R, and for w readings by w. The reading that closes a group must not "
+        "open the next, or it would pay twice.",
+    )
+
+    def _require_settings(self) -> None:
         require(
             self.smoothing in SMOOTHINGS,
             f"smoothing={self.smoothing!r}: must be one of {', '.join(SMOOTHINGS)}",
@@ -160,43 +180,40 @@ class PeGaSus(Mechanism):
         if self.theta is not None:
             positive("theta", self.theta)
         require(
-            isinstance(self.longest, int)
-            and not isinstance(self.longest, bool)
-            and 2 <= self.longest <= MOST_MEMBERS,
+            is_whole(self.longest, 2, MOST_MEMBERS),
             f"longest={self.longest!r}: must be a whole number of readings from 2 to "
             f"{MOST_MEMBERS:,}",
         )
-        reach = len(self.bounds) * float(min(each.readings, 1 << 40)) / self.epsilon
-        object.__setattr__(self, "grid", number_grids(self, reach))
-        self._require_room()
 
-    def _require_room(self) -> None:
+    @property
+    def noise_to_range(self) -> float:
+        each = self.unit.each if isinstance(self.unit, Contribution) else self.unit
+        return len(self.bounds) * float(min(each.readings, 1 << 40)) / self.epsilon
+
+    def _require_noise(self) -> None:
         """Refuse what would not fit into whole numbers of 64 bits."""
         squared = self.longest**2
         sums = squared if self.smoothing == "james-stein" else self.longest
-        for one in self.plan:
+        for plan in self.plans:
+            group = plan.group
             numbers = (
-                Fraction(2 * squared * one.width),
-                2 * one.fineness * sums * (one.width + FAR * one.law.scale),
-                one.theta + FAR * one.limit.scale,
+                Fraction(2 * squared * group.width),
+                2 * group.fineness * sums * (group.width + FAR * plan.noise.scale),
+                group.theta + FAR * plan.limit.scale,
             )
-            scales = one.law.scale, one.limit.scale, one.test.scale
-            farthest = max(abs(one.low), abs(one.low + one.width)) * one.fineness
+            scales = plan.noise.scale, plan.limit.scale, plan.test.scale
+            farthest = max(abs(group.low), abs(group.low + group.width)) * group.fineness
             require(
                 max(numbers) < ROOM and max(scales) <= LARGEST_SCALE and farthest < LARGEST,
-                f"groups of {self.longest} on a grid of 2^{one.width.bit_length()} steps, theta "
+                f"groups of {self.longest} on a grid of 2^{group.width.bit_length()} steps, theta "
                 "and the noise: must be less to be counted in; choose a coarser grid, shorter "
                 "groups or a greater epsilon",
             )
 
     @property
-    def _numbers(self) -> Numbers:
-        return Numbers(self.bounds, self.grid, self.unit.counts_people)
-
-    @property
     def domain(self) -> Derived:
-        grids = (grid / one.fineness for grid, one in zip(self.grid, self.plan, strict=True))
-        return Derived(self._numbers, tuple(grids))
+        columns = zip(self.grids, self.plans, strict=True)
+        return Derived(self.numbers, tuple(grid / plan.group.fineness for grid, plan in columns))
 
     @property
     def memory_size(self) -> int:
@@ -214,27 +231,12 @@ class PeGaSus(Mechanism):
         return Fraction(self.epsilon) - grouping, grouping
 
     @property
-    def _changes(self) -> list[Fraction]:
-        """For each column, what all that a unit changes adds up to, in grid steps.
-
-        What one person adds is bounded for all columns together; numbers change each within its
-        bounds, in every reading of a window, and columns share epsilon.
-        """
-        if isinstance(self.unit, Contribution):
-            return [Fraction(self.unit.most) / Fraction(grid) for grid in self.grid]
-        together = len(self.bounds) * self.unit.readings
-        return [together * change for change in change_of(self.unit, self._numbers)]
-
-    @property
-    def laws(self) -> list[distributions.DiscreteLaplace]:
+    def distributions(self) -> list[DiscreteLaplace]:
         """Noise on the readings of each column."""
-        perturbing, _ = self._budgets
-        return [distributions.DiscreteLaplace(change / perturbing) for change in self._changes]
+        return laplace_noise(self.changes, self._budgets[0])
 
     @property
-    def grouping_laws(
-        self,
-    ) -> list[tuple[distributions.DiscreteLaplace, distributions.DiscreteLaplace]]:
+    def grouping_distributions(self) -> list[tuple[DiscreteLaplace, DiscreteLaplace]]:
         """For each column noise on a group's threshold, once, and on every test.
 
         Replacing one reading by another at a distance R moves the mean of n by R / n, its own
@@ -244,62 +246,35 @@ class PeGaSus(Mechanism):
         same way: the sum of distances may go up at one test and down at the next.
         """
         _, grouping = self._budgets
-        scales = [change / grouping for change in self._changes]
-        return [
-            (distributions.DiscreteLaplace(4 * scale), distributions.DiscreteLaplace(8 * scale))
-            for scale in scales
-        ]
+        scales = [change / grouping for change in self.changes]
+        return [(DiscreteLaplace(4 * scale), DiscreteLaplace(8 * scale)) for scale in scales]
 
     @functools.cached_property
-    def plan(self) -> list[_Column]:
-        """What the kernel is handed, for each column."""
+    def plans(self) -> list[ColumnPlan]:
+        """What is done to each column."""
         _, grouping = self._budgets
-        columns = zip(self.grid, self._numbers.edges().tolist(), self._changes, strict=True)
-        found = []
-        for (grid, (low, high), change), law, (limit, test) in zip(
-            columns, self.laws, self.grouping_laws, strict=True
+        columns = zip(self.grids, self.numbers.edges().tolist(), self.changes, strict=True)
+        noises = zip(self.distributions, self.grouping_distributions, strict=True)
+        plans: list[ColumnPlan] = []
+        for (grid, (low, high), change), (noise, (limit, test)) in zip(
+            columns, noises, strict=True
         ):
             theta = THETA * change / grouping
             if self.theta is not None:
                 theta = Fraction(self.theta) / Fraction(grid)
             # so fine that means are not rounded off
-            parts = min(max(2.0, float(FINENESS / law.scale)), FINENESS)
-            found.append(
-                _Column(
-                    law=law,
-                    limit=limit,
-                    test=test,
-                    theta=max(1, round(theta)),
-                    low=low,
-                    width=high - low,
-                    fineness=1 << math.ceil(math.log2(parts)),
-                )
+            parts = min(max(2.0, float(FINENESS / noise.scale)), FINENESS)
+            group = GroupPlan(
+                low=low,
+                width=high - low,
+                theta=max(1, round(theta)),
+                longest=self.longest,
+                kind=SMOOTHINGS[self.smoothing],
+                fineness=1 << math.ceil(math.log2(parts)),
+                first=len(plans) * self._slots,
             )
-        return found
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return Guarantee(Pure(self.epsilon), self.unit, model_of(self.unit))
-
-    @property
-    def published(self) -> Published:
-        return Published(
-            claim="Noise of scale 1 / epsilon_p on each count, and groups by a threshold with "
-            "noise of scale 4 / epsilon_g and tests with noise of scale 8 / epsilon_g, cost "
-            "epsilon_p + epsilon_g for one event; whatever is made of noisy counts and groups is "
-            "free",
-            source="Chen, Machanavajjhala, Hay and Miklau 2017, PeGaSus",
-            holds=True,
-            remark="For a count that changes by 1; by R, as a number within bounds does, both "
-            "noises grow by R, and for w readings by w. The reading that closes a group must not "
-            "open the next, or it would pay twice.",
-        )
-
-    @property
-    def errors(self) -> tuple[float, ...]:
-        return tuple(
-            grid * law.mean_magnitude for grid, law in zip(self.grid, self.laws, strict=True)
-        )
+            plans.append(ColumnPlan(noise=noise, limit=limit, test=test, group=group))
+        return plans
 
     @property
     def calm_length(self) -> float:
@@ -307,36 +282,31 @@ class PeGaSus(Mechanism):
 
         Over the thresholds that it may get: it closes at each test with the same chance then.
         """
-        first = self.plan[0]
+        first = self.plans[0]
         a, b = float(first.limit.scale), float(first.test.scale)
         quantiles = (np.arange(20_000) + 0.5) / 20_000
         tails = np.log(2 * np.minimum(quantiles, 1 - quantiles))
-        thresholds = first.theta + a * np.where(quantiles < 0.5, tails, -tails)
+        thresholds = first.group.theta + a * np.where(quantiles < 0.5, tails, -tails)
         far = np.exp(-np.abs(thresholds) / b) / 2
         closes = np.maximum(np.where(thresholds > 0, far, 1 - far), 1e-300)
         return float(np.mean(-np.expm1(self.longest * np.log1p(-closes)) / closes))
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
-        outputs = [np.zeros(len(readings), dtype=np.int64) for _ in self.plan]
-        for j, one in enumerate(self.plan):
-            drawn = noise(one.law, f"column {j}")
-            limits = noise.each(one.limit, f"threshold {j}")
-            tests = noise.each(one.test, f"test {j}")
+        """The ``readings`` with ``noise``, smoothed over the groups in the ``state``."""
+        outputs = np.zeros((len(self.plans), len(readings)), dtype=np.int64)
+        for j, plan in enumerate(self.plans):
+            drawn = noise(plan.noise, f"column {j}")
+            limits = noise.each(plan.limit, f"threshold {j}")
+            tests = noise.each(plan.test, f"test {j}")
             suited(group_and_smooth, limits, tests)(
+                plan.group,
                 np.ascontiguousarray(readings[:, j]),
-                one.low,
-                one.width,
-                drawn,
                 np.ascontiguousarray(state.missing[:, j]),
                 state.counts,
-                one.theta,
-                self.longest,
-                SMOOTHINGS[self.smoothing],
-                one.fineness,
+                drawn,
                 limits,
                 tests,
                 state.memory,
-                j * self._slots,
                 outputs[j],
             )
-        return outputs[0][:, None] if len(outputs) == 1 else np.stack(outputs, axis=1)
+        return np.ascontiguousarray(outputs.T)

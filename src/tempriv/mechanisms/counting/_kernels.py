@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from numba import njit
 
-Array = Any  # numba takes its types from the calls
+from tempriv.sampling._kernels import Array
 
 
 @njit(cache=True, nogil=True)
@@ -28,6 +26,17 @@ def tree_sums(
 
     Slots from ``first``: 0 the exact sum so far; 1 (endless only) the noise of the totals of
     finished epochs; from 2 on, for each level, the noise in the sum at its last node's end.
+
+    Parameters:
+        increments: what is added up.
+        which: the series of each.
+        steps: the step of each in its series.
+        branching: of the tree.
+        endless: whether powers of the branching end an epoch.
+        noise: of the node, or the total, that ends at each row.
+        memory: of each series.
+        first: the first slot.
+        sums: are written.
     """
     for row in range(increments.size):
         own = memory[which[row]]
@@ -55,23 +64,33 @@ def factored_sums(
     end: int,
     strategy: Array,
     back: Array,
-    asked: Array,
-    told: Array,
+    encoded: Array,
+    decoded: Array,
     sums: Array,
 ) -> None:
-    """Noisy strategy values and the sums made of them, within the block that ends before ``end``.
+    """Noisy strategy values and the sums made of them, within a block of steps.
 
-    A place of ``asked`` holds what earlier increments add to the strategy value of its step until
-    the step comes, and then the step's increment; ``told`` the same with noisy strategy values and
-    running sums. Every place gets its terms in order of time, so no cutting changes a bit.
+    Every place gets its terms in order of time, so no cutting changes a bit.
+
+    Parameters:
+        increments: what is added up.
+        noise: on the strategy value of each row.
+        begin: the step of the first row.
+        end: the step before which the block ends.
+        strategy: the coefficients of C.
+        back: those of B.
+        encoded: in the place of each step what earlier increments add to its strategy value, until
+            the step comes, and then its increment.
+        decoded: the same with running sums and noisy strategy values.
+        sums: are written.
     """
     for row in range(increments.size):
         step = begin + row
         increment = increments[row]
-        value = float(asked[step] + strategy[0] * increment + noise[row])
-        sums[row] = told[step] + back[0] * value
-        asked[step] = increment
-        told[step] = value
+        value = float(encoded[step] + strategy[0] * increment + noise[row])
+        sums[row] = decoded[step] + back[0] * value
+        encoded[step] = increment
+        decoded[step] = value
         for later in range(step + 1, end):
-            asked[later] += strategy[later - step] * increment
-            told[later] += back[later - step] * value
+            encoded[later] += strategy[later - step] * increment
+            decoded[later] += back[later - step] * value

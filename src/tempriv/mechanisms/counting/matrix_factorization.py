@@ -18,9 +18,9 @@ import numpy.typing as npt
 from tempriv.errors import require
 from tempriv.mechanisms.base import NoiseSource, SeriesState
 from tempriv.mechanisms.counting._kernels import factored_sums
-from tempriv.mechanisms.counting.sensitivity import Changes, require_drawable, variance_of
+from tempriv.mechanisms.counting.sensitivity import Changes, require_drawable
 from tempriv.mechanisms.domains import FINENESS, Floats, Integers, power_of_two_below
-from tempriv.sampling import distributions
+from tempriv.sampling.distributions import DiscreteGaussian
 
 Spectrum = npt.NDArray[np.complex128]
 
@@ -34,13 +34,16 @@ MOST_STEPS = 1 << 22
 
 
 def default_bits(horizon: int) -> int:
-    """Bits for coefficients: at least ``LEAST_COEFFICIENT`` is left of the last one."""
+    """Bits for coefficients: at ``horizon`` at least ``LEAST_COEFFICIENT`` is left of them."""
     last = 1 / math.sqrt(math.pi * horizon)  # f_k is close to 1 / sqrt(pi k)
     return max(LEAST_BITS, math.ceil(math.log2(LEAST_COEFFICIENT / last)))
 
 
 def square_root(horizon: int) -> Floats:
     """The first column of the square root of the matrix of ones: binomial(2k, k) / 4^k.
+
+    Parameters:
+        horizon: how many rows it has.
 
     >>> square_root(4).tolist()
     [1.0, 0.5, 0.375, 0.3125]
@@ -50,7 +53,7 @@ def square_root(horizon: int) -> Floats:
 
 
 def inverse_series(series: Floats) -> Floats:
-    """1 / series as a power series, by Newton's iteration.
+    """1 / ``series`` as a power series, by Newton's iteration.
 
     >>> inverse_series(np.array([2.0, 1.0, 0.5])).tolist()
     [0.5, -0.25, -0.0]
@@ -78,7 +81,12 @@ TRANSFORM_ERROR = 30 * 2.0**-53
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """C and B for a horizon, and the transforms of their parts."""
+    """C and B for a horizon, and the transforms of their parts.
+
+    Parameters:
+        strategy: the first column of C.
+        back: that of B.
+    """
 
     strategy: Integers
     back: Floats
@@ -90,7 +98,7 @@ class Factors:
         return np.concatenate([[0.0], np.cumsum(self.back**2)])
 
     def spectra(self, half: int) -> tuple[Spectrum, Spectrum, int]:
-        """Transforms of the coefficients up to twice a half, of C and of B; and ``limb_bits``."""
+        """Transforms of the coefficients up to twice a ``half``, of C and of B; ``limb_bits``."""
         if half not in self._spectra:
             parts = self.strategy[: 2 * half].astype(np.float64), self.back[: 2 * half]
             exact, back = (np.fft.rfft(part, 2 * half) for part in parts)
@@ -98,7 +106,7 @@ class Factors:
         return self._spectra[half]
 
     def limb_bits(self, half: int) -> int:
-        """How wide a number may be so that the rounded convolution of a half is certainly exact.
+        """How wide a number may be so that the rounded convolution of a ``half`` is exact.
 
         Numbers of so many bits, between -2^(bits - 1) and 2^(bits - 1), have a Euclidean norm of
         at most 2^(bits - 1) sqrt(half); the error must stay below a quarter.
@@ -109,7 +117,7 @@ class Factors:
         return 1 + math.floor(math.log2(0.25 / error))
 
     def carried(self, increments: Integers, most: int) -> Integers:
-        """What a half of increments, each at most ``most``, adds to C x in the half that follows.
+        """What a half of ``increments``, each at most ``most``, adds to C x in the next half.
 
         Increments are cut into limbs, signed digits that are narrow enough.
         """
@@ -132,7 +140,7 @@ class Factors:
         return total
 
     def carried_back(self, values: Floats) -> Floats:
-        """The same for noisy values and B, in floating point."""
+        """The same for noisy ``values`` and B, in floating point."""
         half = len(values)
         buffer, spectrum = np.zeros(2 * half), np.empty(half + 1, dtype=np.complex128)
         buffer[:half] = values
@@ -146,6 +154,10 @@ class Factors:
 def factors(horizon: int, bits: int) -> Factors:
     """Square-root factors with coefficients rounded to whole numbers out of 2^bits.
 
+    Parameters:
+        horizon: how many rows they have.
+        bits: of a coefficient.
+
     >>> factors(4, 4).strategy.tolist(), factors(4, 4).back.tolist()
     ([16, 8, 6, 5], [0.0625, 0.03125, 0.0234375, 0.01953125])
     """
@@ -155,13 +167,18 @@ def factors(horizon: int, bits: int) -> Factors:
 
 @functools.lru_cache(maxsize=32)
 def changed_square(horizon: int, bits: int, steps: int) -> int:
-    """The square of the L2 norm of C applied to ``steps`` ones at the start.
+    """The square of the L2 norm of C applied to ones at the start.
 
     No other place of so many changes of one makes more. With changes at s_0 < s_1 < ... it is the
     sum over i, j of the products of columns s_i and s_j, which are sums of C_k C_(k + s_j - s_i)
     over k < horizon - s_j. As s_j >= j and s_j - s_i >= j - i, and as coefficients fall and stay
     above zero, moving the changes to 0, 1, ... makes no term smaller. Signs cannot help, because
     no coefficient is negative; nor can smaller changes, because the norm is convex.
+
+    Parameters:
+        horizon: how many rows C has.
+        bits: of its coefficients.
+        steps: how many ones there are.
     """
     sums = np.cumsum(factors(horizon, bits).strategy)
     if steps < horizon:
@@ -171,21 +188,29 @@ def changed_square(horizon: int, bits: int, steps: int) -> int:
 
 @dataclass(frozen=True)
 class SquareRoot:
-    """How one column of running sums is made by square-root factors; everything in grid steps."""
+    """How one column of running sums is made by square-root factors; everything in grid steps.
+
+    Parameters:
+        horizon: the most steps of a series.
+        bits: of the coefficients of C.
+        rho: the budget.
+        changes: what the unit changes in the column.
+        largest: the largest increment.
+    """
 
     horizon: int
     bits: int
     rho: Fraction
     changes: Changes
-    largest: int  # of an increment
+    largest: int
 
     def __post_init__(self) -> None:
-        require_drawable(self.law)
-        noise_room = 1000 * (math.isqrt(math.ceil(self.law.variance)) + 1)
-        asked = self.largest * int(self.factors.strategy.sum()) + noise_room
-        told = (self.largest * self.horizon + noise_room / 2**self.bits) / self.step
+        require_drawable(self.noise)
+        noise_room = 1000 * (math.isqrt(math.ceil(self.noise.variance)) + 1)
+        encoded = self.largest * int(self.factors.strategy.sum()) + noise_room
+        decoded = (self.largest * self.horizon + noise_room / 2**self.bits) / self.step
         require(
-            max(asked, told) < 2**62,
+            max(encoded, decoded) < 2**62,
             "grid: must be coarser for these bounds and this horizon, or bits fewer: sums of 2^62 "
             "grid steps and more do not fit",
         )
@@ -195,49 +220,55 @@ class SquareRoot:
         return factors(self.horizon, self.bits)
 
     @functools.cached_property
-    def law(self) -> distributions.DiscreteGaussian:
+    def noise(self) -> DiscreteGaussian:
+        """On each strategy value."""
         square = changed_square(self.horizon, self.bits, self.changes.steps)
-        return distributions.DiscreteGaussian(self.changes.each**2 * square / (2 * self.rho))
+        return DiscreteGaussian(self.changes.each**2 * square / (2 * self.rho))
 
     @property
     def memory_size(self) -> int:
+        """How many whole numbers are remembered of a series."""
         return 2 * self.horizon
 
     @functools.cached_property
     def step(self) -> float:
         """What released sums are multiples of: fine beside the noise, no finer than B needs."""
-        first = math.sqrt(variance_of(self.law)) * float(self.factors.back[0])
+        first = math.sqrt(self.noise.mean_square) * float(self.factors.back[0])
         return max(2.0**-self.bits, power_of_two_below(first / FINENESS))
 
     def variance_at(self, count: int) -> float:
-        """Of the sum of so many increments."""
-        return variance_of(self.law) * float(self.factors.squares[count])
+        """The mean square of the noise in the sum of so many increments, the ``count``."""
+        return self.noise.mean_square * float(self.factors.squares[count])
 
     def variance_between(self, start: int, stop: int) -> float:
-        """Of the difference of two running sums."""
+        """The same for the difference of the sums of ``start`` and ``stop`` increments."""
         later, earlier = self.factors.back[:stop].copy(), self.factors.back[:start]
         later[stop - start :] -= earlier
-        return variance_of(self.law) * float((later**2).sum())
+        return self.noise.mean_square * float((later**2).sum())
 
     @property
     def mean_variance(self) -> float:
-        return variance_of(self.law) * float(self.factors.squares[1:].mean())
+        """The mean of ``variance_at`` over all steps."""
+        return self.noise.mean_square * float(self.factors.squares[1:].mean())
 
     def sums(
         self, increments: Integers, noise: NoiseSource, purpose: str, state: SeriesState, first: int
     ) -> Integers:
-        """Running sums in multiples of ``step``, from slot ``first`` of the memory."""
-        drawn = noise(self.law, purpose)
+        """Running sums of ``increments`` in multiples of ``step``.
+
+        ``noise`` is drawn for a ``purpose``; memory begins at slot ``first`` of the ``state``.
+        """
+        drawn = noise(self.noise, purpose)
         out = np.empty(len(increments))
         row = 0
         for series, (count, start) in enumerate(
             zip(state.counts.tolist(), state.starts.tolist(), strict=True)
         ):
             own = state.memory[series, first : first + self.memory_size]
-            asked, told = own[: self.horizon], own[self.horizon :].view(np.float64)
+            encoded, decoded = own[: self.horizon], own[self.horizon :].view(np.float64)
             while count:
                 if start % BLOCK == 0 and start:
-                    self._carry(start, asked, told)
+                    self._carry(start, encoded, decoded)
                 end = min(start + BLOCK - start % BLOCK, self.horizon)
                 rows = slice(row, row + min(count, end - start))
                 factored_sums(
@@ -247,15 +278,15 @@ class SquareRoot:
                     end,
                     self.factors.strategy,
                     self.factors.back,
-                    asked,
-                    told,
+                    encoded,
+                    decoded,
                     out[rows],
                 )
                 done = rows.stop - row
                 row, count, start = row + done, count - done, start + done
         return np.floor(out / self.step + 0.5).astype(np.int64)
 
-    def _carry(self, start: int, asked: Integers, told: Floats) -> None:
+    def _carry(self, start: int, encoded: Integers, decoded: Floats) -> None:
         """At the end of a block: what steps before add to those after.
 
         At an odd multiple of 2^j blocks the 2^j blocks before it go into as many after it. Any two
@@ -265,8 +296,8 @@ class SquareRoot:
         half = start & -start
         reach = min(half, self.horizon - start)
         before, after = slice(start - half, start), slice(start, start + reach)
-        asked[after] += self.factors.carried(asked[before], self.largest)[:reach]
-        told[after] += self.factors.carried_back(told[before])[:reach]
+        encoded[after] += self.factors.carried(encoded[before], self.largest)[:reach]
+        decoded[after] += self.factors.carried_back(decoded[before])[:reach]
 
 
 def optimal_mean_error(horizon: int, precision: float = 1e-6) -> float:
@@ -275,7 +306,11 @@ def optimal_mean_error(horizon: int, precision: float = 1e-6) -> float:
     Over X = C^T C with ones on the diagonal, trace(A^T A X^-1) / horizon is least. It is found at
     the fixed point v = diag((D A^T A D)^(1/2)), D = diag(v)^(1/2) (Denisov, McMahan, Rush, Smith
     and Thakurta 2022). Any v bounds it from below (duality) and from above (the X it makes,
-    scaled); the iteration ends when the two agree to ``precision``.
+    scaled).
+
+    Parameters:
+        horizon: how many sums there are.
+        precision: the iteration ends when the two bounds agree to it.
 
     >>> round(optimal_mean_error(2), 6)
     1.309017

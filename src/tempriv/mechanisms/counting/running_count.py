@@ -6,34 +6,33 @@ import functools
 import math
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from tempriv.data.series import Bounds
 from tempriv.errors import DataError, require
-from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
+from tempriv.mechanisms.base import CommandLine, Description, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.counting.matrix_factorization import (
     MOST_BITS,
     MOST_STEPS,
     SquareRoot,
     default_bits,
 )
-from tempriv.mechanisms.counting.sensitivity import changes_of
+from tempriv.mechanisms.counting.sensitivity import changes_of, column_share
 from tempriv.mechanisms.counting.tree import LONGEST, LOOKED_AT, ONE_LEVEL, Epochs, Tree, branchings
 from tempriv.mechanisms.domains import (
     FINENESS,
     Derived,
+    Floats,
     Integers,
-    Numbers,
-    bounds_of,
-    one_budget,
     power_of_two_below,
+    whole_or_none,
 )
-from tempriv.mechanisms.options import BOUNDS, RESOLUTION, option, shared
+from tempriv.mechanisms.numbers import NumberMechanism
+from tempriv.mechanisms.options import HORIZON, option, shared
 from tempriv.mechanisms.perturb import limit_of
-from tempriv.mechanisms.value._shared import LEAST_SHARE, model_of, number_grids
-from tempriv.privacy.guarantees import Concentrated, Guarantee, Loss, Published, Pure
+from tempriv.privacy.guarantees import Published
 from tempriv.privacy.units import Event, Unit
 
 METHODS = ("square-root", "tree", "increments")
@@ -46,19 +45,28 @@ NARROWEST = 2.0**-20  # the same for streams without an end, whose sums grow fur
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunningCount(Mechanism):
+class RunningCount(NumberMechanism):
     """Adds up increments and releases the noisy sum so far at every step.
+
+    Parameters:
+        bounds: smallest and largest possible increment, for all columns or for each.
+        epsilon: the loss for the unit, for Laplace noise; or give rho.
+        rho: the loss for the unit, for Gaussian noise.
+        horizon: the most time steps of a series; without one it goes on for good.
+        method: how sums are put together. "square-root" (rho and a horizon; the default there) has
+            least noise and remembers the series; "tree" (the default otherwise) remembers a few
+            numbers, and without a horizon goes on for good; "increments" puts noise on every
+            increment.
+        branching: of a tree; chosen if left out.
+        bits: of the square root's coefficients; chosen if left out.
+        unit: what is protected.
+        grid: of increments, a power of two; so fine by default that roundings vanish in sums.
 
     Guarantees:
         - pure epsilon (Laplace noise) or rho-zCDP (Gaussian noise) for the unit, for all sums of a
           series together;
         - noise is on whole numbers (of the public grid) before anything is made of them; a missing
           increment counts as zero and comes out missing.
-
-    Give ``epsilon`` or ``rho``. Methods: "square-root" (rho and a horizon; the default there) has
-    least noise and remembers the series; "tree" (the default otherwise) remembers a few numbers,
-    and without a horizon goes on for good; "increments" puts noise on every increment.
-    ``branching`` of a tree and ``bits`` of the square root's coefficients are chosen if left out.
 
     >>> from tempriv.privacy.units import Contribution
     >>> a_day = RunningCount(rho=0.5, bounds=(0, 100), horizon=1440, unit=Contribution())
@@ -68,15 +76,9 @@ class RunningCount(Mechanism):
     (2.83, 3.61)
     """
 
-    bounds: Bounds = shared(BOUNDS)
     epsilon: float | None = None
     rho: float | None = None
-    horizon: int | None = option(
-        "--horizon",
-        "The most steps that a series has.",
-        default=None,
-        type=int,
-    )
+    horizon: int | None = shared(HORIZON, default=None)
     method: str | None = option(
         "--method",
         "How sums are put together; the best one by default.",
@@ -87,8 +89,18 @@ class RunningCount(Mechanism):
     branching: int | None = None
     bits: int | None = None
     unit: Unit = field(default_factory=Event)
-    grid: Any = shared(RESOLUTION, default=None)
 
+    spec_order = (
+        "bounds",
+        "epsilon",
+        "rho",
+        "horizon",
+        "method",
+        "branching",
+        "bits",
+        "unit",
+        "grid",
+    )
     command = CommandLine(
         name="running-count",
         hides="counts",
@@ -112,14 +124,11 @@ class RunningCount(Mechanism):
 
     values_are_readings: ClassVar[bool] = False
     accumulates: ClassVar[bool] = True
-    per_column: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        one_budget(self.epsilon, self.rho)
-        object.__setattr__(self, "bounds", bounds_of(self.bounds))
-        _whole("horizon", self.horizon, 1, LONGEST)
-        _whole("branching", self.branching, 2, WIDEST_TREE)
-        _whole("bits", self.bits, 1, MOST_BITS)
+    def _require_settings(self) -> None:
+        whole_or_none("horizon", self.horizon, 1, LONGEST)
+        whole_or_none("branching", self.branching, 2, WIDEST_TREE)
+        whole_or_none("bits", self.bits, 1, MOST_BITS)
         changes_of(self.unit, 1, 1.0, 1)
         limit = limit_of(self)
         require(
@@ -131,12 +140,9 @@ class RunningCount(Mechanism):
             f"method={self.method!r}: must be one of {', '.join(METHODS)}",
         )
         self._require_suits(limit)
-        require(
-            self._share > LEAST_SHARE,
-            f"{self.epsilon or self.rho:g} for {self.unit!r}: must be greater, nothing is left of "
-            "it for each column",
-        )
-        object.__setattr__(self, "grid", self._grids())
+        _ = self._share
+
+    def _require_noise(self) -> None:
         _ = self.plans
 
     def _require_suits(self, limit: int | None) -> None:
@@ -170,15 +176,17 @@ class RunningCount(Mechanism):
 
     @property
     def _share(self) -> Fraction:
-        """Of the budget, for a column of a series: people's counts change in one at a time."""
-        parts = 1 if self.unit.counts_people else len(self.bounds)
-        parts *= self.unit.positions_per_person
-        return Fraction(self.epsilon or self.rho or 0) / parts
+        """Of the budget, for a column of a series."""
+        return column_share(self)
 
-    def _grids(self) -> tuple[float, ...]:
+    @property
+    def noise_to_range(self) -> float:
+        return 1.0
+
+    def _fitting_grids(self) -> tuple[float, ...]:
         """As given; or so fine that all roundings of a sum together vanish beside its noise."""
         if self.grid is not None or self.unit.counts_people:
-            return number_grids(self, 1.0)
+            return super()._fitting_grids()
         limit = limit_of(self)
         # the noise of one increment, as a part of the range
         least = changes_of(self.unit, 1, 1.0, limit)
@@ -197,16 +205,12 @@ class RunningCount(Mechanism):
         assert limit is not None
         return default_bits(limit) if self.bits is None else self.bits
 
-    @property
-    def _numbers(self) -> Numbers:
-        return Numbers(self.bounds, self.grid, self.unit.counts_people)
-
     @functools.cached_property
     def plans(self) -> tuple[Plan, ...]:
         """How the sums of each column are made: all in the same way."""
-        numbers = self._numbers
+        numbers = self.numbers
         edges = [max(abs(low), abs(high)) for low, high in numbers.edges().tolist()]
-        columns = list(zip(numbers.widths, self.grid, edges, strict=True))
+        columns = list(zip(numbers.widths, self.grids, edges, strict=True))
         branching = self.branching
         if self.method_used == "tree" and branching is None:
             branching = min(
@@ -230,17 +234,12 @@ class RunningCount(Mechanism):
 
     @functools.cached_property
     def domain(self) -> Derived:
-        grids = (grid * plan.step for grid, plan in zip(self.grid, self.plans, strict=True))
-        return Derived(self._numbers, tuple(grids))
+        grids = (grid * plan.step for grid, plan in zip(self.grids, self.plans, strict=True))
+        return Derived(self.numbers, tuple(grids))
 
     @property
     def memory_size(self) -> int:
         return sum(plan.memory_size for plan in self.plans)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        loss: Loss = Pure(self.epsilon) if self.epsilon is not None else Concentrated(self.rho or 0)
-        return Guarantee(loss, self.unit, model_of(self.unit))
 
     @property
     def published(self) -> Published:
@@ -258,20 +257,32 @@ class RunningCount(Mechanism):
     def errors(self) -> tuple[float, ...]:
         return tuple(
             grid * math.sqrt(plan.mean_variance)
-            for grid, plan in zip(self.grid, self.plans, strict=True)
+            for grid, plan in zip(self.grids, self.plans, strict=True)
         )
 
     def error_at(self, count: int, column: int = 0) -> float:
-        """The root mean squared error of the sum of the first ``count`` increments."""
+        """The root mean squared error of a running sum.
+
+        Parameters:
+            count: of how many increments it is.
+            column: whose it is.
+        """
         return self.window_error(0, count, column)
 
     def window_error(self, start: int, stop: int, column: int = 0) -> float:
-        """The same for the sum over steps ``start`` to ``stop`` - 1, as ``window_sum`` gives it."""
+        """The same for the sum of some steps, as ``window_sum`` gives it.
+
+        Parameters:
+            start: the first of these steps.
+            stop: the step before which they end.
+            column: whose it is.
+        """
         require_window(start, stop, limit_of(self) or LONGEST)
         plan = self.plans[column]
-        return float(self.grid[column]) * math.sqrt(plan.variance_between(start, stop))
+        return self.grids[column] * math.sqrt(plan.variance_between(start, stop))
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        """Sums of ``readings``, with ``noise``, that go on from the ``state``."""
         sums, first = [], 0
         for column, plan in enumerate(self.plans):
             increments = np.where(state.missing[:, column], 0, readings[:, column])
@@ -307,15 +318,26 @@ PUBLISHED = {
 }
 
 
-def _whole(name: str, value: Any, least: int, most: int) -> None:
-    require(
-        value is None
-        or (isinstance(value, int) and not isinstance(value, bool) and least <= value <= most),
-        f"{name}={value!r}: must be a whole number from {least} to {most}",
-    )
+class RunningSums(Protocol):
+    """A release of running sums."""
+
+    @property
+    def about(self) -> Description:
+        """What it says of itself."""
+
+    @property
+    def values(self) -> Floats:
+        """A row for each step."""
 
 
 def require_window(start: int, stop: int, most: int) -> None:
+    """Refuse steps that are none, or in the wrong order.
+
+    Parameters:
+        start: the first of some steps.
+        stop: the step before which they end.
+        most: how many steps there are.
+    """
     require(
         isinstance(start, (int, np.integer))
         and isinstance(stop, (int, np.integer))
@@ -324,23 +346,36 @@ def require_window(start: int, stop: int, most: int) -> None:
     )
 
 
-def window_sum(released: Any, start: int, stop: int) -> Any:
-    """The sum over steps ``start`` to ``stop`` - 1, from released running sums of one series.
+def window_sum(
+    released: RunningSums | npt.ArrayLike, start: int, stop: int
+) -> float | npt.NDArray[np.float64]:
+    """The sum over some steps, from released running sums of one series.
 
-    Takes a release or an array, and gives one number (one for each column). Its error is
-    ``mechanism.window_error(start, stop)``; it costs no budget, like all that is made of a release.
+    Its error is ``mechanism.window_error(start, stop)``; it costs no budget, like all that is made
+    of a release.
+
+    Parameters:
+        released: a release of running sums, or an array of them.
+        start: the first step.
+        stop: the step after the last.
+
+    Returns:
+        One number, or one for each column.
+
+    Raises:
+        DataError: the running sum before or at the end is missing. UsageError: several series.
 
     >>> window_sum(np.array([1.0, 3.0, 6.0, 10.0]), 1, 3)
     5.0
     """
-    about = getattr(released, "about", None)
+    sums = np.ma.masked_invalid(np.asanyarray(getattr(released, "values", released)))
+    about: Description = getattr(released, "about", {"series": 1})
     require(
-        about is None or about["series"] == 1,
+        about["series"] == 1,
         "window_sum: takes running sums of one series; choose it from the release's frame",
     )
-    values = np.ma.masked_invalid(released.values if about is not None else released)
-    require_window(start, stop, len(values))
-    ends = values[[stop - 1] if start == 0 else [start - 1, stop - 1]]
+    require_window(start, stop, len(sums))
+    ends = sums[[stop - 1] if start == 0 else [start - 1, stop - 1]]
     require(
         not np.ma.getmaskarray(ends).any(),
         f"steps {start} to {stop}: the running sum just before or at the end is missing; choose "

@@ -1,4 +1,4 @@
-"""What neighbors change in a column of increments, and how much noise of a law varies."""
+"""What neighbors change in a column of increments, and what noise is paid with."""
 
 from __future__ import annotations
 
@@ -7,17 +7,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from tempriv.errors import require
+from tempriv.mechanisms.numbers import LEAST_SHARE, NumberMechanism
 from tempriv.privacy.units import Contribution, Event, Person, Unit, WholeSeries, Window
-from tempriv.sampling import distributions
+from tempriv.sampling.distributions import DiscreteGaussian, DiscreteLaplace
 
-Law = distributions.DiscreteLaplace | distributions.DiscreteGaussian
+Noise = DiscreteLaplace | DiscreteGaussian
 
 WIDEST = 1 << 36
 
 
 @dataclass(frozen=True)
 class Changes:
-    """At most ``steps`` of ``window`` steps in a row, each by ``each``, ``total`` together."""
+    """What one person or reading changes in a column of increments.
+
+    Parameters:
+        each: the most that one step changes, in grid steps.
+        steps: how many steps change, at most.
+        window: of how many steps in a row these are.
+        total: what all steps change together, in grid steps.
+    """
 
     each: Fraction
     steps: int
@@ -26,7 +34,14 @@ class Changes:
 
 
 def changes_of(unit: Unit, width: int, grid: float, limit: int | None) -> Changes:
-    """In grid steps; ``width`` is the most that one reading can change when it is replaced."""
+    """What a unit changes, in grid steps.
+
+    Parameters:
+        unit: what is protected.
+        width: the most that one reading can change when it is replaced, in grid steps.
+        grid: of the column.
+        limit: how many steps a series has, at most.
+    """
     require(
         isinstance(unit, (Event, Window, WholeSeries, Person, Contribution)),
         f"unit={unit!r}: must be Event, Window, WholeSeries or Person, or Contribution for counts",
@@ -40,29 +55,27 @@ def changes_of(unit: Unit, width: int, grid: float, limit: int | None) -> Change
     return Changes(each, math.ceil(total / each), window, total)
 
 
-def require_drawable(law: Law) -> None:
-    """Refuse noise that is wider than its sampler's tables."""
-    deviation = (
-        law.scale if isinstance(law, distributions.DiscreteLaplace) else law.variance / WIDEST
+def column_share(mechanism: NumberMechanism) -> Fraction:
+    """The part of the budget for a column of a series: people's counts change in one at a time.
+
+    Parameters:
+        mechanism: whose columns share it; refused if nothing is left for them.
+    """
+    parts = 1 if mechanism.unit.counts_people else len(mechanism.bounds)
+    share = Fraction(mechanism.budget) / (parts * mechanism.unit.positions_per_person)
+    require(
+        share > LEAST_SHARE,
+        f"{mechanism.budget:g} for {mechanism.unit!r}: must be greater, nothing is left of "
+        "it for each column",
     )
+    return share
+
+
+def require_drawable(noise: Noise) -> None:
+    """Refuse ``noise`` that is wider than its sampler's tables."""
+    deviation = noise.scale if isinstance(noise, DiscreteLaplace) else noise.variance / WIDEST
     require(
         deviation < WIDEST,
         "grid: must be coarser for this much noise, or the budget greater: noise of 2^36 grid "
         "steps and more cannot be drawn",
     )
-
-
-def variance_of(law: Law) -> float:
-    """E k^2: of the discrete law, not of the continuous one.
-
-    >>> round(variance_of(distributions.DiscreteLaplace(Fraction(1))), 6)
-    1.841347
-    """
-    if isinstance(law, distributions.DiscreteLaplace):
-        half = float(1 / (2 * law.scale))
-        return 1 / (2 * math.sinh(half) ** 2) if half < 300 else 0.0
-    variance = float(law.variance)
-    if variance > 20:
-        return variance  # exact to 1e-80 by Poisson summation
-    reach = math.ceil(40 * math.sqrt(variance)) + 1
-    return 2 * math.fsum(k * k * law.pmf(k) for k in range(1, reach + 1))

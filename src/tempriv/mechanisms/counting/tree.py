@@ -12,6 +12,7 @@ import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +20,10 @@ import numpy.typing as npt
 from tempriv.errors import require
 from tempriv.mechanisms.base import NoiseSource, SeriesState
 from tempriv.mechanisms.counting._kernels import tree_sums
-from tempriv.mechanisms.counting.sensitivity import Changes, Law, require_drawable, variance_of
+from tempriv.mechanisms.counting.sensitivity import Changes, Noise, require_drawable
 from tempriv.mechanisms.domains import FINENESS, Integers, power_of_two_below
-from tempriv.sampling import distributions
 from tempriv.sampling._kernels import at
+from tempriv.sampling.distributions import DiscreteGaussian, DiscreteLaplace
 
 LONGEST = 1 << 40
 """Steps that an endless stream can have."""
@@ -35,7 +36,7 @@ LOOKED_AT = 1 << 20
 
 
 def digits(number: int, base: int) -> list[int]:
-    """The lowest first."""
+    """The digits of a ``number`` in a ``base``, the lowest first."""
     found = []
     while number:
         number, digit = divmod(number, base)
@@ -44,7 +45,7 @@ def digits(number: int, base: int) -> list[int]:
 
 
 def all_digits(last: int, base: int) -> int:
-    """The digits of 1, 2, ..., last, added up.
+    """The digits of 1, 2, ..., ``last`` in a ``base``, added up.
 
     >>> all_digits(12, 10)  # 45, then 1 + 0, 1 + 1, 1 + 2
     51
@@ -61,6 +62,11 @@ def all_digits(last: int, base: int) -> int:
 def digits_between(start: int, stop: int, base: int) -> int:
     """Nodes that the sum of ``start`` steps is made of or that of ``stop`` steps is, but not both.
 
+    Parameters:
+        start: a number of steps.
+        stop: another, no smaller.
+        base: the branching.
+
     >>> digits_between(20, 23, 10), digits_between(19, 23, 10)
     (3, 13)
     """
@@ -74,18 +80,15 @@ def digits_between(start: int, stop: int, base: int) -> int:
     return later[-1] - earlier[-1] + sum(earlier[:-1]) + sum(later[:-1])
 
 
-def _output_step(law: Law) -> int:
+def _output_step(noise: Noise) -> int:
     """What released sums are multiples of: fine beside the noise of a node."""
-    return max(1, int(power_of_two_below(max(math.sqrt(variance_of(law)) / FINENESS, 1.0))))
+    return max(1, int(power_of_two_below(max(math.sqrt(noise.mean_square) / FINENESS, 1.0))))
 
 
-def _rounded(sums: Integers, step: int) -> Integers:
-    return (sums + step // 2) // step
-
-
-def _require_room(largest: int, steps: int, law: Law) -> None:
-    require_drawable(law)
-    room = largest * steps + 1000 * math.ceil(math.sqrt(variance_of(law)) + 1) * steps.bit_length()
+def _require_room(largest: int, steps: int, noise: Noise) -> None:
+    require_drawable(noise)
+    deviation = math.ceil(math.sqrt(noise.mean_square) + 1)
+    room = largest * steps + 1000 * deviation * steps.bit_length()
     require(
         room < 2**62,
         "grid: must be coarser for these bounds, or the horizon shorter: sums of 2^62 grid steps "
@@ -98,17 +101,25 @@ class Tree:
     """How one column of running sums is made of nodes; everything in grid steps.
 
     Without a horizon there is one level (``ONE_LEVEL``): noise on every increment.
+
+    Parameters:
+        branching: how many nodes make one of the level above.
+        horizon: the most steps of a series.
+        budget: epsilon, or rho.
+        concentrated: whether it is rho.
+        changes: what the unit changes in the column.
+        largest: the largest increment.
     """
 
     branching: int
     horizon: int | None
-    budget: Fraction  # epsilon, or rho if concentrated
+    budget: Fraction
     concentrated: bool
     changes: Changes
     largest: int
 
     def __post_init__(self) -> None:
-        _require_room(self.largest, self.horizon or LONGEST, self.law)
+        _require_room(self.largest, self.horizon or LONGEST, self.noise)
 
     @property
     def sizes(self) -> list[int]:
@@ -129,8 +140,8 @@ class Tree:
         return covered
 
     @functools.cached_property
-    def law(self) -> Law:
-        """By the L1 or L2 sensitivity of all nodes together.
+    def noise(self) -> Noise:
+        """Of a node, by the L1 or L2 sensitivity of all nodes together.
 
         For L2, the squares of what nodes change are largest when the changed steps fill one node
         after the other. That, too, is the window at the start, at every level.
@@ -143,47 +154,56 @@ class Tree:
             else:
                 sensitivity += min(self.changes.total, each * self._covered(size))
         if self.concentrated:
-            return distributions.DiscreteGaussian(sensitivity / (2 * self.budget))
-        return distributions.DiscreteLaplace(sensitivity / self.budget)
+            return DiscreteGaussian(sensitivity / (2 * self.budget))
+        return DiscreteLaplace(sensitivity / self.budget)
 
     @property
     def memory_size(self) -> int:
+        """How many whole numbers are remembered of a series."""
         return 2 + len(self.sizes)
 
     @functools.cached_property
     def step(self) -> int:
-        return _output_step(self.law)
+        """What released sums are multiples of."""
+        return _output_step(self.noise)
 
     def variance_at(self, count: int) -> float:
-        """Of the sum of so many increments."""
-        return variance_of(self.law) * sum(digits(count, self.branching))
+        """The mean square of the noise in the sum of so many increments, the ``count``."""
+        return self.noise.mean_square * sum(digits(count, self.branching))
 
     def variance_between(self, start: int, stop: int) -> float:
-        """Of the difference of two running sums: nodes that they share cancel."""
-        return variance_of(self.law) * digits_between(start, stop, self.branching)
+        """The same for the difference of the sums of ``start`` and ``stop`` increments.
+
+        Nodes that they share cancel.
+        """
+        return self.noise.mean_square * digits_between(start, stop, self.branching)
 
     @property
     def mean_variance(self) -> float:
+        """The mean of ``variance_at`` over all steps."""
         steps = self.horizon or LOOKED_AT
-        return variance_of(self.law) * all_digits(steps, self.branching) / steps
+        return self.noise.mean_square * all_digits(steps, self.branching) / steps
 
     def sums(
         self, increments: Integers, noise: NoiseSource, purpose: str, state: SeriesState, first: int
     ) -> Integers:
-        """Running sums in multiples of ``step``, from slot ``first`` of the memory."""
-        out = np.empty(len(increments), dtype=np.int64)
-        tree_sums(
-            increments,
-            state.which,
-            state.steps,
-            self.branching,
-            False,
-            noise(self.law, purpose),
-            state.memory,
-            first,
-            out,
-        )
-        return _rounded(out, self.step)
+        """Running sums of ``increments`` in multiples of ``step``.
+
+        ``noise`` is drawn for a ``purpose``; memory begins at slot ``first`` of the ``state``.
+        """
+        return _rounded_sums(self, increments, noise(self.noise, purpose), state, first)
+
+
+class EpochNoise(NamedTuple):
+    """The noise of an epoch.
+
+    Parameters:
+        node: of each of its nodes.
+        total: of its total.
+    """
+
+    node: Noise
+    total: Noise
 
 
 @dataclass(frozen=True)
@@ -194,6 +214,13 @@ class Epochs:
     of it replaces its nodes for good (the hybrid mechanism of Chan, Shi and Song 2011 at branching
     2). A step is in its epoch's total and in one node of each of its levels at most; the budget is
     shared as 1 for each level to ``weight`` for the total.
+
+    Parameters:
+        branching: of all trees, and of the lengths of epochs.
+        budget: epsilon, or rho.
+        concentrated: whether it is rho.
+        changes: what the unit changes in the column.
+        largest: the largest increment.
     """
 
     branching: int
@@ -203,8 +230,8 @@ class Epochs:
     largest: int
 
     def __post_init__(self) -> None:
-        for law in self.laws[-1]:
-            _require_room(self.largest, LONGEST, law)
+        for noise in self.noises[-1]:
+            _require_room(self.largest, LONGEST, noise)
 
     @functools.cached_property
     def _ends(self) -> list[int]:
@@ -223,59 +250,62 @@ class Epochs:
         return Fraction(round(64 * mean ** (-1 / 2 if self.concentrated else -1 / 3)), 64)
 
     def levels(self, epoch: int) -> int:
-        """Of nodes in use; at branching 2 the top ones are the total itself."""
+        """The levels of nodes in an ``epoch``; at branching 2 the top ones are the total itself."""
         return epoch if self.branching == 2 and epoch > 0 else epoch + 1
 
     @functools.cached_property
-    def laws(self) -> list[tuple[Law, Law]]:
+    def noises(self) -> list[EpochNoise]:
         """Noise of nodes, and of the total, for each epoch.
 
         k changed steps of K cost at most k / K of the budget, in whichever epochs they lie: for
         Laplace noise each costs the same; for Gaussian noise a level of nodes of n steps costs in
         proportion to k min(k, n) at most, which grows at least as fast as k.
         """
-        return [self._laws(epoch) for epoch in range(len(self._ends))]
+        return [self._noise(epoch) for epoch in range(len(self._ends))]
 
-    def _laws(self, epoch: int) -> tuple[Law, Law]:
+    def _noise(self, epoch: int) -> EpochNoise:
         each, steps, levels = self.changes.each, self.changes.steps, self.levels(epoch)
         level = self.budget / (levels + self.weight)
         total = level * self.weight
         if not self.concentrated:
             changed = self.changes.total
-            return distributions.DiscreteLaplace(changed / level), distributions.DiscreteLaplace(
-                changed / total
-            )
+            return EpochNoise(DiscreteLaplace(changed / level), DiscreteLaplace(changed / total))
         sizes = [self.branching**height for height in range(levels)]
         in_nodes = Fraction(steps * sum(min(steps, size) for size in sizes), levels)
         in_total = steps * min(steps, self._ends[epoch])
-        return (
-            distributions.DiscreteGaussian(each**2 * in_nodes / (2 * level)),
-            distributions.DiscreteGaussian(each**2 * in_total / (2 * total)),
+        return EpochNoise(
+            DiscreteGaussian(each**2 * in_nodes / (2 * level)),
+            DiscreteGaussian(each**2 * in_total / (2 * total)),
         )
 
     @property
     def memory_size(self) -> int:
+        """How many whole numbers are remembered of a series."""
         return 2 + len(self._ends)
 
     @functools.cached_property
     def step(self) -> int:
-        return _output_step(self.laws[0][0])
+        """What released sums are multiples of."""
+        return _output_step(self.noises[0].node)
 
     def variance_at(self, count: int) -> float:
-        """Of the sum of so many increments."""
+        """The mean square of the noise in the sum of so many increments, the ``count``."""
         return self.variance_between(0, count)
 
     def variance_between(self, start: int, stop: int) -> float:
-        """Of the difference of two running sums: totals and nodes that they share cancel."""
+        """The same for the difference of the sums of ``start`` and ``stop`` increments.
+
+        Totals and nodes that they share cancel.
+        """
         first, last = (bisect.bisect_right(self._ends, count) for count in (start, stop))
         if first == last:
             nodes = digits_between(start, stop, self.branching)
-            return nodes * variance_of(self.laws[last][0])
-        apart = [variance_of(self.laws[epoch][1]) for epoch in range(first, last)]
+            return nodes * self.noises[last].node.mean_square
+        apart = [self.noises[epoch].total.mean_square for epoch in range(first, last)]
         for epoch, count in ((first, start), (last, stop)):
             # the first digit of later epochs counts from one
             nodes = sum(digits(count, self.branching)) - (epoch > 0)
-            apart.append(nodes * variance_of(self.laws[epoch][0]))
+            apart.append(nodes * self.noises[epoch].node.mean_square)
         return math.fsum(apart)
 
     @property
@@ -283,14 +313,14 @@ class Epochs:
         """Over the first ``LOOKED_AT`` steps."""
         total, begin, finished = 0.0, 0, 0.0
         for epoch, end in enumerate(self._ends):
-            nodes, last = self.laws[epoch]
+            node, total_noise = (noise.mean_square for noise in self.noises[epoch])
             stop = min(end, LOOKED_AT)
             used = all_digits(stop, self.branching) - all_digits(begin, self.branching)
             # the first digit of later epochs counts from one; at the end there is the total only
             used -= stop - begin if epoch else stop == end
-            total += finished * (stop - begin) + variance_of(nodes) * used
-            total += variance_of(last) * (stop == end)
-            finished += variance_of(last)
+            total += finished * (stop - begin) + node * used
+            total += total_noise * (stop == end)
+            finished += total_noise
             begin = stop
             if stop == LOOKED_AT:
                 break
@@ -299,7 +329,10 @@ class Epochs:
     def sums(
         self, increments: Integers, noise: NoiseSource, purpose: str, state: SeriesState, first: int
     ) -> Integers:
-        """As those of a tree; where an epoch ends, the draw is the noise of its total."""
+        """Sums of ``increments`` as of a tree; where an epoch ends, its total has the noise.
+
+        ``noise``, ``purpose``, ``state`` and ``first`` are as there.
+        """
         ends = np.array(self._ends)
         counts = state.steps + 1
         epochs = np.searchsorted(ends, counts)
@@ -307,28 +340,27 @@ class Epochs:
         drawn = np.zeros(len(increments), dtype=np.int64)
         for epoch in np.unique(epochs).tolist():
             names = f"{purpose}, epoch {epoch}", f"{purpose}, total of epoch {epoch}"
-            for law, name, ending in zip(self.laws[epoch], names, (False, True), strict=True):
+            for each, name, ending in zip(self.noises[epoch], names, (False, True), strict=True):
                 rows = np.flatnonzero((epochs == epoch) & (at_end == ending))
                 if len(rows):
-                    drawn[rows] = _some(noise, law, name, rows)
-        out = np.empty(len(increments), dtype=np.int64)
-        tree_sums(
-            increments,
-            state.which,
-            state.steps,
-            self.branching,
-            True,
-            drawn,
-            state.memory,
-            first,
-            out,
-        )
-        return _rounded(out, self.step)
+                    drawn[rows] = _some(noise, each, name, rows)
+        return _rounded_sums(self, increments, drawn, state, first)
 
 
-def _some(noise: NoiseSource, law: Law, purpose: str, rows: npt.NDArray[np.intp]) -> Integers:
+def _rounded_sums(
+    nodes: Tree | Epochs, increments: Integers, drawn: Integers, state: SeriesState, first: int
+) -> Integers:
+    """Running sums from noisy nodes, rounded to the step of outputs."""
+    sums = np.empty(len(increments), dtype=np.int64)
+    endless = isinstance(nodes, Epochs)
+    memory, branching = state.memory, nodes.branching
+    tree_sums(increments, state.which, state.steps, branching, endless, drawn, memory, first, sums)
+    return (sums + nodes.step // 2) // nodes.step
+
+
+def _some(noise: NoiseSource, each: Noise, purpose: str, rows: npt.NDArray[np.intp]) -> Integers:
     """The draws of some rows; an audit lists outcomes of no others."""
-    drawn = noise.each(law, purpose)
+    drawn = noise.each(each, purpose)
     if isinstance(drawn, np.ndarray):
         return np.asarray(drawn[rows])
     return np.array([at(drawn, row) for row in rows.tolist()], dtype=np.int64)
@@ -343,6 +375,9 @@ def _powers(base: int, most: int) -> list[int]:
 
 def branchings(horizon: int | None) -> list[int]:
     """Those worth trying: for each number of levels the least that has no more of them.
+
+    Parameters:
+        horizon: the most steps of a series.
 
     >>> branchings(1440)
     [1441, 38, 12, 7, 5, 4, 3, 2]

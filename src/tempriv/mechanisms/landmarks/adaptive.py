@@ -18,13 +18,7 @@ from tempriv.mechanisms.landmarks.base import (
     landmarks_of,
     marks_of,
 )
-from tempriv.mechanisms.landmarks.budget import (
-    WHOLE,
-    Over,
-    errors_at,
-    require_drawable,
-    sample_or_repeat,
-)
+from tempriv.mechanisms.landmarks.budget import sample_or_repeat
 from tempriv.mechanisms.options import option, shared
 from tempriv.privacy.guarantees import Published
 
@@ -37,6 +31,15 @@ class AdaptiveLandmarks(LandmarkMechanism):
     in equal shares, to as many later readings as count together. A release that is further from
     the one before than ``kappa`` times its noise makes sampling likelier by ``increase`` of what
     lacks to certainty; any other makes it less likely by ``decrease``, but never below ``least``.
+
+    Parameters:
+        over: the mechanism for single values, with all of epsilon.
+        count: the most landmarks of a series; None counts them, which needs all of it.
+        kappa: how many times its noise a release must be from the last one to count as a change.
+        increase: the part of what lacks to certainty that sampling becomes likelier by.
+        decrease: the part of its chance that it becomes less likely by.
+        least: the least chance of sampling a reading.
+        chosen_from_values: whether the landmarks were chosen by looking at the values.
 
     Guarantees:
         - pure epsilon for all landmarks of a series and any one other reading together, if the
@@ -51,7 +54,6 @@ class AdaptiveLandmarks(LandmarkMechanism):
     (Pure(epsilon=1.0), 25)
     """
 
-    over: Over
     count: int | None = shared(COUNT_OPTION, default=None)
     kappa: float = option(
         "--kappa",
@@ -85,6 +87,15 @@ class AdaptiveLandmarks(LandmarkMechanism):
         units=(),
         rank=26,
     )
+    published = Published(
+        claim="Handing the part of an approximated landmark on to the next timestamps gives "
+        "(epsilon, L)-landmark privacy",
+        source=f"{SOURCE}, Section 3.2, Adaptive, by Theorem 2",
+        holds=True,
+        remark="The paper does not say how it is handed on. Equal shares hold, one for each "
+        "landmark to come and one for another timestamp; the whole part for every later "
+        "timestamp does not. How sampling changes is not in the paper either.",
+    )
     texts = ReportTexts(
         band="± expected error of the first value",
         single="the first value",
@@ -101,8 +112,7 @@ class AdaptiveLandmarks(LandmarkMechanism):
 
     has_status: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        self._check()
+    def _check_settings(self) -> None:
         positive("kappa", self.kappa)
         for name in ("increase", "decrease", "least"):
             value = getattr(self, name)
@@ -112,7 +122,6 @@ class AdaptiveLandmarks(LandmarkMechanism):
                 and 2.0**-16 <= value <= 1,
                 f"{name}={value}: must be > 0 and at most 1",
             )
-        require_drawable(self.over, WHOLE // ((self.count or 0) + 1))
 
     @property
     def done(self) -> str:
@@ -120,28 +129,14 @@ class AdaptiveLandmarks(LandmarkMechanism):
         return f"{some}, and the others repeat the last of these"
 
     @property
-    def published(self) -> Published:
-        return Published(
-            claim="Handing the part of an approximated landmark on to the next timestamps gives "
-            "(epsilon, L)-landmark privacy",
-            source=f"{SOURCE}, Section 3.2, Adaptive, by Theorem 2",
-            holds=True,
-            remark="The paper does not say how it is handed on. Equal shares hold, one for each "
-            "landmark to come and one for another timestamp; the whole part for every later "
-            "timestamp does not. How sampling changes is not in the paper either.",
+    def error_name(self) -> str:
+        named = super().error_name
+        return (
+            named if self.grows else f"{named} of the first release; later ones have no more noise"
         )
 
-    @property
-    def errors(self) -> tuple[float, ...]:
-        return errors_at(self.over, WHOLE // ((self.count or 0) + 1))
-
-    @property
-    def error_name(self) -> str:
-        if self.count is not None:
-            return f"{self.over.error_name} of the first release; later ones have no more noise"
-        return f"{self.over.error_name} in a series without landmarks; with each it grows"
-
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        """Sampled ``readings`` with ``noise``; the last releases in ``state`` for the others."""
         marks = marks_of(state, readings)
         counts, later = landmarks_of(state, marks, self.count)
         others = has_others(state, counts, self.count)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from tempriv.data.series import Block
 from tempriv.errors import DataError, require
-from tempriv.mechanisms.base import NOT_PROTECTED, Mechanism, ReportTexts, SeriesState
+from tempriv.mechanisms.base import NOT_PROTECTED, Description, Mechanism, ReportTexts, SeriesState
 from tempriv.mechanisms.domains import LARGEST, Integers
 from tempriv.mechanisms.landmarks._kernels import CAME, CERTAIN, SLOTS
-from tempriv.mechanisms.landmarks.budget import WHOLE, Over, require_over
+from tempriv.mechanisms.landmarks.budget import (
+    WHOLE,
+    Over,
+    errors_at,
+    require_drawable,
+    require_over,
+)
 from tempriv.mechanisms.landmarks.domain import WithLandmarks
 from tempriv.mechanisms.options import (
     BOUNDS,
@@ -23,6 +29,7 @@ from tempriv.mechanisms.options import (
     PER_COLUMN,
     RESOLUTION,
     Option,
+    Settings,
     options_of,
 )
 from tempriv.mechanisms.value.laplace import Laplace
@@ -85,11 +92,17 @@ GROWS = (
 NAMED = "landmarks (the moments that the owner named)"
 
 
+@dataclass(frozen=True, kw_only=True)
 class LandmarkMechanism(Mechanism):
     """Shares epsilon over the landmarks of a series and any one other reading.
 
     Noise is that of ``over``, a mechanism for single values, for a part of its epsilon.
+
+    Parameters:
+        over: the mechanism for single values, with all of epsilon.
     """
+
+    over: Over
 
     extra_options = (
         LANDMARKS_OPTION,
@@ -100,14 +113,20 @@ class LandmarkMechanism(Mechanism):
     tells_landmarks: ClassVar[str] = ""
     """What a release shows of the landmarks, as a thing that is not protected."""
 
-    if TYPE_CHECKING:
-        over: Over
-        count: int | None
-        chosen_from_values: bool
+    if TYPE_CHECKING:  # fields of most, and of all
+
+        @property
+        def count(self) -> int | None:
+            """The most landmarks of a series; None counts them."""
+
+        @property
+        def chosen_from_values(self) -> bool:
+            """Whether the landmarks were chosen by looking at the values."""
+
     else:
         count = None  # without a bound, where the scheme needs none
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
         require_over(self.over)
         require(
             isinstance(self.chosen_from_values, (bool, int)) and self.chosen_from_values in (0, 1),
@@ -115,6 +134,31 @@ class LandmarkMechanism(Mechanism):
         )
         object.__setattr__(self, "chosen_from_values", bool(self.chosen_from_values))
         require_whole("count", self.count, 0)
+        self._check_settings()
+        require_drawable(self.over, self.least_units)
+
+    def _check_settings(self) -> None:
+        """Refuse what cannot be meant, of the fields that a scheme has of its own."""
+
+    @property
+    def least_landmarks(self) -> int:
+        """How many landmarks a series counts as having, at the least."""
+        return self.count or 0
+
+    @property
+    def least_units(self) -> int:
+        """The least part of epsilon that a reading has in a series with so many landmarks."""
+        return WHOLE // (self.least_landmarks + 1)
+
+    @property
+    def errors(self) -> tuple[float, ...]:
+        return errors_at(self.over, self.least_units)
+
+    @property
+    def error_name(self) -> str:
+        if self.grows:
+            return f"{self.over.error_name} in a series without landmarks; with each it grows"
+        return str(self.over.error_name)
 
     @property
     def domain(self) -> WithLandmarks:
@@ -137,6 +181,7 @@ class LandmarkMechanism(Mechanism):
 
     @property
     def unit(self) -> Unit:
+        """What is protected."""
         return Landmarks(meters=self.meters)
 
     @property
@@ -160,15 +205,10 @@ class LandmarkMechanism(Mechanism):
 
     @property
     def most_landmarks(self) -> int | None:
-        """How many landmarks of a series there is room for; None where there is no limit."""
         return self.count
 
     def landmarks_so_far(self, memory: Integers) -> int:
-        """How many landmarks a series had.
-
-        Parameters:
-            memory: what is remembered of it, as one row.
-        """
+        """How many landmarks of a series ``memory`` counts."""
         return int(memory[0, self.over.domain.columns + CAME])
 
     @property
@@ -206,7 +246,8 @@ class LandmarkMechanism(Mechanism):
         each, _, _ = DONE[self.value_kind]
         return f"{each}, all in the same way"
 
-    def not_protected(self, about: Mapping[str, Any]) -> list[str]:
+    def not_protected(self, about: Description) -> list[str]:
+        """What shows of the landmarks too, whatever else a release says ``about`` itself."""
         return [self.tells_landmarks, *NOT_PROTECTED]
 
     def require_room(self, block: Block, memory: Integers) -> None:
@@ -222,12 +263,7 @@ class LandmarkMechanism(Mechanism):
             landmarks_of(state, marks.astype(np.int64), self.count)
 
     def could_remember(self, memory: Integers, step: int) -> bool:
-        """Whether a series can be remembered so; a tampered state must not loosen the guarantee.
-
-        Parameters:
-            memory: what a state says is remembered of a series.
-            step: how many readings of it there were.
-        """
+        """Whether ``memory`` has landmarks that a ``step`` allows, and parts within epsilon."""
         columns, most = self.over.domain.columns, self.most_landmarks
         begun, came, landmarks, others, reserved, rate = memory[columns:].tolist()
         return (
@@ -241,11 +277,15 @@ class LandmarkMechanism(Mechanism):
         )
 
     @classmethod
-    def build(
-        cls, budget: Mapping[str, float], settings: Mapping[str, Any], unit: Unit | None
-    ) -> Mechanism:
-        """Over the mechanism for single values whose options were given."""
-        kinds: dict[str, Any] = {
+    def build(cls, budget: Mapping[str, float], settings: Settings, unit: Unit | None) -> Mechanism:
+        """Over the mechanism for single values whose options were given.
+
+        Parameters:
+            budget: epsilon.
+            settings: what ``settings_from`` gave.
+            unit: places within which are protected, of places.
+        """
+        kinds: dict[str, type[Over]] = {
             "bounds": Laplace,
             "categories": RandomizedResponse,
             "origin": PlanarLaplace,
@@ -257,6 +297,8 @@ class LandmarkMechanism(Mechanism):
             "for places",
         )
         over = kinds[named[0]]
+        single: Callable[..., Over] = over
+        scheme: Callable[..., Mechanism] = cls
         require(
             (over is PlanarLaplace) == (unit is not None),
             "[[origin]] and [[meters]] go together, for places",
@@ -264,13 +306,19 @@ class LandmarkMechanism(Mechanism):
         known = {field.name for field in fields(over)}
         for name, option in (("grid", "[[grid|resolution]]"), ("per_column", "[[per_column]]")):
             require(name not in settings or name in known, f"{option}: not with [[{named[0]}]]")
-        single = {name: settings[name] for name in known if name in settings}
-        single |= {} if unit is None else {"unit": unit}
+        of_single = {name: settings[name] for name in known if name in settings}
+        of_single |= {} if unit is None else {"unit": unit}
         own = {name: value for name, value in settings.items() if name not in known}
-        return cls(over=over(**budget, **single), **own)  # type: ignore[call-arg]
+        return scheme(over=single(**budget, **of_single), **own)
 
     @classmethod
-    def settings_from(cls, given: Mapping[str, Any], columns: int) -> dict[str, Any]:
+    def settings_from(cls, given: Settings, columns: int) -> dict[str, object]:
+        """The fields of the scheme, and of the mechanism for single values.
+
+        Parameters:
+            given: the options by their names, parsed.
+            columns: how many value columns there are.
+        """
         own = super().settings_from(given, columns)
         over = {
             option.field: given[option.name]
@@ -282,12 +330,19 @@ class LandmarkMechanism(Mechanism):
         return {**over, **own}
 
     @classmethod
-    def unit_from(cls, given: Mapping[str, Any]) -> Unit | None:
+    def unit_from(cls, given: Settings) -> Unit | None:
+        """Within how many meters places are protected, if options ``given`` say so."""
         return PlanarLaplace.unit_from(given)
 
 
-def require_whole(name: str, value: Any, least: int) -> None:
-    """Refuse what is no whole number, or too small."""
+def require_whole(name: str, value: object, least: int) -> None:
+    """Refuse what is no whole number, or too small.
+
+    Parameters:
+        name: of the field.
+        value: what it holds; None is allowed.
+        least: the least that it may be.
+    """
     require(
         value is None
         or (isinstance(value, int) and not isinstance(value, bool) and least <= value < WHOLE),
@@ -298,7 +353,13 @@ def require_whole(name: str, value: Any, least: int) -> None:
 def landmarks_of(
     state: SeriesState, marks: Integers, count: int | None
 ) -> tuple[Integers, Integers]:
-    """How many landmarks each series has, or may have; and how many come after each row."""
+    """How many landmarks each series has, or may have; and how many come after each row.
+
+    Parameters:
+        state: where the series of the block stand.
+        marks: 1 at landmarks.
+        count: the most landmarks of a series, if that is given.
+    """
     sums = np.concatenate([[0], np.cumsum(marks)])
     ends = np.cumsum(state.counts)
     here = sums[ends] - sums[ends - state.counts]
@@ -314,13 +375,24 @@ def landmarks_of(
 
 
 def marks_of(state: SeriesState, readings: Integers) -> Integers:
-    """A row without a reading is no landmark: there is nothing to protect."""
+    """Which rows are landmarks; one without a reading is none: there is nothing to protect.
+
+    Parameters:
+        state: where the series of the block stand.
+        readings: on the grid, with marks as the last column.
+    """
     there = ~state.missing[:, :-1].all(axis=1)
     return np.asarray(readings[:, -1] * there)
 
 
 def has_others(state: SeriesState, counts: Integers, count: int | None) -> Integers:
-    """1 for series that have other readings than landmarks, 0 for those that have none."""
+    """1 for series that have other readings than landmarks, 0 for those that have none.
+
+    Parameters:
+        state: where the series of the block stand.
+        counts: how many landmarks each of them has.
+        count: the most landmarks of a series, if that is given: then others may yet come.
+    """
     if count is not None:
         return np.ones(len(counts), dtype=np.int64)
     return np.asarray((counts < state.counts) | (counts == 0), dtype=np.int64)

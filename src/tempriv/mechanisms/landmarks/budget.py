@@ -1,60 +1,80 @@
 """What the landmark schemes share: noise for a part of epsilon, drawn, added up and checked.
 
 Parts are whole units of epsilon, so that sums of them are exact. A landmark and another reading may
-have unlike parts, and a series may go through many; each has its own law of noise.
+have unlike parts, and a series may go through many; each has its own
+distribution of noise.
 """
 
 from __future__ import annotations
 
 import functools
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tempriv.errors import DataError, require
+from tempriv.errors import DataError, UsageError, require
 from tempriv.mechanisms.base import NoiseSource, SeriesState
-from tempriv.mechanisms.domains import Floats, Integers, Numbers
+from tempriv.mechanisms.domains import Integers, Numbers
 from tempriv.mechanisms.landmarks._kernels import (
     CERTAIN,
     CHOICES,
     NUMBERS,
     PLACES,
+    MarkedRows,
+    MarkedSeries,
+    PartNoise,
+    Sampling,
+    Spent,
     adaptive,
     add_scaled,
     count_spending,
     repeat_last,
 )
+from tempriv.mechanisms.numbers import LARGEST_SCALE
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.mechanisms.value.planar_laplace import PlanarLaplace
 from tempriv.mechanisms.value.randomized_response import RandomizedResponse
-from tempriv.mechanisms.w_event.base import LARGEST_SCALE, SideBySide
+from tempriv.mechanisms.w_event.base import ScalableColumns
 from tempriv.privacy.guarantees import Pure
 from tempriv.privacy.units import Event, WithinDistance
-from tempriv.sampling import distributions
 from tempriv.sampling._kernels import Scalable, suited
-from tempriv.sampling.distributions import Varying
+from tempriv.sampling.distributions import (
+    CategoryFlip,
+    DiscreteLaplace,
+    PlanarLattice,
+    UniformChoice,
+    Varying,
+)
+
+if TYPE_CHECKING:
+    from tempriv.mechanisms.landmarks.adaptive import AdaptiveLandmarks
 
 Over = Laplace | RandomizedResponse | PlanarLaplace
 
 WHOLE = 1 << 40
 """Epsilon in units."""
 
-DIGITS = 6
+PART_DIGITS = 6
 """Parts that are found as it goes are rounded down to so many binary digits where each part needs
-a law of its own: few laws, and less than a 30th of a part is lost."""
+a distribution of its own: few of them, and less than a 30th of a part is lost."""
 
-AHEAD = 16  # rows drawn at first for a part that may hold for a long time, or not
+FIRST_ROWS = 16  # drawn at first for a part that may hold for a long time, or not
 
 NO_WORDS = Scalable(*(np.zeros(0, dtype=kind) for kind in (np.uint64, np.uint64, np.int64)))
 
 
-def require_over(over: Any) -> None:
-    require(
-        isinstance(over, Over),
-        f"over={type(over).__name__}: must be Laplace, RandomizedResponse or PlanarLaplace, with "
-        "all of epsilon",
-    )
+def require_over(over: object) -> None:
+    """Refuse all but a mechanism for single values, with all of epsilon for one reading.
+
+    Parameters:
+        over: what was given.
+    """
+    if not isinstance(over, Over):
+        raise UsageError(
+            f"over={type(over).__name__}: must be Laplace, RandomizedResponse or PlanarLaplace, "
+            "with all of epsilon"
+        )
     require(
         isinstance(over.unit, (Event, WithinDistance)),
         f"over: its unit is {over.unit!r}; must be Event(), one reading: the scheme itself shares "
@@ -63,7 +83,12 @@ def require_over(over: Any) -> None:
 
 
 def require_drawable(over: Over, units: int) -> None:
-    """Refuse parts too small for any noise."""
+    """Refuse parts too small for any noise.
+
+    Parameters:
+        over: the mechanism for single values.
+        units: the least part.
+    """
     most = max(_tops(over)) / max(units, 1)
     require(
         units >= 1 and most <= LARGEST_SCALE,
@@ -90,42 +115,50 @@ def _tops(over: Over) -> tuple[float, ...]:
     Of categories, which have no width, the inverse of what one unit is worth.
     """
     if isinstance(over, PlanarLaplace):
-        exact = [WHOLE / over.law.rate] * 2
+        exact = [WHOLE / over.distribution.rate] * 2
     elif isinstance(over, RandomizedResponse):
-        exact = [WHOLE / over.share for _ in over.categories]
+        exact = [WHOLE / over.reading_share for _ in over.categories]
     else:
-        exact = [WHOLE * width / over.share for width in over.domain.widths]
+        exact = [WHOLE * width / over.reading_share for width in over.domain.widths]
     # rounded up by more than dividing by units can round down
     return tuple(float(top) * (1 + 2.0**-50) for top in exact)
 
 
 @functools.lru_cache(maxsize=4096)
-def _laws(over: Over, units: int) -> tuple[Any, ...]:
-    """The noise of a reading that has so many units."""
-    part = Fraction(units, WHOLE)
-    if isinstance(over, PlanarLaplace):
-        return (distributions.PlanarLattice(over.law.rate * part),)
-    if isinstance(over, RandomizedResponse):
-        return tuple(
-            distributions.CategoryFlip(over.share * part, len(names)) for names in over.categories
-        )
-    return tuple(
-        distributions.DiscreteLaplace(width / (over.share * part)) for width in over.domain.widths
-    )
+def _lattice(over: PlanarLaplace, units: int) -> PlanarLattice:
+    return PlanarLattice(over.distribution.rate * Fraction(units, WHOLE))
+
+
+@functools.lru_cache(maxsize=4096)
+def _flips(over: RandomizedResponse, units: int) -> tuple[CategoryFlip, ...]:
+    share = over.reading_share * Fraction(units, WHOLE)
+    return tuple(CategoryFlip(share, len(names)) for names in over.categories)
 
 
 def errors_at(over: Over, units: int) -> tuple[float, ...]:
-    """The expected error in each column, as ``over`` measures it, for so many units."""
-    laws = _laws(over, units)
+    """The expected error in each column, as a mechanism for single values measures it.
+
+    Parameters:
+        over: that mechanism.
+        units: the part of epsilon that a reading has.
+    """
     if isinstance(over, PlanarLaplace):
-        return (over.grid * laws[0].mean_distance,) * 2
+        return (over.step * _lattice(over, units).mean_distance,) * 2
     if isinstance(over, RandomizedResponse):
-        return tuple(1 - law.keep for law in laws)
-    return tuple(grid * law.mean_magnitude for grid, law in zip(over.grid, laws, strict=True))
+        return tuple(1 - flip.keep for flip in _flips(over, units))
+    share = over.reading_share * Fraction(units, WHOLE)
+    return tuple(
+        grid * DiscreteLaplace(width / share).mean_magnitude
+        for grid, width in zip(over.grids, over.domain.widths, strict=True)
+    )
 
 
 def origin_of(over: Over) -> Integers:
-    """What stands for a last release before there is one: a public constant."""
+    """What stands for a last release before there is one: a public constant.
+
+    Parameters:
+        over: the mechanism for single values.
+    """
     form = over.domain
     if isinstance(form, Numbers):
         low, high = form.edges().T
@@ -134,32 +167,31 @@ def origin_of(over: Over) -> Integers:
 
 
 def _noisy(
-    over: Over, units: Integers, readings: Integers, rows: Integers, noise: NoiseSource
+    over: PlanarLaplace | RandomizedResponse,
+    units: Integers,
+    readings: Integers,
+    rows: Integers,
+    noise: NoiseSource,
 ) -> Integers:
     """Some rows with noise for the units that each has; for noise that is not simply scaled."""
     if not len(rows):
         return readings  # a block of landmarks only, or of nothing
     parts, which = np.unique(units, return_inverse=True)
-    laws = [_laws(over, part) for part in parts.tolist()]
     if isinstance(over, PlanarLaplace):
-        return np.asarray(readings + noise(Varying([law for (law,) in laws], which), "place", rows))
+        lattices = [_lattice(over, part) for part in parts.tolist()]
+        return np.asarray(readings + noise(Varying(lattices, which), "place", rows))
+    flips = [_flips(over, part) for part in parts.tolist()]
     columns = [
-        noise(Varying([law[j] for law in laws], which), f"column {j}", rows)
-        for j in range(readings.shape[1])
+        noise(Varying(of_column, which), f"column {j}", rows)
+        for j, of_column in enumerate(zip(*flips, strict=True))
     ]
     return np.asarray((readings + np.stack(columns, axis=1)) % over.domain.sizes)
 
 
-def _scaled(noise: NoiseSource, rows: int, columns: int) -> tuple[list[Any], Any]:
-    sources = [noise.scalable(f"column {j}") for j in range(columns)]
-    return sources, SideBySide([source.words for source in sources], rows).joined
-
-
-def _settle(sources: list[Any], words: Any, rows: int, place: int, scale: float) -> None:
-    source = sources[place // rows]
-    source.settle(place % rows, scale)
-    if isinstance(words, Scalable) and words is not source.words:
-        words.settled[place] = source.words.settled[place % rows]
+def _columns(noise: NoiseSource, values: Integers) -> ScalableColumns:
+    """Laplace noise for each of the values."""
+    purposes = [f"column {j}" for j in range(values.shape[1])]
+    return ScalableColumns(noise, purposes, len(values))
 
 
 def _finish(over: Over, units: Integers, marks: Integers, state: SeriesState) -> None:
@@ -181,20 +213,25 @@ def spend(
     noise: NoiseSource,
     state: SeriesState,
 ) -> Integers:
-    """Every row with noise for its units; where it has none, the last release again."""
-    rows, values = len(readings), np.ascontiguousarray(readings[:, :-1])
+    """Every row with noise for its units; where it has none, the last release again.
+
+    Parameters:
+        over: the mechanism for single values.
+        readings: on the grid, with marks as the last column.
+        units: the part of epsilon that each row has.
+        marks: 1 at landmarks.
+        noise: where randomness comes from.
+        state: where the series of the block stand.
+    """
+    values = np.ascontiguousarray(readings[:, :-1])
     missing = over.domain.missing_after(state.missing[:, :-1])
     units = np.where(missing.all(axis=1), 0, units)  # nothing goes into a row without a reading
     _require_enough(over, units)
     outputs = np.zeros_like(values)
     if isinstance(over, Laplace):
-        sources, words = _scaled(noise, rows, values.shape[1])
-        tops, at = np.array(_tops(over)), 0
-        kernel = suited(add_scaled, words)
-        while at < rows:
-            at, place, scale = kernel(at, values, units, tops, words, outputs)
-            if at < rows:
-                _settle(sources, words, rows, place, scale)
+        laplace = _columns(noise, values)
+        kernel = suited(add_scaled, laplace.words)
+        laplace.run(kernel, values, units, np.array(_tops(over)), outputs)
     else:
         chosen = np.flatnonzero(units)
         outputs[chosen] = _noisy(over, units[chosen], values[chosen], chosen, noise)
@@ -204,7 +241,7 @@ def spend(
 
 
 def sample_or_repeat(
-    scheme: Any,
+    scheme: AdaptiveLandmarks,
     readings: Integers,
     marks: Integers,
     counts: Integers,
@@ -213,72 +250,67 @@ def sample_or_repeat(
     noise: NoiseSource,
     state: SeriesState,
 ) -> Integers:
-    """AdaptiveLandmarks: noise is drawn as far as a series' part is known, then a bit further."""
+    """AdaptiveLandmarks: noise is drawn as far as a series' part is known, then a bit further.
+
+    Parameters:
+        scheme: the settings.
+        readings: on the grid, with marks as the last column.
+        marks: 1 at landmarks.
+        counts: how many landmarks each series has, or may have.
+        later: how many of them come after each row.
+        others: 1 for series that have other readings.
+        noise: where randomness comes from.
+        state: where the series of the block stand.
+    """
     over, rows = scheme.over, len(readings)
     _require_enough(over, WHOLE // (counts + others))
     values = np.ascontiguousarray(readings[:, :-1])
     missing = over.domain.missing_after(state.missing[:, :-1])
-    outputs, units = np.zeros_like(values), np.zeros(rows, dtype=np.int64)
     ends = np.cumsum(state.counts)
     at = ends - state.counts
-    asked = np.full(len(at), -1, dtype=np.int64)
-    ready, noisy = np.full(rows, -1, dtype=np.int64), np.zeros_like(values)
-    scales: Floats = np.zeros(len(at))
-    scaled = isinstance(over, Laplace)
-    sources, words = _scaled(noise, rows, values.shape[1]) if scaled else ([], NO_WORDS)
-    coins = noise.each(distributions.UniformChoice(CERTAIN), "sampling")
-    kind = NUMBERS if scaled else PLACES if isinstance(over, PlanarLaplace) else CHOICES
-    tops, origin = np.array(_tops(over)), origin_of(over)
-    rates = [round(x * (1 << 16)) for x in (scheme.increase, scheme.decrease)]
+    asked, scales = np.full(len(at), -1, dtype=np.int64), np.zeros(len(at))
+    laplace = _columns(noise, values) if isinstance(over, Laplace) else None
+    coins = noise.each(UniformChoice(CERTAIN), "sampling")
+    block = MarkedRows(values, missing, marks, later)
+    series = MarkedSeries(at, ends, counts + others, others, state.memory, asked, scales)
+    sampling = Sampling(
+        kind=NUMBERS if laplace else PLACES if isinstance(over, PlanarLaplace) else CHOICES,
+        tops=np.array(_tops(over)),
+        kappa=float(scheme.kappa),
+        increase=round(scheme.increase * (1 << 16)),
+        decrease=round(scheme.decrease * (1 << 16)),
+        least=round(scheme.least * CERTAIN),
+        digits=63 if laplace else PART_DIGITS,
+        whole=WHOLE,
+        origin=origin_of(over),
+    )
+    words = NO_WORDS if laplace is None else laplace.words
+    drawn = PartNoise(
+        laplace is not None, words, np.zeros_like(values), np.full(rows, -1, dtype=np.int64)
+    )
+    outputs = np.zeros_like(values)
+    spent = Spent(outputs, state.status, np.zeros(rows, dtype=np.int64))
     kernel = suited(adaptive, coins, words)
-    spans = np.full(len(at), AHEAD if noise.ahead else 1, dtype=np.int64)
+    spans = np.full(len(at), FIRST_ROWS if noise.ahead else 1, dtype=np.int64)
     before, since = np.zeros(len(at), dtype=np.int64), at.copy()
-    while kernel(
-        at,
-        ends,
-        values,
-        missing,
-        marks,
-        later,
-        counts + others,
-        others,
-        WHOLE,
-        kind,
-        tops,
-        float(scheme.kappa),
-        rates[0],
-        rates[1],
-        round(scheme.least * CERTAIN),
-        63 if scaled else DIGITS,
-        coins,
-        scaled,
-        words,
-        noisy,
-        ready,
-        origin,
-        state.memory,
-        outputs,
-        state.status,
-        units,
-        asked,
-        scales,
-    ):
+    while kernel(block, series, sampling, coins, drawn, spent):
         waiting = np.flatnonzero(asked >= 0)
-        if scaled:
+        if isinstance(over, Laplace):
+            assert laplace is not None
             for s in waiting.tolist():
-                _settle(sources, words, rows, int(asked[s]), float(scales[s]))
+                laplace.settle(int(asked[s]), float(scales[s]))
             continue
         if noise.ahead:
             # as far as the last part held; and further each time that noise ends before the part
             changed = asked[waiting] != before[waiting]
-            held = np.maximum(AHEAD, (at - since)[waiting])
+            held = np.maximum(FIRST_ROWS, (at - since)[waiting])
             spans[waiting] = np.where(changed, held, 4 * spans[waiting])
             since[waiting] = np.where(changed, at[waiting], since[waiting])
             before[waiting] = asked[waiting]
         lengths = np.minimum(spans[waiting], (ends - at)[waiting])
         first = np.repeat(at[waiting] - np.cumsum(lengths) + lengths, lengths)
         ahead = first + np.arange(len(first))
-        ready[ahead] = np.repeat(asked[waiting], lengths)
-        noisy[ahead] = _noisy(over, ready[ahead], values[ahead], ahead, noise)
-    _finish(over, units, marks, state)
+        drawn.ready[ahead] = np.repeat(asked[waiting], lengths)
+        drawn.noisy[ahead] = _noisy(over, drawn.ready[ahead], values[ahead], ahead, noise)
+    _finish(over, spent.units, marks, state)
     return outputs

@@ -18,14 +18,14 @@ from tempriv.mechanisms.landmarks.base import (
     landmarks_of,
     marks_of,
 )
-from tempriv.mechanisms.landmarks.budget import WHOLE, Over, errors_at, require_drawable, spend
+from tempriv.mechanisms.landmarks.budget import WHOLE, spend
 from tempriv.mechanisms.options import option, shared
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.privacy.units import Unit
 from tempriv.privacy.units.landmarks import Readings
 
-LEAST_COUNT_EPSILON = 2.0**-20
-MISS = 1e-6
+MIN_COUNT_EPSILON, MAX_COUNT_EPSILON = 2.0**-20, 20
+DEFAULT_MISS = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +34,13 @@ class CountBoundLandmarks(LandmarkMechanism):
 
     The bound is public (``count``); or it is drawn for each series: its number of landmarks and
     noise for ``count_epsilon``, raised so that it is never too small.
+
+    Parameters:
+        over: the mechanism for single values, with all of epsilon.
+        count: a public bound on the number of landmarks.
+        count_epsilon: instead of it, the budget for drawing one.
+        miss: the chance, at most, that a drawn bound shows the number itself.
+        chosen_from_values: whether the landmarks were chosen by looking at the values.
 
     Guarantees:
         - with ``count``: pure epsilon for any count + 1 readings of a series together, wherever
@@ -49,7 +56,6 @@ class CountBoundLandmarks(LandmarkMechanism):
     (Readings(count=5, meters=None), 25)
     """
 
-    over: Over
     count: int | None = shared(COUNT_OPTION, default=None)
     count_epsilon: float | None = option(
         "--count-epsilon",
@@ -59,7 +65,7 @@ class CountBoundLandmarks(LandmarkMechanism):
     miss: float = option(
         "--miss",
         "With --count-epsilon: the chance that the bound shows the number itself; 1e-6 by default.",
-        default=MISS,
+        default=DEFAULT_MISS,
     )
     chosen_from_values: bool = shared(FROM_VALUES_OPTION, default=False)
 
@@ -71,11 +77,17 @@ class CountBoundLandmarks(LandmarkMechanism):
         units=(),
         rank=25,
     )
+    published = Published(
+        claim="A part epsilon / (|L| + 1) for every timestamp gives (epsilon, L)-landmark privacy",
+        source=f"{SOURCE}, Section 3.2, Uniform",
+        holds=True,
+        remark="The paper shares by the number of landmarks itself, which the noise then "
+        "shows; a bound in its place shows the bound only.",
+    )
 
     equal_noise = True
 
-    def __post_init__(self) -> None:
-        self._check()
+    def _check_settings(self) -> None:
         require(
             (self.count is None) != (self.count_epsilon is None),
             "count and count_epsilon: give one of them, a public bound on the number of landmarks "
@@ -84,19 +96,19 @@ class CountBoundLandmarks(LandmarkMechanism):
         if self.count_epsilon is not None:
             positive("count_epsilon", self.count_epsilon)
             require(
-                LEAST_COUNT_EPSILON <= self.count_epsilon <= 20,
-                f"count_epsilon={self.count_epsilon:g}: must be from {LEAST_COUNT_EPSILON:g}, "
-                "below which a bound is as good as none, to 20, above which it hides nothing",
+                MIN_COUNT_EPSILON <= self.count_epsilon <= MAX_COUNT_EPSILON,
+                f"count_epsilon={self.count_epsilon:g}: must be from {MIN_COUNT_EPSILON:g}, "
+                f"below which a bound is as good as none, to {MAX_COUNT_EPSILON}, above which it "
+                "hides nothing",
             )
         require(
             isinstance(self.miss, (int, float)) and 1e-300 < self.miss < 1,
             f"miss={self.miss}: must be a probability > 0 and < 1, such as 1e-6",
         )
         require(
-            self.count_epsilon is not None or self.miss == MISS,
+            self.count_epsilon is not None or self.miss == DEFAULT_MISS,
             f"miss={self.miss:g}: goes with count_epsilon; a public bound misses nothing",
         )
-        require_drawable(self.over, WHOLE // (self._least_bound + 1))
 
     @property
     def margin(self) -> int:
@@ -109,7 +121,7 @@ class CountBoundLandmarks(LandmarkMechanism):
         return least
 
     @property
-    def _least_bound(self) -> int:
+    def least_landmarks(self) -> int:
         return self.margin if self.count is None else self.count
 
     @property
@@ -121,6 +133,7 @@ class CountBoundLandmarks(LandmarkMechanism):
 
     @property
     def unit(self) -> Unit:
+        """What is protected."""
         if self.count is None:
             return super().unit
         return Readings(self.count + 1, self.meters)
@@ -155,28 +168,8 @@ class CountBoundLandmarks(LandmarkMechanism):
             f"{delta:.2g}."
         ]
 
-    @property
-    def published(self) -> Published:
-        return Published(
-            claim="A part epsilon / (|L| + 1) for every timestamp gives (epsilon, L)-landmark "
-            "privacy",
-            source=f"{SOURCE}, Section 3.2, Uniform",
-            holds=True,
-            remark="The paper shares by the number of landmarks itself, which the noise then "
-            "shows; a bound in its place shows the bound only.",
-        )
-
-    @property
-    def errors(self) -> tuple[float, ...]:
-        return errors_at(self.over, WHOLE // (self._least_bound + 1))
-
-    @property
-    def error_name(self) -> str:
-        if self.count is not None:
-            return str(self.over.error_name)
-        return f"{self.over.error_name} in a series without landmarks; with each it grows"
-
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        """The ``readings`` with ``noise`` for equal parts; ``state`` counts what is spent."""
         if self.count is not None:
             # any count + 1 readings are protected: marks, which may tell of values, are not read
             units = np.full(len(readings), WHOLE // (self.count + 1), dtype=np.int64)
@@ -192,7 +185,7 @@ class CountBoundLandmarks(LandmarkMechanism):
         firsts = (np.cumsum(state.counts) - state.counts)[state.counts > 0]
         drawn = np.zeros(len(counts), dtype=np.int64)
         assert self.count_epsilon is not None
-        law = private_count.law(self.count_epsilon)
-        drawn[state.counts > 0] = noise(law, "count", firsts)
+        distribution = private_count.noise_of_count(self.count_epsilon)
+        drawn[state.counts > 0] = noise(distribution, "count", firsts)
         raised = counts + np.maximum(0, drawn + self.margin)
         return np.asarray(np.minimum(raised, np.maximum(state.counts, 1)))

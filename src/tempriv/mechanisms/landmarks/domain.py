@@ -23,9 +23,15 @@ MARKS = ("0", "1")
 
 @dataclass(frozen=True)
 class WithLandmarks(Domain):
-    """Columns of readings, and one with 1 at landmarks and 0 elsewhere."""
+    """Columns of readings, and one with 1 at landmarks and 0 elsewhere.
+
+    Parameters:
+        readings: what the other columns are.
+    """
 
     readings: Numbers | Categorical | Locations
+
+    marked = True
 
     @property
     def kind(self) -> ValueKind:
@@ -49,18 +55,28 @@ class WithLandmarks(Domain):
         return None if known is None else (*known, MARKS)
 
     def to_grid(self, values: Floats) -> Integers:
+        """The ``values`` on the grid of readings, and marks as 0 and 1."""
         marks = (values[:, -1:] != 0).astype(np.int64)  # in doubt a landmark
         return np.concatenate([self.readings.to_grid(values[:, :-1]), marks], axis=1)
 
     def from_grid(self, outputs: Integers) -> Floats:
-        """Of the columns that come out."""
+        """Of the columns that come out.
+
+        Parameters:
+            outputs: what a mechanism made of readings.
+        """
         return self.readings.from_grid(outputs)
 
     def missing_after(self, missing: Flags) -> Flags:
+        """Which outputs are ``missing``: marks do not come out."""
         return self.readings.missing_after(missing[:, :-1])
 
     def require_marks(self, block: Block) -> None:
-        """A row without any reading needs no mark."""
+        """Refuse readings without a mark; a row without any reading needs none.
+
+        Parameters:
+            block: readings, with their marks as the last column.
+        """
         unmarked = block.missing[:, -1] & ~block.missing[:, :-1].all(axis=1)
         require(
             not unmarked.any(),
@@ -71,5 +87,5 @@ class WithLandmarks(Domain):
 
 
 def without_landmarks(form: Domain) -> Domain:
-    """The form of what comes out: marks stay in."""
+    """The domain of what comes out, of any ``form``: marks stay in."""
     return form.readings if isinstance(form, WithLandmarks) else form

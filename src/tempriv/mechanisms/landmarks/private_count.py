@@ -19,8 +19,8 @@ from tempriv.sampling.distributions import DiscreteLaplace
 from tempriv.sampling.keystream import Keystream
 
 
-def law(epsilon: float) -> DiscreteLaplace:
-    """The noise of the count: one landmark more or less multiplies its odds by e^epsilon."""
+def noise_of_count(epsilon: float) -> DiscreteLaplace:
+    """The noise of the count: one landmark more or less multiplies its odds by e^``epsilon``."""
     require(
         isinstance(epsilon, (int, float)) and 0 < epsilon < math.inf,
         f"count_epsilon={epsilon}: must be a number > 0",
@@ -36,10 +36,14 @@ def _at_most(epsilon: float, k: int) -> float:
 def margin(epsilon: float, miss: float) -> int:
     """The least s for which noise alone leaves |L| + Z + s below |L| with probability <= miss.
 
+    Parameters:
+        epsilon: the budget of the count.
+        miss: that probability.
+
     >>> margin(0.1, 1e-3)
     62
     """
-    law(epsilon)
+    noise_of_count(epsilon)
     require(
         isinstance(miss, (int, float)) and 0 < miss < 1,
         f"miss={miss}: must be a probability > 0 and < 1, such as 1e-6",
@@ -55,16 +59,26 @@ def delta(epsilon: float, margin: int) -> float:
     That is e^epsilon times the probability that ``margin(epsilon, miss)`` keeps below miss. The set
     {K = |L|} attains it; a public cap of K (the length of the series) can only make it less.
 
+    Parameters:
+        epsilon: the budget of the count.
+        margin: what is added beside noise.
+
     >>> f"{delta(0.1, 62):.3e}", f"{delta(0.1, 63):.3e}"
     ('1.065e-03', '9.640e-04')
     """
-    law(epsilon)
+    noise_of_count(epsilon)
     require(margin >= 0, f"margin={margin}: must be a whole number >= 0")
     return _at_most(epsilon, margin)
 
 
 def bound(count: int, drawn: int, margin: int, length: int | None = None) -> int:
-    """K for a count and a drawn Z; ``length``, if any, is public and no bound need pass it.
+    """K for a count and a drawn Z.
+
+    Parameters:
+        count: how many landmarks there are.
+        drawn: the noise, Z.
+        margin: what is added beside it.
+        length: of the series, if that is public: no bound need pass it.
 
     >>> bound(20, -70, 62), bound(20, 5, 62), bound(20, 5, 62, length=80)
     (20, 87, 80)
@@ -83,10 +97,17 @@ def private_count(
 ) -> int:
     """A bound K >= count, drawn from keyed words of one row.
 
+    Parameters:
+        count: how many landmarks there are.
+        epsilon: the budget of the count.
+        miss: the chance, at most, that noise and margin alone fall below zero.
+        keystream: the words.
+        length: of the series, if that is public.
+
     Guarantees:
         - (epsilon, delta(epsilon, margin(epsilon, miss))) for one landmark more or less;
         - K is never below the count, and never above ``length`` if that is given.
     """
-    drawn = law(epsilon).sample(keystream)
+    drawn = noise_of_count(epsilon).sample(keystream)
     require(len(drawn) == 1, f"{len(drawn)} rows of words: a series has one count")
     return bound(count, int(drawn[0]), margin(epsilon, miss), length)

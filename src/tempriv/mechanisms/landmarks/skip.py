@@ -15,7 +15,7 @@ from tempriv.mechanisms.landmarks.base import (
     LandmarkMechanism,
     marks_of,
 )
-from tempriv.mechanisms.landmarks.budget import WHOLE, Over, errors_at, require_drawable, spend
+from tempriv.mechanisms.landmarks.budget import WHOLE, spend
 from tempriv.mechanisms.options import shared
 from tempriv.privacy.guarantees import Published
 
@@ -23,6 +23,10 @@ from tempriv.privacy.guarantees import Published
 @dataclass(frozen=True, kw_only=True)
 class SkipLandmarks(LandmarkMechanism):
     """Gives every other reading all of epsilon, and repeats the last release at landmarks.
+
+    Parameters:
+        over: the mechanism for single values, with all of epsilon.
+        chosen_from_values: whether the landmarks were chosen by looking at the values.
 
     Guarantees:
         - pure epsilon for all landmarks of a series and any one other reading together (nothing
@@ -35,7 +39,6 @@ class SkipLandmarks(LandmarkMechanism):
     (Pure(epsilon=1.0), 5)
     """
 
-    over: Over
     chosen_from_values: bool = shared(FROM_VALUES_OPTION, default=False)
 
     command = CommandLine(
@@ -45,6 +48,14 @@ class SkipLandmarks(LandmarkMechanism):
         example="--epsilon 1 --bounds 0 5 --landmarks at_home --value kwh",
         units=(),
         rank=27,
+    )
+    published = Published(
+        claim="All of epsilon for every regular timestamp, and the last release again at "
+        "landmarks, gives (epsilon, L)-landmark privacy",
+        source=f"{SOURCE}, Section 3.2, Skip",
+        holds=True,
+        remark="It protects the values at landmarks best of all and their times not at all: "
+        "exact repeats show them (Example 3.1 of the paper warns of it).",
     )
     texts = ReportTexts(
         band="± expected error of a fresh value",
@@ -59,34 +70,16 @@ class SkipLandmarks(LandmarkMechanism):
 
     has_status: ClassVar[bool] = True
 
-    def __post_init__(self) -> None:
-        self._check()
-        require_drawable(self.over, WHOLE)
-
     @property
     def done(self) -> str:
         each, _, _ = DONE[self.value_kind]
         return f"{each}, except at {NAMED}, where the last released value stands again"
 
     @property
-    def published(self) -> Published:
-        return Published(
-            claim="All of epsilon for every regular timestamp, and the last release again at "
-            "landmarks, gives (epsilon, L)-landmark privacy",
-            source=f"{SOURCE}, Section 3.2, Skip",
-            holds=True,
-            remark="It protects the values at landmarks best of all and their times not at all: "
-            "exact repeats show them (Example 3.1 of the paper warns of it).",
-        )
-
-    @property
-    def errors(self) -> tuple[float, ...]:
-        return errors_at(self.over, WHOLE)
-
-    @property
     def error_name(self) -> str:
         return f"{self.over.error_name}, other than at landmarks, where the last release stands"
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        """The ``readings`` with ``noise``; at landmarks the last releases in ``state``."""
         marks = marks_of(state, readings)
         return spend(self.over, readings, WHOLE * (1 - marks), marks, noise, state)

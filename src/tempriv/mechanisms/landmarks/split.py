@@ -21,7 +21,7 @@ from tempriv.mechanisms.landmarks.base import (
     marks_of,
     require_whole,
 )
-from tempriv.mechanisms.landmarks.budget import WHOLE, Over, errors_at, require_drawable, spend
+from tempriv.mechanisms.landmarks.budget import WHOLE, errors_at, spend
 from tempriv.mechanisms.options import option, shared
 from tempriv.privacy.guarantees import Published
 
@@ -33,13 +33,16 @@ class SplitLandmarks(LandmarkMechanism):
     With K landmarks and R other readings the parts are epsilon / (K + sqrt R), and sqrt R times
     that: no fixed parts have a lower mean absolute error.
 
+    Parameters:
+        over: the mechanism for single values, with all of epsilon.
+        count: the most landmarks of a series; None counts them, which needs all of it.
+        length: about how many readings a series will have, with ``count``; for accuracy only.
+        chosen_from_values: whether the landmarks were chosen by looking at the values.
+
     Guarantees:
         - pure epsilon for all landmarks of a series and any one other reading together, if the
           landmarks were not chosen by looking at the values;
         - landmarks get more noise than other readings, which shows over time which they are.
-
-    Landmarks of each series are counted, which needs all of it; or bounded by ``count``, and then
-    ``length`` says about how many readings there will be, which is for accuracy only.
 
     >>> from tempriv.mechanisms.value.laplace import Laplace
     >>> scheme = SplitLandmarks(over=Laplace(epsilon=1.0, bounds=(0, 1)), count=200, length=1000)
@@ -47,7 +50,6 @@ class SplitLandmarks(LandmarkMechanism):
     (Pure(epsilon=1.0), [228.3, 8.1])
     """
 
-    over: Over
     count: int | None = shared(COUNT_OPTION, default=None)
     length: int | None = option(
         "--length",
@@ -65,6 +67,14 @@ class SplitLandmarks(LandmarkMechanism):
         units=(),
         rank=24,
     )
+    published = Published(
+        claim="Parts of epsilon with sum at most epsilon over all landmarks and any one other "
+        "timestamp give (epsilon, L)-landmark privacy",
+        source=f"{SOURCE}, Theorem 2",
+        holds=True,
+        remark="The paper does not look for the best parts; these minimize the mean absolute "
+        "error of Laplace noise, by setting its slope in the parts to zero.",
+    )
     texts = ReportTexts(
         band="± expected error on average",
         single="one value, on average",
@@ -77,18 +87,21 @@ class SplitLandmarks(LandmarkMechanism):
         "there are"
     )
 
-    def __post_init__(self) -> None:
-        self._check()
+    def _check_settings(self) -> None:
         require_whole("length", self.length, 1)
         require(
             (self.count is None) == (self.length is None),
             "count and length: give both, for a stream, or neither, and they are counted",
         )
-        require_drawable(self.over, min(self._stated))
 
     @staticmethod
     def parts(landmarks: int, others: int) -> tuple[int, int]:
-        """The units of a landmark, and of another reading."""
+        """The units of a landmark, and of another reading.
+
+        Parameters:
+            landmarks: how many a series has.
+            others: how many other readings it has.
+        """
         if landmarks == 0:
             return WHOLE, WHOLE
         if others == 0:
@@ -103,20 +116,13 @@ class SplitLandmarks(LandmarkMechanism):
         return self.parts(self.count, max(self.length - self.count, 1))
 
     @property
+    def least_units(self) -> int:
+        return min(self._stated)
+
+    @property
     def done(self) -> str:
         each, _, more = DONE[self.value_kind]
         return f"{each}, {more} at {NAMED} than elsewhere"
-
-    @property
-    def published(self) -> Published:
-        return Published(
-            claim="Parts of epsilon with sum at most epsilon over all landmarks and any one other "
-            "timestamp give (epsilon, L)-landmark privacy",
-            source=f"{SOURCE}, Theorem 2",
-            holds=True,
-            remark="The paper does not look for the best parts; these minimize the mean absolute "
-            "error of Laplace noise, by setting its slope in the parts to zero.",
-        )
 
     @property
     def errors(self) -> tuple[float, ...]:
@@ -129,11 +135,11 @@ class SplitLandmarks(LandmarkMechanism):
 
     @property
     def error_name(self) -> str:
-        if self.count is not None:
-            return f"{self.over.error_name}, over landmarks and others"
-        return f"{self.over.error_name} in a series without landmarks; with each it grows"
+        named = super().error_name
+        return named if self.grows else f"{named}, over landmarks and others"
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        """The ``readings`` with ``noise`` for either part; ``state`` counts what is spent."""
         marks = marks_of(state, readings)
         counts, _ = landmarks_of(state, marks, self.count)
         if self.count is None:

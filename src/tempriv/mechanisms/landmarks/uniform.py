@@ -22,7 +22,7 @@ from tempriv.mechanisms.landmarks.base import (
     landmarks_of,
     marks_of,
 )
-from tempriv.mechanisms.landmarks.budget import WHOLE, Over, errors_at, require_drawable, spend
+from tempriv.mechanisms.landmarks.budget import WHOLE, spend
 from tempriv.mechanisms.options import shared
 from tempriv.privacy.guarantees import Published
 
@@ -31,12 +31,15 @@ from tempriv.privacy.guarantees import Published
 class UniformLandmarks(LandmarkMechanism):
     """Gives every reading the same part of epsilon: one of as many as there are landmarks and one.
 
+    Parameters:
+        over: the mechanism for single values, with all of epsilon.
+        count: the most landmarks of a series; None counts them, which needs all of it.
+        chosen_from_values: whether the landmarks were chosen by looking at the values.
+
     Guarantees:
         - pure epsilon for all landmarks of a series and any one other reading together, if the
           landmarks were not chosen by looking at the values;
         - the size of the noise shows how many landmarks there are, and nothing shows which.
-
-    Landmarks of each series are counted, which needs all of it; or bounded by ``count``.
 
     >>> from tempriv.mechanisms.value.laplace import Laplace
     >>> scheme = UniformLandmarks(over=Laplace(epsilon=1.0, bounds=(0, 5)), count=4)
@@ -44,7 +47,6 @@ class UniformLandmarks(LandmarkMechanism):
     (Pure(epsilon=1.0), 25)
     """
 
-    over: Over
     count: int | None = shared(COUNT_OPTION, default=None)
     chosen_from_values: bool = shared(FROM_VALUES_OPTION, default=False)
 
@@ -56,12 +58,16 @@ class UniformLandmarks(LandmarkMechanism):
         units=(),
         rank=23,
     )
+    published = Published(
+        claim="A part epsilon / (|L| + 1) for every timestamp gives (epsilon, L)-landmark privacy",
+        source=f"{SOURCE}, Section 3.2, Uniform, by Theorem 2",
+        holds=True,
+        remark="It holds where neighbors are equal outside the landmarks and one further "
+        "timestamp, which is what Definition 3 must say; Theorem 2's proof says the opposite "
+        "by a slip. And the landmarks must not depend on the values.",
+    )
 
     equal_noise = True
-
-    def __post_init__(self) -> None:
-        self._check()
-        require_drawable(self.over, WHOLE // ((self.count or 0) + 1))
 
     @property
     def tells_landmarks(self) -> str:  # type: ignore[override]
@@ -69,29 +75,8 @@ class UniformLandmarks(LandmarkMechanism):
             return "the bound on how many landmarks a series has"
         return "about how many landmarks a series has: the size of its noise shows it"
 
-    @property
-    def published(self) -> Published:
-        return Published(
-            claim="A part epsilon / (|L| + 1) for every timestamp gives (epsilon, L)-landmark "
-            "privacy",
-            source=f"{SOURCE}, Section 3.2, Uniform, by Theorem 2",
-            holds=True,
-            remark="It holds where neighbors are equal outside the landmarks and one further "
-            "timestamp, which is what Definition 3 must say; Theorem 2's proof says the opposite "
-            "by a slip. And the landmarks must not depend on the values.",
-        )
-
-    @property
-    def errors(self) -> tuple[float, ...]:
-        return errors_at(self.over, WHOLE // ((self.count or 0) + 1))
-
-    @property
-    def error_name(self) -> str:
-        if self.count is not None:
-            return str(self.over.error_name)
-        return f"{self.over.error_name} in a series without landmarks; with each it grows"
-
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        """The ``readings`` with ``noise`` for equal parts; ``state`` counts what is spent."""
         marks = marks_of(state, readings)
         counts, _ = landmarks_of(state, marks, self.count)
         parts = WHOLE // (counts + has_others(state, counts, self.count))

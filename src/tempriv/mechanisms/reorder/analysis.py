@@ -6,7 +6,7 @@ threshold put right. Plain numbers only: nothing here is drawn, and no mechanism
 
 Throughout, k is the window, c0 the threshold, p_j the chance that a reading comes out j steps late,
 S(n, r) a Stirling number of the second kind. The free slots of the Threshold mechanism have the
-stationary law pi(x) = prod over taken slots of #(free slots to the right) / S(k, c0), so
+stationary distribution pi(x) = prod over taken slots of #(free slots to the right) / S(k, c0), so
 p_0 = S(k-1, c0-1)/S(k, c0), p_1 = S(k-2, c0-1)/S(k, c0), p_{k-1} = S(k-1, c0)/S(k, c0): the sums
 of Lemma 4.1 and Theorem 4.2, which cancel in floating point, have these values.
 """
@@ -26,13 +26,19 @@ from tempriv.errors import DataError, require
 
 Floats = npt.NDArray[np.float64]
 
-LARGEST_WINDOW = 4096  # tables of window x threshold floats: 134 MB
-KEEP_BITS = 32
+MAX_TABLE_WINDOW = 4096  # steps; tables of window x threshold floats: 134 MB
+KEEP_BITS = 32  # of a chance to keep a reading
 FLOAT_ERROR = 1e-12  # a bound on the relative error of everything computed here
 
 
 def require_window(window: int, least: int = 3, most: int = 1 << 16) -> None:
-    """Refuse a window that a mechanism cannot have, or that its memory would not hold."""
+    """Refuse a window that a mechanism cannot have, or that its memory would not hold.
+
+    Parameters:
+        window: what was given.
+        least: the least that it may be, in time steps.
+        most: the most.
+    """
     require(
         isinstance(window, int) and not isinstance(window, bool) and window >= least,
         f"window={window}: must be a whole number of time steps >= {least}",
@@ -41,7 +47,7 @@ def require_window(window: int, least: int = 3, most: int = 1 << 16) -> None:
 
 
 def require_threshold(window: int, threshold: int) -> None:
-    """Refuse a threshold that leaves no slot taken, or no choice."""
+    """Refuse a ``threshold`` that leaves no slot of a ``window`` taken, or no choice."""
     _require_table(window)
     require(
         isinstance(threshold, int) and 2 <= threshold <= window - 1,
@@ -53,12 +59,13 @@ def require_threshold(window: int, threshold: int) -> None:
 def _require_table(window: int) -> None:
     require_window(window)
     require(
-        window <= LARGEST_WINDOW,
-        f"window={window}: must be at most {LARGEST_WINDOW} for mechanisms with a threshold",
+        window <= MAX_TABLE_WINDOW,
+        f"window={window}: must be at most {MAX_TABLE_WINDOW} for mechanisms with a threshold",
     )
 
 
 def require_epsilon(epsilon: float) -> None:
+    """Refuse an ``epsilon`` that is no budget."""
     require(0 < epsilon < math.inf, f"epsilon={epsilon}: must be a number > 0")
 
 
@@ -67,6 +74,10 @@ def require_epsilon(epsilon: float) -> None:
 
 def even_lags(epsilon: float, window: int) -> tuple[float, float]:
     """p_0 and each of p_1 .. p_{k-1} of Backward and Forward (Equation 4).
+
+    Parameters:
+        epsilon: the budget.
+        window: time steps.
 
     >>> first, other = even_lags(2.0, 5)
     >>> round(first / other, 12) == round(math.e, 12), round(first + 4 * other, 12)
@@ -115,8 +126,12 @@ def first_slot(ratios: Floats) -> tuple[Floats, Floats]:
 def dispatch(window: int, threshold: int) -> Floats:
     """p_0 .. p_{k-1} of the Threshold mechanism (Theorem 4.2), read-only.
 
-    A pass over the slots from the first to the last: ``free`` is the law of how many of those
-    that are left are free. Chances below 1e-308 come out as 0.
+    A pass over the slots from the first to the last: ``free`` is the distribution of how many
+    of those that are left are free. Chances below 1e-308 come out as 0.
+
+    Parameters:
+        window: time steps.
+        threshold: free slots to choose from.
 
     >>> dispatch(5, 3).round(4).tolist()
     [0.28, 0.12, 0.16, 0.2, 0.24]
@@ -145,8 +160,12 @@ def dispatch(window: int, threshold: int) -> Floats:
 class ThresholdBudgets:
     """What every threshold of a window costs, as the paper counts it (Theorem 4.3, Figure 4).
 
-    ``first`` = 2 ln(p_0/p_1) rises with the threshold and ``last`` = 2 ln(p_{k-1}/p_1) falls. p_1
-    is the smallest of all p_j, and one of p_0 and p_{k-1} the largest.
+    p_1 is the smallest of all p_j, and one of p_0 and p_{k-1} the largest.
+
+    Parameters:
+        thresholds: 2 .. k-1.
+        first: 2 ln(p_0/p_1) of each, which rises.
+        last: 2 ln(p_{k-1}/p_1) of each, which falls.
     """
 
     thresholds: npt.NDArray[np.int64]
@@ -155,12 +174,16 @@ class ThresholdBudgets:
 
     @property
     def derived(self) -> Floats:
+        """The greater of the two."""
         return np.maximum(self.first, self.last)
 
 
 @functools.lru_cache(maxsize=64)
 def budgets(window: int) -> ThresholdBudgets:
     """The budgets of all thresholds 2 .. k-1 at once, in O(k^2).
+
+    Parameters:
+        window: time steps.
 
     >>> [round(float(b), 3) for b in budgets(5).derived]
     [3.892, 1.695, 3.584]
@@ -187,16 +210,20 @@ def budgets(window: int) -> ThresholdBudgets:
             np.log1p(r[inner] / plain[inner]),
             np.log(r[inner] / part[inner]) - power[inner] * math.log(2),  # too small for a float
         )
-    found = ThresholdBudgets(thresholds, first, last)
-    for array in (found.thresholds, found.first, found.last):
+    costs = ThresholdBudgets(thresholds, first, last)
+    for array in (costs.thresholds, costs.first, costs.last):
         array.flags.writeable = False
-    return found
+    return costs
 
 
 def derived_epsilon(window: int, threshold: int) -> float:
     """2 max ln(p_0/p_1), ln(p_{k-1}/p_1) (Theorem 4.3).
 
-    A budget of marginal odds: it does not bound what the whole output tells (``order_losses``).
+    A budget of marginal odds: it does not bound what the whole output tells (see ``loss``).
+
+    Parameters:
+        window: time steps.
+        threshold: free slots to choose from.
 
     >>> round(derived_epsilon(10, 9), 6) == round(2 * math.log(36), 6)
     True
@@ -207,6 +234,9 @@ def derived_epsilon(window: int, threshold: int) -> float:
 
 def least_epsilon(window: int) -> tuple[float, int]:
     """The smallest budget that a threshold reaches without dropping readings, and which one.
+
+    Parameters:
+        window: time steps.
 
     >>> epsilon, threshold = least_epsilon(10)
     >>> round(epsilon, 3), threshold
@@ -232,6 +262,10 @@ def _reach(epsilon: float, window: int) -> tuple[int, int]:
 def feasible_thresholds(epsilon: float, window: int) -> range:
     """The thresholds whose derived budget is at most epsilon; they are consecutive.
 
+    Parameters:
+        epsilon: the budget.
+        window: time steps.
+
     >>> feasible_thresholds(5.0, 10), feasible_thresholds(1.0, 10)
     (range(4, 8), range(8, 8))
     """
@@ -241,7 +275,12 @@ def feasible_thresholds(epsilon: float, window: int) -> range:
 
 @dataclass(frozen=True)
 class ThresholdChoice:
-    """A threshold, and whether readings must be dropped to stay within the budget with it."""
+    """A threshold, and what it takes to stay within the budget with it.
+
+    Parameters:
+        threshold: free slots to choose from.
+        extended: whether readings must be dropped.
+    """
 
     threshold: int
     extended: bool
@@ -253,6 +292,10 @@ def choose_threshold(epsilon: float, window: int) -> ThresholdChoice:
     Where none is feasible, the least whose p_{k-1} is within the budget, with readings dropped at
     lag 0 (Section IV-E). That need not be the cheapest one: it depends on what a drop costs.
 
+    Parameters:
+        epsilon: the budget.
+        window: time steps.
+
     >>> choose_threshold(8.0, 10), choose_threshold(1.0, 10)
     (ThresholdChoice(threshold=9, extended=False), ThresholdChoice(threshold=8, extended=True))
     """
@@ -262,6 +305,10 @@ def choose_threshold(epsilon: float, window: int) -> ThresholdChoice:
 
 def choose_dual(epsilon: float, window: int) -> ThresholdChoice:
     """The pool of least delay c0 - 1 for the dual mechanism, which has p'_j = p_{k-1-j}.
+
+    Parameters:
+        epsilon: the budget.
+        window: time steps.
 
     >>> choose_dual(8.0, 200), choose_threshold(8.0, 200)
     (ThresholdChoice(threshold=50, extended=False), ThresholdChoice(threshold=54, extended=False))
@@ -276,6 +323,11 @@ def keep_probability(epsilon: float, window: int, threshold: int) -> Fraction:
     e^(epsilon/2) p_1/p_0 rounded down to a multiple of 2^-32, or 1. Rounding down only makes p_0
     smaller, which is safe while it stays above e^(-epsilon/2) times the largest p_j: that is
     checked. Both ends are moved in by the error of the floats they were computed with.
+
+    Parameters:
+        epsilon: the budget.
+        window: time steps.
+        threshold: free slots to choose from.
 
     >>> float(keep_probability(2.0, 6, 4)), keep_probability(6.0, 6, 4)
     (0.652387638..., Fraction(1, 1))
@@ -309,31 +361,35 @@ def algorithm_2(epsilon: float, window: int) -> ThresholdChoice | None:
     with readings dropped it tests the whole derived budget (line 15), which no threshold meets
     there, so it ends at k-1. For k = 3 no loop is entered.
 
+    Parameters:
+        epsilon: the budget.
+        window: time steps.
+
     >>> algorithm_2(8.0, 10), choose_threshold(8.0, 10)
     (ThresholdChoice(threshold=8, extended=False), ThresholdChoice(threshold=9, extended=False))
     """
     require_epsilon(epsilon)
     known = budgets(window).derived
 
-    def derived(threshold: int) -> float:
+    def _derived(threshold: int) -> float:
         # c0 = 1 would always be k-1 steps late: no budget is enough
         return float(known[threshold - 2]) if threshold >= 2 else math.inf
 
     low, high = 2, window - 1
     while low < high:
         middle = (low + high) // 2
-        if derived(middle) < epsilon or derived(middle - 1) > derived(middle):
+        if _derived(middle) < epsilon or _derived(middle - 1) > _derived(middle):
             low = middle
         else:
             high = middle
         if low + 1 == high:
-            for found in (low, high):
-                if derived(found) <= epsilon:
-                    return ThresholdChoice(found, False)
+            for chosen in (low, high):
+                if _derived(chosen) <= epsilon:
+                    return ThresholdChoice(chosen, False)
             low, high = high, window - 1
             while low < high:
                 middle = (low + high) // 2
-                if derived(middle) <= epsilon:
+                if _derived(middle) <= epsilon:
                     high = middle
                 else:
                     low = middle

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from tempriv.data.series import EMPTY, REPEATED
-from tempriv.mechanisms.base import Mechanism
+from tempriv.mechanisms.base import Description, Mechanism
 from tempriv.mechanisms.checks import ReleasedRows, codes_of
 from tempriv.mechanisms.domains import Floats, Integers, OpaqueRows
 from tempriv.mechanisms.reorder.shares import Shares
 from tempriv.privacy.guarantees import Approximate
 from tempriv.privacy.units.order import OrderUnit, SlotOrigin, Swap
+
+ON_TIMES = "moves readings in time and keeps their values as they are"
+ALL_ONCE = "Every reading came out once, and no row is empty."
 
 NOT_PROTECTED_OF_MOVED = (
     "all values: they are published exactly as they are, and at most when each was read is hidden",
@@ -25,12 +28,18 @@ NOT_PROTECTED_OF_MOVED = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
 class ReorderMechanism(Mechanism):
     """Moves rows in time and keeps what is in them.
 
     Defaults are those of a mechanism that releases readings up to ``window`` - 1 steps late, where
     ``probabilities`` says how likely each delay is.
+
+    Parameters:
+        epsilon: the budget for the order of readings.
     """
+
+    epsilon: float
 
     has_status: ClassVar[bool] = True
     moves_both_ways: ClassVar[bool] = False
@@ -42,9 +51,11 @@ class ReorderMechanism(Mechanism):
     move_title: ClassVar[str] = "How many rows later readings come out"
     """The title of a picture of ``move_distribution``."""
 
-    if TYPE_CHECKING:  # a field of all; those of the window and its probabilities, of most
-        epsilon: float
-        window: int
+    if TYPE_CHECKING:  # of most
+
+        @property
+        def window(self) -> int:
+            """How many time steps a reading may be moved, and one."""
 
         @property
         def probabilities(self) -> Floats:
@@ -59,9 +70,13 @@ class ReorderMechanism(Mechanism):
         return OpaqueRows(self.window - 1)
 
     @property
-    @abstractmethod
+    def causal(self) -> bool:
+        return not self.moves_both_ways
+
+    @property
     def fate(self) -> str:
         """What became of readings that did not come out once, as a sentence."""
+        return ALL_ONCE
 
     @abstractmethod
     def loss_at(self, distance: int) -> Approximate:
@@ -87,13 +102,14 @@ class ReorderMechanism(Mechanism):
         that is not certain: a reading that is dropped, or overwritten, leaves an empty row
         anywhere.
         """
-        return None, None
+        return (0, 0) if self.moves_both_ways else (None, None)
 
     def known_origins(self) -> list[str]:
         """What remains known of when a value was read, as far as that is certain."""
         return [f"that each value was read where it stands or up to {self.window - 1} steps before"]
 
-    def not_protected(self, about: Mapping[str, Any]) -> list[str]:
+    def not_protected(self, about: Description) -> list[str]:
+        """What remains known of the order, by the guarantee that a release is ``about``."""
         origins = self.known_origins()
         guaranteed = about["guarantee"].get("unit") is not None
         if guaranteed and isinstance(self.unit, SlotOrigin):
@@ -105,7 +121,7 @@ class ReorderMechanism(Mechanism):
         return [NOT_PROTECTED_OF_MOVED[0], *origins, *NOT_PROTECTED_OF_MOVED[1:]]
 
     def status_fits(self, rows: ReleasedRows) -> bool:
-        """Empty rows hold nothing, where there can be such; others repeat only if allowed."""
+        """Whether empty ``rows`` hold nothing, and others repeat only where they may."""
         empty, series = rows.status == EMPTY, rows.series
         if any(not np.asarray(column.is_null())[empty].all() for column in rows.columns):
             return False

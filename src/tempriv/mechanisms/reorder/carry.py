@@ -10,14 +10,14 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.data.series import EMPTY, Block, Flags, within
+from tempriv.data.series import EMPTY, Block, Flags, together, within
 from tempriv.errors import DataError, StateError, require
 from tempriv.mechanisms.domains import Integers, OpaqueRows
 from tempriv.mechanisms.reorder._kernels import Carriage
@@ -26,6 +26,9 @@ from tempriv.sampling.keystream import StepRange
 
 if TYPE_CHECKING:
     from tempriv.mechanisms.base import Mechanism, NoiseSource, SeriesState
+
+Values = npt.NDArray[Any]
+"""Rows of any columns: numbers of one type, or objects."""
 
 PART = 1 << 17
 """Rows of one series decided at a time, so that what is worked on stays in the cache."""
@@ -38,8 +41,12 @@ ONE_ROW = "readings: give one value, or one row of values, per time step"
 
 @dataclass(frozen=True)
 class Pool:
-    """All rows that may come out, of each series those of earlier blocks before those of the block
-    at hand; ``first`` are the places of the latter's first ones."""
+    """All rows that may come out.
+
+    Parameters:
+        rows: of each series those of earlier blocks, then those of the block at hand.
+        first: the place of the first of the latter, for each series.
+    """
 
     rows: Block
     first: Integers
@@ -50,8 +57,13 @@ PendingRows = Block | Pool | None
 Or the whole pool, from who can make it at once."""
 
 
-def rows_of(values: Any, series: str, start: int) -> Block:
+def rows_of(values: object, series: str, start: int) -> Block:
     """Rows of one series from anything numpy understands; None and masked entries are missing.
+
+    Parameters:
+        values: one value or one row of values for each step.
+        series: its id.
+        start: the step of the first.
 
     >>> rows_of(["on", None, "off"], "door", 0).missing[:, 0].tolist()
     [False, True, False]
@@ -64,8 +76,8 @@ def rows_of(values: Any, series: str, start: int) -> Block:
     missing = np.array(np.ma.getmaskarray(array))
     plain = array.data
     if plain.dtype == object:
-        missing |= np.array([[one is None for one in row] for row in plain], dtype=np.bool_)
-        kinds = {type(one) for one in plain[~missing]}
+        missing |= np.array([[value is None for value in row] for row in plain], dtype=np.bool_)
+        kinds = {type(value) for value in plain[~missing]}
         strange = sorted(kind.__name__ for kind in kinds if kind not in PLAIN)
         require(
             not strange,
@@ -76,14 +88,15 @@ def rows_of(values: Any, series: str, start: int) -> Block:
     return Block(plain, missing, (series,), counts, starts)
 
 
-def is_flat(values: Any) -> bool:
-    """Whether there is one value a step, or one value alone, and not a row of values."""
+def is_flat(values: object) -> bool:
+    """Whether ``values`` are one a step, or one alone, and not rows of values."""
     if isinstance(values, np.ndarray):
         return values.ndim < 2
-    return is_single(values) or not any(map(_is_row, values))
+    return is_single(values) or not any(map(_is_row, _listed(values)))
 
 
-def is_single(values: Any) -> bool:
+def is_single(values: object) -> bool:
+    """Whether ``values`` are one value."""
     return (
         values is None
         or np.isscalar(values)
@@ -91,52 +104,51 @@ def is_single(values: Any) -> bool:
     )
 
 
-def _as_they_are(values: Any) -> npt.NDArray[Any]:
+def _listed(values: object) -> list[object]:
+    assert isinstance(values, Iterable)
+    return list(values)
+
+
+def _as_they_are(values: object) -> Values:
     """A list as an array that keeps 1 apart from 1.0 and "1": numbers of one kind, or objects."""
-    rows = list(values)
-    wide = bool(rows) and _is_row(rows[0])
+    given = _listed(values)
+    wide = bool(given) and _is_row(given[0])
+    require(all(_is_row(row) == wide for row in given), ONE_ROW, DataError)
+    rows = [_listed(row) if wide else [row] for row in given]
     width = len(rows[0]) if wide else 1
-    even = all(_is_row(row) == wide and (not wide or len(row) == width) for row in rows)
-    require(even, ONE_ROW, DataError)
+    require(all(len(row) == width for row in rows), ONE_ROW, DataError)
     plain = np.empty((len(rows), width), dtype=object)
     for i, row in enumerate(rows):
-        plain[i] = [_plain(one) for one in (row if wide else [row])]
-    kinds = {type(one) for one in plain.flat}
+        plain[i] = [_plain(value) for value in row]
+    kinds = {type(value) for value in plain.flat}
     if len(kinds) == 1 and kinds <= KINDS.keys():
         numbers = np.array(plain.tolist())  # what fits no number of 64 bits stays an object
         plain = numbers if numbers.dtype.kind == KINDS[kinds.pop()] else plain
     return plain if wide else plain[:, 0]
 
 
-def _is_row(one: Any) -> bool:
-    return isinstance(one, (list, tuple)) or (isinstance(one, np.ndarray) and one.ndim > 0)
+def _is_row(value: object) -> bool:
+    return isinstance(value, (list, tuple)) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
-def _plain(one: Any) -> Any:
-    if one is np.ma.masked:
+def _plain(value: object) -> object:
+    if value is np.ma.masked:
         return None
-    return one.item() if isinstance(one, (np.generic, np.ndarray)) else one
+    return value.item() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
-def is_movable(dtype: np.dtype[Any]) -> bool:
-    """Whether kernels take numbers of this type; all others are moved by numpy."""
+def is_movable(dtype: np.dtype[np.generic]) -> bool:
+    """Whether kernels take numbers of a ``dtype``; all others are moved by numpy."""
     return dtype.isnative and dtype.str[1:] in MOVABLE
 
 
 def finite(block: Block) -> bool:
-    """Whether no number among the readings is NaN or infinite, missing ones aside."""
+    """Whether no number in a ``block`` is NaN or infinite, missing ones aside."""
     values = block.values
     if values.dtype == object:
         there = values[~block.missing]
-        return all(not isinstance(one, float) or math.isfinite(one) for one in there)
+        return all(not isinstance(value, float) or math.isfinite(value) for value in there)
     return bool((np.isfinite(values) | block.missing).all())
-
-
-def together(arrays: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """One array of all rows; unlike kinds stay as they are instead of becoming like each other."""
-    if len({array.dtype for array in arrays}) > 1:
-        arrays = [array.astype(object) for array in arrays]
-    return np.concatenate(arrays)
 
 
 def move_block(
@@ -149,7 +161,13 @@ def move_block(
 ) -> Block:
     """The rows that come out while those of the block come in.
 
-    With ``ending`` also those that come out later, for mechanisms that hold rows back.
+    Parameters:
+        mechanism: what they pass through.
+        block: the rows that come in.
+        runs: the steps of each series, with its key.
+        memory: what is remembered of each series, brought up to date.
+        held: the earlier rows that may still come out.
+        ending: whether those come out too that do so after the last row has come in.
     """
     from tempriv.mechanisms.base import KeyedNoise, SeriesState
 
@@ -160,8 +178,8 @@ def move_block(
     if further:
         counts = counts + further
         runs = [StepRange(run.key, run.start, run.count + further) for run in runs]
-    made = held if isinstance(held, Pool) else Pool(pool_of(block, held), first_of(block, held))
-    pool, first = made.rows, made.first
+    whole = held if isinstance(held, Pool) else Pool(pool_of(block, held), first_of(block, held))
+    pool, first = whole.rows, whole.first
     absent = np.zeros((int(counts.sum()), 1), dtype=np.bool_)
     for end in np.cumsum(counts).tolist() if further else ():
         absent[end - further : end] = True
@@ -192,35 +210,49 @@ def move_block(
 def said_of(latency: int, out: Block, pool: Block, first: Integers) -> Block:
     """What comes out of so many steps ago; slots that would lie before a series say nothing.
 
-    ``first`` has the place in the pool of each series' first row that came in with these slots.
+    Parameters:
+        latency: how many steps after its own a slot comes out.
+        out: what comes out at each step.
+        pool: the rows of each series, with their times.
+        first: the place in it of each series' first row that came in with these slots.
     """
     counts, starts = out.counts, out.starts
     if not latency:
         times = None if pool.times is None else pool.times[len(pool.times) - len(out) :]
         return replace(out, times=times)
     late = np.minimum(np.maximum(latency - starts, 0), counts)
-    said: Any = slice(int(late[0]), None) if len(late) == 1 else None
+    rows = within(counts) if len(late) != 1 or pool.times is not None else None
+    shown: slice | Flags = slice(int(late[0]), None) if len(late) == 1 else slice(None)
+    if len(late) != 1:
+        assert rows is not None
+        shown = rows >= np.repeat(late, counts)
     times = None
-    if said is None or pool.times is not None:
-        rows = within(counts)
-        said = rows >= np.repeat(late, counts) if said is None else said
     if pool.times is not None:
-        times = pool.times[(rows + np.repeat(first - latency, counts))[said]]
+        assert rows is not None
+        times = pool.times[(rows + np.repeat(first - latency, counts))[shown]]
     assert out.status is not None
     return Block(
-        values=out.values[said],
-        missing=out.missing[said],
+        values=out.values[shown],
+        missing=out.missing[shown],
         ids=out.ids,
         counts=counts - late,
         starts=np.maximum(starts - latency, 0),
         times=times,
-        status=out.status[said],
+        status=out.status[shown],
     )
 
 
 @dataclass(frozen=True)
 class Moves:
-    """Rows on their way from a pool to their slots; ``newest`` is as ``_newest`` says."""
+    """Rows on their way from a pool to their slots.
+
+    Parameters:
+        mechanism: what decides on them.
+        pool: the rows of each series.
+        newest: the place in it of the newest row when each slot comes out; one number for a single
+            series, whose slots follow row by row.
+        out: the slots.
+    """
 
     mechanism: Mechanism
     pool: Block
@@ -237,8 +269,8 @@ class Moves:
         form = self.mechanism.domain
         values = self.pool.values
         plain = is_movable(values.dtype) and values.flags.c_contiguous and values.shape[1] == 1
-        one = len(self.newest) == 1 and len(self.pool) > 0 and not self.mechanism.takes_whole
-        return plain and one and isinstance(form, OpaqueRows) and form.latency == 0
+        single = len(self.newest) == 1 and len(self.pool) > 0 and not self.mechanism.takes_whole
+        return plain and single and isinstance(form, OpaqueRows) and form.latency == 0
 
     def cuts(self) -> Iterator[tuple[int, int]]:
         """What to decide on at a time: all series, or one long series in parts."""
@@ -247,7 +279,13 @@ class Moves:
             yield low, min(low + size, len(self.out))
 
     def make(self, state: SeriesState, noise: NoiseSource, low: int) -> None:
-        """Decide on the rows of a track, whose first slot is given, and carry them."""
+        """Decide on some of the rows, and carry them.
+
+        Parameters:
+            state: where their series stand.
+            noise: where randomness comes from.
+            low: the first of their slots.
+        """
         pool, out, part = self.pool, self.out, slice(low, low + len(state.missing))
         assert out.status is not None
         state.status = out.status[part]
@@ -257,8 +295,8 @@ class Moves:
             state.carriage = Carriage(rows, place, slots, state.status)
         ages = self.mechanism.perturb(_nothing(len(state.missing)), noise, state)[:, 0]
         if self._gaps or not self._together:
-            one = len(self.newest) == 1
-            last = self.newest + low + np.arange(len(ages)) if one else self.newest[part]
+            single = len(self.newest) == 1
+            last = self.newest + low + np.arange(len(ages)) if single else self.newest[part]
             places = np.where(ages < 0, 0, last - ages)
         if not self._together:
             state.status[ages < 0] = EMPTY
@@ -270,7 +308,8 @@ class Moves:
             gone |= pool.missing[places]
         if gone.any():
             # a slot that is empty was passed by a reading, which nobody is to see
-            nothing: Any = None if out.values.dtype == object else 0
+            dtype = out.values.dtype
+            nothing = np.array(None if dtype.hasobject else 0, dtype=dtype)
             np.putmask(out.values[part], gone, nothing)
 
 
@@ -292,13 +331,13 @@ def _nothing(rows: int) -> Integers:
 
 
 def first_of(block: Block, held: Block | None) -> Integers:
-    """The place in the pool of each series' first row of the block."""
+    """The place of each series' first row of a ``block`` in the pool, after those ``held``."""
     behind = 0 if held is None else held.counts
     return np.asarray(np.cumsum(block.counts + behind) - block.counts, dtype=np.int64)
 
 
 def pool_of(block: Block, held: Block | None) -> Block:
-    """The rows of each series after those held of it."""
+    """The rows of each series in a ``block`` after those ``held`` of it."""
     if held is None or not len(held):
         return block
     both = held.counts + block.counts
@@ -321,17 +360,14 @@ def pool_of(block: Block, held: Block | None) -> Block:
     )
 
 
-def held_of_first(block: Block, held: Block | None) -> Block | None:
-    """Rows held of the first series of a block, if it goes on with that one."""
-    if held is None or not len(block.starts) or not block.starts[0]:
-        return None
-    counts = np.zeros(len(block.ids), dtype=np.int64)
-    counts[0] = len(held)
-    return replace(held, ids=block.ids, counts=counts, starts=np.zeros_like(counts))
-
-
 def kept(mechanism: Mechanism, held: Block | None, block: Block) -> Block | None:
-    """Of the last series of the block, the rows that can still come out."""
+    """Of the last series of a block, the rows that can still come out.
+
+    Parameters:
+        mechanism: what they pass through.
+        held: those that could before.
+        block: what came in.
+    """
     form = mechanism.domain
     reach = form.reach if isinstance(form, OpaqueRows) else form.latency
     if not block.ids or not (isinstance(form, OpaqueRows) or (reach and block.times is not None)):
@@ -351,15 +387,15 @@ def kept(mechanism: Mechanism, held: Block | None, block: Block) -> Block | None
     )
 
 
-def with_none(values: npt.NDArray[Any], missing: Flags) -> npt.NDArray[Any]:
-    """Objects with None where missing."""
+def with_none(values: Values, missing: Flags) -> Values:
+    """The ``values``, which are objects, with None where ``missing``."""
     shown = values.copy()
     shown[missing] = None
     return shown
 
 
-def to_state(block: Block | None) -> list[Any]:
-    """Held rows for a saved state: as JSON, which keeps numbers and text as they are."""
+def to_state(block: Block | None) -> list[str]:
+    """The held rows of a ``block`` for a saved state: as JSON, which keeps them as they are."""
     if block is None or not len(block):
         return []
     kind = "plain" if block.values.dtype == object else block.values.dtype.str
@@ -367,19 +403,25 @@ def to_state(block: Block | None) -> list[Any]:
     return [kind, json.dumps(rows)]
 
 
-def from_state(saved: list[Any], series: str, count: int) -> Block | None:
-    """The held rows again, so many of them; what is not as it was saved is refused."""
+def from_state(saved: list[str], series: str, count: int) -> Block | None:
+    """The held rows again; what is not as it was saved is refused.
+
+    Parameters:
+        saved: what ``to_state`` gave.
+        series: its id.
+        count: how many rows there must be.
+    """
     if not saved and not count:
         return None
     try:
         kind, text = saved
         rows = json.loads(text)
-        missing = np.array([[one is None for one in row] for row in rows], dtype=np.bool_)
+        missing = np.array([[value is None for value in row] for row in rows], dtype=np.bool_)
         if kind == "plain":
             values = np.empty(missing.shape, dtype=object)
             values[:] = rows
         else:
-            filled = [[0 if one is None else one for one in row] for row in rows]
+            filled = [[0 if value is None else value for value in row] for row in rows]
             values = np.array(filled, dtype=np.dtype(kind))
         sound = missing.ndim == 2 and values.shape == missing.shape and len(rows) == count > 0
     except (ValueError, TypeError, RecursionError):
@@ -388,28 +430,31 @@ def from_state(saved: list[Any], series: str, count: int) -> Block | None:
     return Block(values, missing, (series,), np.array([len(rows)]), np.array([0]))
 
 
-def bits(values: npt.NDArray[Any], missing: Flags) -> npt.NDArray[np.uint64]:
+def bits(values: Values, missing: Flags) -> npt.NDArray[np.uint64]:
     """Each reading as 64 bits, for a fingerprint: unlike readings have unlike bits, but by chance.
 
     Numbers of one value are one reading, whatever their kind.
-    """
 
+    Parameters:
+        values: the readings.
+        missing: which of them are missing.
+    """
     numbers = np.full(values.shape, np.nan)
     if values.dtype == object:
         apart = ~missing
         for place in zip(*np.nonzero(apart), strict=True):
-            one = values[place]
-            if isinstance(one, float) or (not isinstance(one, str) and abs(one) < 2**53):
-                numbers[place], apart[place] = one, False
+            value = values[place]
+            if isinstance(value, float) or (not isinstance(value, str) and abs(value) < 2**53):
+                numbers[place], apart[place] = value, False
     else:
         numbers[~missing] = values[~missing]
         # a float of 2^53 or more may stand for several whole numbers
         large = np.abs(np.nan_to_num(numbers)) >= 2.0**53
         apart = large & ~missing & (values.dtype.kind in "iu")
-    found = (numbers + 0.0).view(np.uint64)  # -0.0 and 0.0 are one reading
+    coded = (numbers + 0.0).view(np.uint64)  # -0.0 and 0.0 are one reading
     for place in zip(*np.nonzero(apart), strict=True):
-        one = values[place]
-        text = f"text {one!r}" if isinstance(one, str) else f"number {int(one)}"
+        value = values[place]
+        text = f"text {value!r}" if isinstance(value, str) else f"number {int(value)}"
         digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
-        found[place] = int.from_bytes(digest, "big")
-    return found
+        coded[place] = int.from_bytes(digest, "big")
+    return coded

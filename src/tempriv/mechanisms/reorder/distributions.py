@@ -1,4 +1,4 @@
-"""The laws that decide when a row comes out: exact, and fast where 32 bits decide.
+"""The distributions that decide when a row comes out: exact, and fast where 32 bits decide.
 
 Half a word is read as the first digits of a uniform number. Where a boundary between two outcomes
 begins with the same digits, more of them are drawn.
@@ -12,43 +12,52 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from tempriv.errors import require
 from tempriv.sampling._kernels import Halves, all_cells
 from tempriv.sampling.distributions import CategoryFlip, UniformChoice, until_accepted
 from tempriv.sampling.exact_compare import ExactReal, Integers, Thresholds, decimal_of, is_below
+from tempriv.sampling.geometric import Rows
 from tempriv.sampling.keystream import Keystream
 
-HALF = 32
-MANY = 256
+HALF_WORD_BITS = 32
+CUT_BITS = 256
 
 
 class EvenCells:
-    """Which cell of some cuts a uniform number falls into; all cells but the first are alike."""
+    """Which cell of some cuts a uniform number falls into; all cells but the first are alike.
+
+    Parameters:
+        cuts: between the cells.
+    """
 
     def __init__(self, cuts: Thresholds):
         self.cuts = cuts
         # of many digits: where a bound of 64 ends in ones, the cut may begin like the next half
-        floors = [real.bounds(MANY)[0] >> MANY - HALF for real in cuts.reals]
-        self.floors = np.array([-1, *floors, 1 << HALF], dtype=np.int64)
+        floors = [real.bounds(CUT_BITS)[0] >> CUT_BITS - HALF_WORD_BITS for real in cuts.reals]
+        self.floors = np.array([-1, *floors, 1 << HALF_WORD_BITS], dtype=np.int64)
 
     def halves(self, keystream: Keystream) -> Halves:
-        """For a kernel that asks row by row; if any number was unsure, draw them all instead."""
+        """For a kernel that asks row by row; if any number was unsure, draw them all instead.
+
+        Parameters:
+            keystream: the words of the rows.
+        """
         return Halves(keystream.read_half(0), self.floors)
 
     def sample(self, keystream: Keystream) -> Integers:
+        """One draw for each row of a ``keystream``."""
         halves = self.halves(keystream)
         cells = np.empty(keystream.count, dtype=np.int64)
         unsure = np.empty(keystream.count, dtype=np.intp)
         unsure = unsure[: all_cells(halves.digits, self.floors, cells, unsure)]
         if len(unsure):
             more = keystream.rows(unsure).substream(0)
-            first = halves.digits[unsure].astype(np.uint64) << np.uint64(HALF)
-            digits = first | more.read() >> np.uint64(HALF)
+            first = halves.digits[unsure].astype(np.uint64) << np.uint64(HALF_WORD_BITS)
+            digits = first | more.read() >> np.uint64(HALF_WORD_BITS)
             cells[unsure] = self.cuts.cells(digits, more.substream(0).read_one)
         return cells
 
@@ -56,34 +65,38 @@ class EvenCells:
 @functools.lru_cache(maxsize=64)
 def _lag_cells(epsilon: Fraction, choices: int) -> EvenCells:
     @functools.cache
-    def fall_and_mass(digits: int) -> tuple[Decimal, Decimal]:
+    def _fall_and_mass(digits: int) -> tuple[Decimal, Decimal]:
         fall = (-decimal_of(epsilon)).exp()
         return fall, 1 + (choices - 1) * fall
 
-    def below(lag: int) -> ExactReal:
+    def _below(lag: int) -> ExactReal:
         def formula() -> Decimal:
-            fall, mass = fall_and_mass(decimal.getcontext().prec)
+            fall, mass = _fall_and_mass(decimal.getcontext().prec)
             return (1 + lag * fall) / mass
 
         return ExactReal(formula)
 
-    return EvenCells(Thresholds([below(lag) for lag in range(choices - 1)]))
+    return EvenCells(Thresholds([_below(lag) for lag in range(choices - 1)]))
 
 
 @functools.lru_cache(maxsize=64)
 def _place_cells(choices: int) -> EvenCells:
-    def below(place: int) -> ExactReal:
+    def _below(place: int) -> ExactReal:
         return ExactReal(lambda: Decimal(place) / choices)
 
-    return EvenCells(Thresholds([below(place) for place in range(1, choices)]))
+    return EvenCells(Thresholds([_below(place) for place in range(1, choices)]))
 
 
 @dataclass(frozen=True)
 class LagDistribution:
     """How many steps back, from 0 to ``window`` - 1: 0 is e^epsilon times likelier than any other.
 
-    >>> law = LagDistribution(Fraction(1), 3)
-    >>> round(math.log(law.pmf(0) / law.pmf(2)), 12)
+    Parameters:
+        epsilon: the log of these odds.
+        window: how many lags there are.
+
+    >>> lags = LagDistribution(Fraction(1), 3)
+    >>> round(math.log(lags.pmf(0) / lags.pmf(2)), 12)
     1.0
     """
 
@@ -91,38 +104,50 @@ class LagDistribution:
     window: int
 
     @property
-    def _law(self) -> CategoryFlip:
+    def _flip(self) -> CategoryFlip:
         return CategoryFlip(self.epsilon, self.window)
 
     def pmf(self, lag: int) -> float:
-        return self._law.pmf(lag)
+        """The probability of a ``lag``."""
+        return self._flip.pmf(lag)
 
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
-        return self._law.outcomes(tail)
+        """Outcomes and their probabilities, leaving out at most ``tail``."""
+        return self._flip.outcomes(tail)
 
     def halves(self, keystream: Keystream) -> Halves:
+        """The first digits of each draw from a ``keystream``, for a kernel that asks row by row."""
         return _lag_cells(self.epsilon, self.window).halves(keystream)
 
     def sample(self, keystream: Keystream) -> Integers:
+        """One draw for each row of a ``keystream``."""
         return _lag_cells(self.epsilon, self.window).sample(keystream)
 
 
 @dataclass(frozen=True)
 class FreeSlotDistribution:
-    """One of so many places, 0 .. choices - 1, each equally likely."""
+    """One of so many places, 0 .. choices - 1, each equally likely.
+
+    Parameters:
+        choices: how many there are.
+    """
 
     choices: int
 
     def pmf(self, place: int) -> float:
+        """The probability of a ``place``."""
         return UniformChoice(self.choices).pmf(place)
 
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
+        """Outcomes and their probabilities, leaving out at most ``tail``."""
         return UniformChoice(self.choices).outcomes(tail)
 
     def halves(self, keystream: Keystream) -> Halves:
+        """The first digits of each draw from a ``keystream``, for a kernel that asks row by row."""
         return _place_cells(self.choices).halves(keystream)
 
     def sample(self, keystream: Keystream) -> Integers:
+        """One draw for each row of a ``keystream``."""
         return _place_cells(self.choices).sample(keystream)
 
 
@@ -131,6 +156,10 @@ class Stirling:
 
     By q(n, r) = q(n-1, r) (r-1 + q(n-1, r-1)) / (r + q(n-1, r)): all terms are positive, so no
     digits are lost. Computed at the precision of the decimal context at hand.
+
+    Parameters:
+        slots: how many there are at first.
+        free: how many of them are free.
     """
 
     def __init__(self, slots: int, free: int):
@@ -145,7 +174,7 @@ class Stirling:
             self._rows.append(row)
 
     def first_is_free(self, slots: int, free: int) -> Decimal:
-        """The probability that of so many slots, so many of them free, the first is free."""
+        """The probability that of ``slots``, of which so many are ``free``, the first is free."""
         if slots == free:
             return Decimal(1)
         ratio = self._rows[free][slots - 1 - free]
@@ -175,6 +204,10 @@ class FreeSlots:
 
     ``free`` of them are not; a pattern weighs the product, over taken slots, of the number of free
     ones to the right. Drawn from left to right.
+
+    Parameters:
+        window: how many slots there are.
+        free: how many are not taken.
     """
 
     window: int
@@ -184,19 +217,22 @@ class FreeSlots:
         require(1 <= self.free <= self.window, f"free={self.free}: must be from 1 to {self.window}")
 
     def outcomes(self, tail: float) -> list[tuple[tuple[int, ...], float]]:
-        found: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
+        """Patterns and their probabilities; all of them, whatever the ``tail``."""
+        patterns: list[tuple[tuple[int, ...], float]] = [((), 1.0)]
         for place in range(self.window):
             longer = []
-            for pattern, mass in found:
-                empty = float(self._law(place, self.free - place + sum(pattern))[0].formula())
+            for pattern, mass in patterns:
+                real, _, _ = self._first_free(place, self.free - place + sum(pattern))
+                empty = float(real.formula())
                 longer += [((*pattern, 0), mass * empty), ((*pattern, 1), mass * (1 - empty))]
-            found = [one for one in longer if one[1] > 0]
-        return found
+            patterns = [(pattern, mass) for pattern, mass in longer if mass > 0]
+        return patterns
 
-    def _law(self, place: int, free: int) -> tuple[ExactReal, int, int]:
+    def _first_free(self, place: int, free: int) -> tuple[ExactReal, int, int]:
         return _first_free(self.window, self.free, self.window - place, free)
 
     def sample(self, keystream: Keystream) -> Integers:
+        """One pattern for each row of a ``keystream``."""
         taken = np.zeros((keystream.count, self.window), dtype=np.int64)
         left = np.full(keystream.count, self.free)
         lanes = keystream.read_streams(self.window)
@@ -205,7 +241,7 @@ class FreeSlots:
             for free in np.unique(left).tolist():
                 if free == self.window - place:
                     continue  # all that are left
-                real, low, high = self._law(place, free)
+                real, low, high = self._first_free(place, free)
                 own = np.flatnonzero(left == free)
                 taken[own, place] = drawn[own] >= np.uint64(low)
                 for row in own[(drawn[own] >= np.uint64(low)) & (drawn[own] <= np.uint64(high))]:
@@ -215,29 +251,48 @@ class FreeSlots:
         return taken
 
 
+class NumberDistribution(Protocol):
+    """A distribution over whole numbers."""
+
+    def pmf(self, k: int, /) -> float:
+        """The probability of a number, ``k``."""
+
+    def sample(self, keystream: Keystream, /) -> Integers:
+        """One draw for each row of a ``keystream``."""
+
+
 @dataclass(frozen=True)
 class WindowDistribution:
-    """A law over whole numbers, cut off beyond ``reach`` on either side and drawn again there."""
+    """Whole numbers, cut off beyond ``reach`` on either side and drawn again there.
 
-    law: Any
+    Parameters:
+        uncut: their distribution before.
+        reach: how large they may be.
+    """
+
+    uncut: NumberDistribution
     reach: int
 
     @functools.cached_property
     def _mass(self) -> float:
-        return math.fsum(self.law.pmf(k) for k in range(-self.reach, self.reach + 1))
+        return math.fsum(self.uncut.pmf(k) for k in range(-self.reach, self.reach + 1))
 
     def pmf(self, k: int) -> float:
-        return float(self.law.pmf(k)) / self._mass if abs(k) <= self.reach else 0.0
+        """The probability of ``k``."""
+        return float(self.uncut.pmf(k)) / self._mass if abs(k) <= self.reach else 0.0
 
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
+        """Outcomes and their probabilities; all of them, whatever the ``tail``."""
         return [(k, self.pmf(k)) for k in range(-self.reach, self.reach + 1)]
 
     def sample(self, keystream: Keystream) -> Integers:
-        def draw(substream: Keystream, rows: npt.NDArray[np.intp]) -> tuple[Integers, Any]:
-            value = self.law.sample(substream)
+        """One draw for each row of a ``keystream``."""
+
+        def _draw(substream: Keystream, rows: Rows) -> tuple[Integers, Rows]:
+            value = self.uncut.sample(substream)
             return value, np.flatnonzero(np.abs(value) > self.reach)
 
-        return until_accepted(keystream, draw)
+        return until_accepted(keystream, _draw)
 
 
 @dataclass(frozen=True)
@@ -248,7 +303,9 @@ class TieDistribution:
     """
 
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
+        """Refused, whatever the ``tail``: there are too many."""
         raise NotImplementedError("the order of rows is listed for all of them together")
 
     def sample(self, keystream: Keystream) -> Integers:
+        """One draw for each row of a ``keystream``."""
         return (keystream.read() >> np.uint64(1)).astype(np.int64)

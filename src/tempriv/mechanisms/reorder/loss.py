@@ -31,7 +31,7 @@ from tempriv.privacy.guarantees import Approximate
 
 NOTHING = Approximate(0.0, 1.0)  # no output is common to both orders
 
-MOST_SHORT = 128  # see _both_at_once
+MAX_SHORT_SLOTS = 128  # see _both_at_once
 
 
 def _require_distance(distance: int) -> None:
@@ -53,6 +53,11 @@ def backward(epsilon: float, window: int, distance: int) -> Approximate:
     """Backward: slots choose independently, and only slot j sees a ratio other than 1.
 
     The other order is possible unless a shows before j, or b in the d slots that only b reaches.
+
+    Parameters:
+        epsilon: the budget.
+        window: time steps.
+        distance: time steps between the two readings.
 
     >>> backward(1.0, 3, 1)
     Approximate(epsilon=0.5, delta=0.602...)
@@ -76,6 +81,11 @@ def forward(epsilon: float, window: int, distance: int) -> Approximate:
     slots that may hide b in the two orders are apart, which takes one factor 2 away.) The inverse
     ratio of these outputs is at most d, since n_b loses at most the slots that only step j
     reaches; that of all others is at most e^(epsilon/2).
+
+    Parameters:
+        epsilon: the budget.
+        window: time steps.
+        distance: time steps between the two readings.
 
     >>> forward(1.0, 3, 1)
     Approximate(epsilon=1.193..., delta=0.541...)
@@ -131,12 +141,18 @@ def _nowhere_to_hide(first: float, other: float, window: int, distance: int) -> 
 
 
 def threshold(window: int, free: int, keep: float | Fraction, distance: int) -> Approximate:
-    """Threshold with ``free`` slots to choose from; with ``keep`` < 1 the extended mechanism.
+    """Threshold; with ``keep`` < 1 the extended mechanism.
 
     Both orders are possible if the slots of a and b both lie in j .. i+k-1. The ratio is then 1,
     or c0 keep or its inverse where b or a comes out in slot j: one order has no choice there. With
     dropping, both orders can also drop both, with ratio 1. Exact, except that delta = 1 is only a
     bound for the extended mechanism at distances of k and more.
+
+    Parameters:
+        window: time steps.
+        free: slots to choose from.
+        keep: the part of readings in the likeliest place that is not dropped.
+        distance: time steps between the two readings.
 
     >>> [round(threshold(5, 3, 1, distance).delta, 6) for distance in (1, 2, 3, 4)]
     [0.44, 0.653333, 0.84, 1.0]
@@ -159,11 +175,17 @@ def threshold(window: int, free: int, keep: float | Fraction, distance: int) -> 
 
 
 def dual(window: int, free: int, keep: float | Fraction, distance: int) -> Approximate:
-    """DualThreshold with a pool of ``free`` readings: the same numbers as Threshold.
+    """DualThreshold: the same numbers as Threshold.
 
-    Both are laws of bijections from steps to slots with weight 1/c0 for each choice that is not
-    forced. Exchanging steps and slots and turning time round takes one to the other, and outputs
-    that both orders can give to such outputs.
+    Both are distributions of bijections from steps to slots with weight 1/c0 for each choice that
+    is not forced. Exchanging steps and slots and turning time round takes one to the other, and
+    outputs that both orders can give to such outputs.
+
+    Parameters:
+        window: time steps.
+        free: readings in the pool.
+        keep: the part of readings in the likeliest place that is not dropped.
+        distance: time steps between the two readings.
 
     >>> dual(5, 3, 1, 1) == threshold(5, 3, 1, 1)
     True
@@ -178,9 +200,9 @@ class _Passing:
     has a probability in proportion to w(x; c0-r), the product over taken slots of #(free to its
     right among them) + c0 - r. One step takes or passes the first slot. A free first slot, and a
     choice among the others, give together sum over y of w(y; c0-r) + sum over o of w(y+o; c0-r) =
-    w(y; c0-(r-1)), since the sums telescope; a choice beyond leaves w(y; c0-r). So the law keeps
-    its form, and the number r alone is a Markov chain: sums of states that have no closed form
-    need not be enumerated.
+    w(y; c0-(r-1)), since the sums telescope; a choice beyond leaves w(y; c0-r). So the
+    distribution keeps its form, and the number r alone is a Markov chain: sums of states that have
+    no closed form need not be enumerated.
 
     w(.; c0-r) sums to h(n, r) = h(n-1, r-1) + (c0-r) h(n-1, r) over the arrangements, and the
     ratios h(n, r-1)/h(n, r) have a recurrence like that of the Stirling numbers.
@@ -200,15 +222,15 @@ class _Passing:
                 rho[m, m] = m * (2 * free - m + 1) / 2
         self.rho = rho
         self.ratios = stirling_ratios(window, free)
-        # the law of r when slot i is taken: what is right of it is a window of k-1 slots
-        law = np.zeros(free + 1)  # by how many free ones are left
-        law[free] = 1.0
+        # how likely each r is when slot i is taken: what is right of it is a window of k-1 slots
+        chances = np.zeros(free + 1)  # by how many free ones are left
+        chances[free] = 1.0
         for passed in range(n):
             empty, taken = first_slot(self.ratios[window - 2 - passed])
-            empty *= law
-            law *= taken
-            law[:-1] += empty[1:]
-        self.law = law[::-1][: most + 1]
+            empty *= chances
+            chances *= taken
+            chances[:-1] += empty[1:]
+        self.chances = chances[::-1][: most + 1]
 
     def step(self, left: int) -> tuple[Floats, Floats]:
         """With so many slots left, for each r: that it falls by one; that one slot beyond is hit.
@@ -240,10 +262,10 @@ def _in_both_reaches(window: int, free: int, distance: int) -> tuple[float, floa
     open_j, _ = first_slot(passing.ratios[window - distance - 1])
     open_j = open_j[index]
     # slot i is taken and a goes to any one free slot: (1 - p_0) / c0
-    law = passing.law / (free + passing.ratios[window - 1, free])
-    is_open = law * open_j * (beyond - 1)  # E[slot j free]
+    chances = passing.chances / (free + passing.ratios[window - 1, free])
+    is_open = chances * open_j * (beyond - 1)  # E[slot j free]
     both = is_open * (beyond - 2)  # E[m; slot j free]
-    others = law * (beyond - 1) * (open_j + (1 - open_j) * beyond)  # E[m; slot j taken]
+    others = chances * (beyond - 1) * (open_j + (1 - open_j) * beyond)  # E[m; slot j taken]
     for left in range(passing.count, 0, -1):
         fall, hit = passing.step(left)
         others = (others * (beyond - 1) + both) * hit + _falling(others, fall)
@@ -255,7 +277,7 @@ def _in_both_reaches(window: int, free: int, distance: int) -> tuple[float, floa
 def _both_at_once(window: int, free: int, distance: int) -> float:
     """The chance that slots i and j are both free when their own step comes.
 
-    If slot i is free, the law of the passing slots is not w(.; c0-r) but w(.; c0-r-s) with s = 1.
+    If slot i is free, the passing slots have weights w(.; c0-r-s) with s = 1, not w(.; c0-r).
     A step takes that to s again, or with chance s/c0, where r falls, to s+1: so (r, s) is a chain.
     s beyond 128 is left out: that weighs less than 1e-20, and makes delta larger, not smaller.
     """
@@ -264,13 +286,13 @@ def _both_at_once(window: int, free: int, distance: int) -> float:
     last = 1 / (free + passing.ratios[window - 1, free])  # p_{k-1}
     start = np.zeros(most + 1)
     # h(n, r) S(k-d, c0-1-r) / S(k, c0), by the next r, or at r = n by the ratio of S
-    start[:most] = last * passing.law[1:] * passing.rho[n, 1:]
+    start[:most] = last * passing.chances[1:] * passing.rho[n, 1:]
     if n < free:
-        start[n] = last * passing.law[n] * passing.ratios[window - distance, free - n]
+        start[n] = last * passing.chances[n] * passing.ratios[window - distance, free - n]
     open_j, _ = first_slot(passing.ratios[window - distance - 1])
     index = free - 1 - np.arange(most + 1)
     start *= np.where(index >= 0, open_j[np.maximum(index, 0)], 0.0)
-    short = np.arange(1.0, min(free, MOST_SHORT) + 1) / free
+    short = np.arange(1.0, min(free, MAX_SHORT_SLOTS) + 1) / free
     weights = np.zeros((most + 1, len(short)))
     weights[:, 0] = start
     for left in range(n, 0, -1):
@@ -289,6 +311,12 @@ def block_shuffle(epsilon: float, block: int, distance: int, *, same_block: bool
 
     A swap changes the number of cycles of the permutation by one, so every ratio is e^(+-epsilon).
 
+    Parameters:
+        epsilon: the budget.
+        block: time steps.
+        distance: time steps between the two readings.
+        same_block: whether they are in one block.
+
     >>> block_shuffle(1.0, 10, 2, same_block=True), block_shuffle(1.0, 10, 2, same_block=False)
     (Approximate(epsilon=1.0, delta=0.0), Approximate(epsilon=0.0, delta=1.0))
     """
@@ -304,6 +332,11 @@ def block_shuffle(epsilon: float, block: int, distance: int, *, same_block: bool
 def random_offset(epsilon: float, block: int, distance: int) -> Approximate:
     """BlockShuffle for readings anywhere, if its offset is public and was drawn uniformly.
 
+    Parameters:
+        epsilon: the budget.
+        block: time steps.
+        distance: time steps between the two readings.
+
     >>> random_offset(1.0, 10, 2)
     Approximate(epsilon=1.0, delta=0.2)
     """
@@ -317,6 +350,12 @@ def noisy_order(epsilon: float, window: int, distance: int, noise: str) -> float
 
     A key may lose epsilon/2 over a shift of k-1. With Laplace noise a shorter shift loses less;
     the staircase has steps of k-1, so that any shift within loses all of it.
+
+    Parameters:
+        epsilon: the budget.
+        window: time steps.
+        distance: time steps between the two readings.
+        noise: ``staircase`` or ``laplace``.
 
     >>> noisy_order(2.0, 5, 2, "laplace"), noisy_order(2.0, 5, 2, "staircase")
     (1.0, 2.0)
@@ -332,8 +371,11 @@ def noisy_order(epsilon: float, window: int, distance: int, noise: str) -> float
 def cut_noise(masses: Floats, distance: int) -> float:
     """The delta of noise cut at +-reach: that one of two keys shows that it cannot be the other.
 
-    ``masses`` are the chances of 0 .. reach, of a law that is symmetric about 0. A key gives itself
-    away in the last ``distance`` points of its reach, on one side.
+    A key gives itself away in the last points of its reach, on one side.
+
+    Parameters:
+        masses: the chances of 0 .. reach, of a distribution symmetric about 0.
+        distance: how many points, which is how far the two readings are apart.
 
     >>> cut_noise(np.array([0.4, 0.2, 0.1]), 1)
     0.19

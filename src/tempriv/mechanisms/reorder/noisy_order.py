@@ -6,7 +6,7 @@ import functools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -15,23 +15,26 @@ from tempriv.mechanisms.base import CommandLine, NoiseSource, SeriesState
 from tempriv.mechanisms.domains import Floats, Integers, OpaqueRows, positive
 from tempriv.mechanisms.options import WINDOW, option, shared
 from tempriv.mechanisms.reorder import analysis, loss, shares
-from tempriv.mechanisms.reorder._kernels import by_key
-from tempriv.mechanisms.reorder.base import ReorderMechanism
+from tempriv.mechanisms.reorder._kernels import Slots, by_key
+from tempriv.mechanisms.reorder.base import ON_TIMES, ReorderMechanism
 from tempriv.mechanisms.reorder.distributions import TieDistribution, WindowDistribution
-from tempriv.mechanisms.reorder.shuffle import ALL_ONCE, whole
+from tempriv.mechanisms.reorder.shuffle import require_steps
 from tempriv.privacy.guarantees import Approximate, Guarantee, Published, Pure
 from tempriv.privacy.units.order import Swap
 from tempriv.sampling import distributions
 
-MOST_LATENCY = 1 << 17
-LEAST_MASS = 0.01  # of the noise, that its cutting must leave: what is outside is drawn again
-SAME_TIE = 2.0**-50
+NoiseKind = Literal["staircase", "laplace"]
+KeyDistribution = distributions.Staircase | distributions.DiscreteLaplace
+
+MAX_LATENCY_STEPS = 1 << 17
+MIN_KEPT_MASS = 0.01  # of the noise, that its cutting must leave: what is outside is drawn again
+TIE_DELTA = 2.0**-50
 """Far above the chance that rows near a swapped one get the same 63 random bits."""
 
 
 @functools.lru_cache(maxsize=64)
 def staircase(epsilon: float, window: int) -> tuple[distributions.Staircase, float]:
-    """Odds of e^(epsilon/2) over shifts of up to window - 1, and its mean magnitude, the least."""
+    """Odds of e^(``epsilon``/2) over shifts less than a ``window``, and its mean magnitude."""
     rate, width = Fraction(epsilon) / 2, window - 1
     ratio, fall = math.exp(-rate), -math.expm1(-rate)
     inner = np.arange(1, width + 1)
@@ -44,33 +47,57 @@ def staircase(epsilon: float, window: int) -> tuple[distributions.Staircase, flo
     return distributions.Staircase(rate, width, int(inner[best])), float(magnitude[best])
 
 
-def key_law(epsilon: float, window: int, kind: str) -> Any:
-    """The noise of one key: at most e^(epsilon/2) between two times less than a window apart."""
+def key_distribution(epsilon: float, window: int, kind: str) -> KeyDistribution:
+    """The noise of one key: at most e^(epsilon/2) between two times less than a window apart.
+
+    Parameters:
+        epsilon: the budget.
+        window: time steps.
+        kind: ``staircase`` or ``laplace``.
+    """
     if kind == "laplace":
         return distributions.DiscreteLaplace(2 * (window - 1) / Fraction(epsilon))
     return staircase(epsilon, window)[0]
 
 
-def masses(law: Any, reach: int) -> Floats:
-    """The probabilities of 0, 1 .. reach of a law that is symmetric about zero, cut off there."""
+def masses(distribution: KeyDistribution, reach: int) -> Floats:
+    """The probabilities of 0, 1 .. reach, if larger numbers are drawn again.
+
+    Parameters:
+        distribution: of the numbers, symmetric about zero.
+        reach: the largest.
+    """
     far = np.arange(reach + 1)
-    if isinstance(law, distributions.DiscreteLaplace):
-        weights = np.exp(-far / float(law.scale))
+    if isinstance(distribution, distributions.DiscreteLaplace):
+        weights = np.exp(-far / float(distribution.scale))
     else:
-        steps, place = np.divmod(far, law.width)
-        weights = np.exp(-float(law.epsilon) * (steps + (place >= law.inner)))
+        steps, place = np.divmod(far, distribution.width)
+        weights = np.exp(-float(distribution.epsilon) * (steps + (place >= distribution.inner)))
     return np.asarray(weights / (2 * weights.sum() - weights[0]))
 
 
 def delta_at(epsilon: float, window: int, kind: str, latency: int) -> float:
-    """For the widest swap: both keys' noise may give away on which side it was cut."""
-    mass = masses(key_law(epsilon, window, kind), latency // 2)
-    return loss.cut_noise(mass, window - 1) + SAME_TIE
+    """The delta of the widest swap: both keys' noise may give away on which side it was cut.
+
+    Parameters:
+        epsilon: the budget.
+        window: time steps.
+        kind: of noise, ``staircase`` or ``laplace``.
+        latency: time steps.
+    """
+    mass = masses(key_distribution(epsilon, window, kind), latency // 2)
+    return loss.cut_noise(mass, window - 1) + TIE_DELTA
 
 
 @functools.lru_cache(maxsize=512)
 def least_latency(epsilon: float, window: int, delta: float, kind: str = "staircase") -> int:
     """The least latency with which NoisyOrder keeps delta.
+
+    Parameters:
+        epsilon: the budget.
+        window: time steps.
+        delta: what may be lost by cutting the noise.
+        kind: of noise, ``staircase`` or ``laplace``.
 
     >>> least_latency(1.0, 10, 1e-6)
     482
@@ -79,7 +106,7 @@ def least_latency(epsilon: float, window: int, delta: float, kind: str = "stairc
     while delta_at(epsilon, window, kind, high) > delta:
         low, high = high, 2 * high
         require(
-            high <= MOST_LATENCY,
+            high <= MAX_LATENCY_STEPS,
             f"epsilon={epsilon:g}: no latency keeps delta at {delta:g} with a window of {window}; "
             "give a greater delta or epsilon, or a smaller window",
         )
@@ -98,15 +125,20 @@ class NoisyOrder(ReorderMechanism):
     at most; the rest is sorting, which nobody's secret enters. Equal noisy times are put in a
     random order.
 
+    Parameters:
+        epsilon: the budget for two readings that trade places.
+        window: within how many time steps of each other they are.
+        latency: how many time steps after its own a row comes out; None releases a series whole.
+        delta: with ``latency``, what may be lost by cutting the noise; 1e-6 by default.
+        noise: ``staircase``, which moves readings least, or ``laplace``, whose loss shrinks with
+            the distance of the readings.
+
     Guarantees:
         - pure epsilon for any two readings less than ``window`` steps apart that trade places, if
           the series is released whole (``latency`` left out);
         - with ``latency``, a stream: the noise is cut at half of it, and the guarantee is
           (epsilon, delta) with the delta that this costs, at most the one asked for;
         - every reading comes out once, unchanged, and no slot is empty.
-
-    ``noise`` is "staircase", which moves readings least, or "laplace", whose loss shrinks with the
-    distance of the readings.
 
     >>> whole = NoisyOrder(epsilon=1.0, window=10)
     >>> whole.guarantee.loss
@@ -116,7 +148,6 @@ class NoisyOrder(ReorderMechanism):
     True
     """
 
-    epsilon: float
     window: int = shared(WINDOW)
     latency: int | None = option(
         "--latency",
@@ -139,25 +170,30 @@ class NoisyOrder(ReorderMechanism):
         purpose="exact rows in the order of noisy times; hides any exchange within a window",
         example="--epsilon 4 --window 10 --value pulse",
         units=(),
-        on_times="moves readings in time and keeps their values as they are",
+        on_times=ON_TIMES,
         takes_delta=True,
         rank=19,
     )
+    published = Published(
+        claim="None for orders: the staircase law has the least noise for its odds, its use on "
+        "times is our own",
+        source="Geng and Viswanath 2014",
+        holds=True,
+        remark="Two readings that trade places move two keys by less than a window, each of "
+        "them worth epsilon/2.",
+    )
 
-    causal: ClassVar[bool] = False
     error_name: ClassVar[str] = "mean magnitude in time steps of the noise on a reading's time"
     moves_both_ways: ClassVar[bool] = True
     move_name: ClassVar[str] = "noise on a time"
     move_title: ClassVar[str] = "Noise on the times, in rows"
-    fate: ClassVar[str] = ALL_ONCE
-    empty_rows: ClassVar[tuple[int, int]] = (0, 0)
     done: ClassVar[str] = (
         "the rows were put into the order of their times with random noise on them"
     )
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
-        analysis.require_window(self.window, 2, MOST_LATENCY)
+        analysis.require_window(self.window, 2, MAX_LATENCY_STEPS)
         require(
             self.noise in ("staircase", "laplace"),
             f"noise={self.noise!r}: must be 'staircase' or 'laplace'",
@@ -169,7 +205,7 @@ class NoisyOrder(ReorderMechanism):
                 "needs none",
             )
             return
-        whole("latency", self.latency, 2, MOST_LATENCY)
+        require_steps("latency", self.latency, 2, MAX_LATENCY_STEPS)
         if self.delta is None:
             object.__setattr__(self, "delta", 1e-6)
         assert self.delta is not None
@@ -177,17 +213,16 @@ class NoisyOrder(ReorderMechanism):
             isinstance(self.delta, (int, float)) and 0 < self.delta < 1,
             f"delta={self.delta}: must be between 0 and 1, such as 1e-6",
         )
-        law, reach = key_law(self.epsilon, self.window, self.noise), self.latency // 2
         require(
-            law.pmf(0) / masses(law, reach)[0] >= LEAST_MASS,
+            self._uncut.pmf(0) / masses(self._uncut, self.latency // 2)[0] >= MIN_KEPT_MASS,
             f"latency={self.latency}: leaves next to nothing of the noise at "
             f"epsilon={self.epsilon:g}; give a greater latency or epsilon, or a smaller window",
         )
-        found = delta_at(self.epsilon, self.window, self.noise, self.latency)
-        if found > self.delta:
+        cost = delta_at(self.epsilon, self.window, self.noise, self.latency)
+        if cost > self.delta:
             least = least_latency(self.epsilon, self.window, self.delta, self.noise)
             raise UsageError(
-                f"latency={self.latency}: cuts off so much noise that delta would be {found:.3g}, "
+                f"latency={self.latency}: cuts off so much noise that delta would be {cost:.3g}, "
                 f"above {self.delta:g}; latency={least} would do at epsilon={self.epsilon:g} and "
                 f"window={self.window}"
             )
@@ -206,6 +241,7 @@ class NoisyOrder(ReorderMechanism):
 
     @property
     def unit(self) -> Swap:
+        """What is protected."""
         return Swap(self.window)
 
     @property
@@ -220,28 +256,31 @@ class NoisyOrder(ReorderMechanism):
         return [f"that each value was read at most {steps} from where it is shown"]
 
     def move_distribution(self) -> tuple[Integers, Floats]:
-        law = key_law(self.epsilon, self.window, self.noise)
         # far more than the share of the noise that is shown
         reach = int(min(12 * self.errors[0] + self.window, 1 << 22))
-        half = masses(law, reach if self.latency is None else self.latency // 2)
+        half = masses(self._uncut, reach if self.latency is None else self.latency // 2)
         inside = half[0] + 2 * np.cumsum(half[1:])
         reach = int(np.searchsorted(inside, 0.995)) + 1
         return np.arange(-reach, reach + 1), np.append(half[reach:0:-1], half[: reach + 1])
 
     @property
-    def law(self) -> Any:
+    def _uncut(self) -> KeyDistribution:
+        return key_distribution(self.epsilon, self.window, self.noise)
+
+    @property
+    def distribution(self) -> KeyDistribution | WindowDistribution:
         """The noise on a reading's time."""
-        full = key_law(self.epsilon, self.window, self.noise)
-        return full if self.latency is None else WindowDistribution(full, self.latency // 2)
+        if self.latency is None:
+            return self._uncut
+        return WindowDistribution(self._uncut, self.latency // 2)
 
     @property
     def errors(self) -> tuple[float, ...]:
-        law = key_law(self.epsilon, self.window, self.noise)
         if self.latency is not None:
-            mass = masses(law, self.latency // 2)
+            mass = masses(self._uncut, self.latency // 2)
             return (float(2 * (mass * np.arange(len(mass))).sum()),)
-        if isinstance(law, distributions.DiscreteLaplace):
-            return (law.mean_magnitude,)
+        if isinstance(self._uncut, distributions.DiscreteLaplace):
+            return (self._uncut.mean_magnitude,)
         return (staircase(self.epsilon, self.window)[1],)
 
     @property
@@ -251,19 +290,7 @@ class NoisyOrder(ReorderMechanism):
         delta = delta_at(self.epsilon, self.window, self.noise, self.latency)
         return Guarantee(Approximate(self.epsilon, delta), self.unit)
 
-    @property
-    def published(self) -> Published:
-        return Published(
-            claim="None for orders: the staircase law has the least noise for its odds, its use on "
-            "times is our own",
-            source="Geng and Viswanath 2014",
-            holds=True,
-            remark="Two readings that trade places move two keys by less than a window, each of "
-            "them worth epsilon/2.",
-        )
-
     def expected_shares(self) -> shares.Shares:
-        """What to expect of a reading in the middle of a long stream."""
         require(
             self.latency is not None,
             "latency=None: the series is released when it has ended, so its delay is that of its "
@@ -272,30 +299,24 @@ class NoisyOrder(ReorderMechanism):
         return shares.noisy_order(self.latency or 0)
 
     def loss_at(self, distance: int) -> Approximate:
+        """What the whole output tells of two readings ``distance`` apart that trade places."""
         epsilon = loss.noisy_order(self.epsilon, self.window, distance, self.noise)
         if self.latency is None:
             return Approximate(epsilon, 0.0)
-        mass = masses(key_law(self.epsilon, self.window, self.noise), self.latency // 2)
-        delta = loss.cut_noise(mass, distance) + SAME_TIE
+        mass = masses(self._uncut, self.latency // 2)
+        delta = loss.cut_noise(mass, distance) + TIE_DELTA
         return Approximate(epsilon, min(delta, 1.0))
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        """The age of the row in each slot, by ``noise`` and ``state`` and not ``readings``."""
         there = np.flatnonzero(~state.missing[:, 0])
         keys, ties = np.zeros((2, len(state.missing)), dtype=np.int64)
-        keys[there] = noise(self.law, "key", there)
+        keys[there] = noise(self.distribution, "key", there)
         ties[there] = noise(TieDistribution(), "tie", there)
         ages = np.empty((len(keys), 1), dtype=np.int64)
         if self.latency is not None:
-            by_key(
-                state.counts,
-                state.starts,
-                state.missing[:, 0],
-                self.latency,
-                keys,
-                ties,
-                state.memory,
-                ages[:, 0],
-            )
+            slots = Slots(state.counts, state.starts, state.memory, ages[:, 0])
+            by_key(slots, state.missing[:, 0], self.latency, keys, ties)
             return ages
         columns = [ties, state.steps + keys, state.which]
         order = np.lexsort(columns)
@@ -309,6 +330,7 @@ class NoisyOrder(ReorderMechanism):
         return ages
 
     def could_remember(self, memory: Integers, step: int) -> bool:
+        """Whether the rows waiting in ``memory`` are as many as at a ``step``, and recent."""
         if self.latency is None:
             return True
         waiting = min(step, self.latency)

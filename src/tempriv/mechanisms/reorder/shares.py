@@ -13,7 +13,14 @@ from tempriv.mechanisms.reorder import analysis
 
 @dataclass(frozen=True)
 class Shares:
-    """How much of each trouble there is for one reading: three rates, and time steps of delay."""
+    """How much of each trouble there is for one reading.
+
+    Parameters:
+        missing: the part of readings that never come out.
+        repeated: the part of rows that come out again.
+        empty: the part of rows that hold nothing.
+        delay: mean time steps that a reading comes out late.
+    """
 
     missing: float = 0.0
     repeated: float = 0.0
@@ -35,6 +42,8 @@ def _unseen_and_delay(epsilon: float, window: int) -> tuple[float, float]:
 def backward(epsilon: float, window: int) -> Shares:
     """Equations 5 to 7 (with j for the misprinted j - i): for every repeat, a missing reading.
 
+    At an ``epsilon``, with a ``window`` of so many steps.
+
     >>> backward(1.0, 3)
     Shares(missing=0.288..., repeated=0.288..., empty=0.0, delay=0.368...)
     """
@@ -45,6 +54,8 @@ def backward(epsilon: float, window: int) -> Shares:
 def forward(epsilon: float, window: int) -> Shares:
     """Equations 9 to 11: for every empty slot, a missing reading.
 
+    At an ``epsilon``, with a ``window`` of so many steps.
+
     >>> forward(1.0, 3)
     Shares(missing=0.288..., repeated=0.0, empty=0.288..., delay=0.368...)
     """
@@ -54,6 +65,11 @@ def forward(epsilon: float, window: int) -> Shares:
 
 def threshold(window: int, free: int, keep: float | Fraction = 1) -> Shares:
     """Equation 14, and Section IV-E for ``keep`` < 1: only readings that have no delay are dropped.
+
+    Parameters:
+        window: time steps.
+        free: slots to choose from.
+        keep: the part of readings without delay that is not dropped.
 
     >>> threshold(10, 7)
     Shares(missing=0.0, repeated=0.0, empty=0.0, delay=3.0)
@@ -66,6 +82,11 @@ def dual(window: int, free: int, keep: float | Fraction = 1) -> Shares:
     """The delays of Threshold the other way round: p'_j = p_{k-1-j}, so c0 - 1 on average.
 
     The readings that are dropped are those that would have been k-1 steps late.
+
+    Parameters:
+        window: time steps.
+        free: readings in the pool.
+        keep: the part of the oldest readings that is not dropped.
 
     >>> dual(10, 4)
     Shares(missing=0.0, repeated=0.0, empty=0.0, delay=3.0)

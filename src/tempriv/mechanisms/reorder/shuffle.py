@@ -5,30 +5,35 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from tempriv.errors import require
+from tempriv.errors import UsageError, require
 from tempriv.mechanisms.base import CommandLine, NoiseSource, SeriesState
 from tempriv.mechanisms.domains import Floats, Integers, OpaqueRows, positive
 from tempriv.mechanisms.options import option
 from tempriv.mechanisms.reorder import loss, shares
-from tempriv.mechanisms.reorder._kernels import shuffle
-from tempriv.mechanisms.reorder.base import ReorderMechanism
+from tempriv.mechanisms.reorder._kernels import Slots, shuffle
+from tempriv.mechanisms.reorder.base import ON_TIMES, ReorderMechanism
 from tempriv.privacy.guarantees import Approximate, Guarantee, Published, Pure
 from tempriv.privacy.units.order import BlockSwap
 from tempriv.sampling import distributions
 
-MOST_BLOCK = 1 << 16
-ALL_ONCE = "Every reading came out once, and no row is empty."
+MAX_BLOCK_STEPS = 1 << 16
 
 
-def whole(name: str, value: Any, least: int, most: int) -> None:
-    require(
-        isinstance(value, int) and not isinstance(value, bool) and value >= least,
-        f"{name}={value}: must be a whole number of time steps >= {least}",
-    )
+def require_steps(name: str, value: object, least: int, most: int) -> None:
+    """Refuse what is no number of time steps, or out of range.
+
+    Parameters:
+        name: of the field.
+        value: what it holds.
+        least: the least that it may be.
+        most: the most.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise UsageError(f"{name}={value}: must be a whole number of time steps >= {least}")
     require(value <= most, f"{name}={value}: must be at most {most} time steps")
 
 
@@ -38,6 +43,11 @@ class BlockShuffle(ReorderMechanism):
 
     A permutation is as likely as e^(epsilon cycles), the law of Ewens. Exchanging two readings
     adds or removes one cycle, so it changes the probability of every output by e^epsilon exactly.
+
+    Parameters:
+        epsilon: the budget for two readings of a block that trade places.
+        block: the time steps of a block.
+        offset: the time step, from 0, at which blocks begin.
 
     Guarantees:
         - pure epsilon for any two readings of one block that trade places, whatever is known;
@@ -52,7 +62,6 @@ class BlockShuffle(ReorderMechanism):
     (Pure(epsilon=1.0), 23, 0.106)
     """
 
-    epsilon: float
     block: int = option(
         "--block",
         "Time steps in a block, shuffled with each other.",
@@ -71,22 +80,26 @@ class BlockShuffle(ReorderMechanism):
         purpose="exact rows, shuffled within hours or days; hides any exchange inside a block",
         example="--epsilon 1 --block 24 --value pulse",
         units=(),
-        on_times="moves readings in time and keeps their values as they are",
+        on_times=ON_TIMES,
         rank=18,
     )
+    published = Published(
+        claim="None as a privacy mechanism: the law of permutations by their number of cycles "
+        "is Ewens', its use here is our own",
+        source="Ewens 1972",
+        holds=True,
+        remark="The loss is epsilon for every output, as enumeration of small blocks shows.",
+    )
 
-    causal: ClassVar[bool] = False
     error_name: ClassVar[str] = "mean distance in time steps between a reading and its slot"
     moves_both_ways: ClassVar[bool] = True
     move_name: ClassVar[str] = "moved by"
     move_title: ClassVar[str] = "How many rows readings are moved"
-    fate: ClassVar[str] = ALL_ONCE
-    empty_rows: ClassVar[tuple[int, int]] = (0, 0)
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
-        whole("block", self.block, 2, MOST_BLOCK)
-        whole("offset", self.offset, 0, self.block - 1)
+        require_steps("block", self.block, 2, MAX_BLOCK_STEPS)
+        require_steps("offset", self.offset, 0, self.block - 1)
 
     @property
     def memory_size(self) -> int:
@@ -99,6 +112,7 @@ class BlockShuffle(ReorderMechanism):
 
     @property
     def unit(self) -> BlockSwap:
+        """What is protected."""
         return BlockSwap(self.block, self.offset)
 
     @property
@@ -132,52 +146,40 @@ class BlockShuffle(ReorderMechanism):
     def guarantee(self) -> Guarantee:
         return Guarantee(Pure(self.epsilon), self.unit)
 
-    @property
-    def published(self) -> Published:
-        return Published(
-            claim="None as a privacy mechanism: the law of permutations by their number of cycles "
-            "is Ewens', its use here is our own",
-            source="Ewens 1972",
-            holds=True,
-            remark="The loss is epsilon for every output, as enumeration of small blocks shows.",
-        )
-
     def expected_shares(self) -> shares.Shares:
-        """What to expect of a reading in the middle of a long stream."""
         return shares.block_shuffle(self.block)
 
     def loss_at(self, distance: int) -> Approximate:
-        """For readings so many steps apart, the worst place for them: past any distance in a block.
+        """For the worst place of two readings: two blocks, where nothing hides that they traded.
 
-        Two neighbors may stand in two blocks, and then nothing hides that they traded places.
+        Parameters:
+            distance: how many steps they are apart.
         """
         return loss.block_shuffle(self.epsilon, self.block, distance, same_block=False)
 
     def anywhere(self, distance: int) -> Approximate:
-        """For readings so many steps apart if ``offset`` was drawn at random and published."""
+        """What the whole output tells if ``offset`` was drawn at random and published.
+
+        Parameters:
+            distance: how many steps the two readings are apart.
+        """
         return loss.random_offset(self.epsilon, self.block, distance)
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        """The age of the row in each slot, by ``noise`` and ``state`` and not ``readings``."""
         steps, absent = state.steps, state.missing[:, 0]
         numbers = np.where(steps < self.offset, steps, (steps - self.offset) % self.block)
         cycles = np.zeros(len(steps), dtype=np.int64)
         numbers[absent] = 0
         for number in np.unique(numbers[numbers > 0]).tolist():
             rows = np.flatnonzero(numbers == number)
-            law = distributions.CategoryFlip(Fraction(self.epsilon), number + 1)
-            cycles[rows] = noise(law, "cycle", rows)
+            joins = distributions.CategoryFlip(Fraction(self.epsilon), number + 1)
+            cycles[rows] = noise(joins, "cycle", rows)
         ages = np.empty((len(steps), 1), dtype=np.int64)
-        shuffle(
-            state.counts,
-            state.starts,
-            absent,
-            self.block,
-            self.offset,
-            cycles,
-            state.memory,
-            ages[:, 0],
-        )
+        slots = Slots(state.counts, state.starts, state.memory, ages[:, 0])
+        shuffle(slots, absent, self.block, self.offset, cycles)
         return ages
 
     def could_remember(self, memory: Integers, step: int) -> bool:
+        """Whether ``memory`` holds numbers of rows in a block, whatever the ``step``."""
         return bool(((memory >= 0) & (memory < self.block)).all())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -14,8 +16,7 @@ from tempriv.errors import require
 from tempriv.mechanisms.base import CommandLine, NoiseSource, SeriesState
 from tempriv.mechanisms.domains import Floats, Integers, positive
 from tempriv.mechanisms.options import WINDOW, option, shared
-from tempriv.mechanisms.reorder import analysis, shares
-from tempriv.mechanisms.reorder import loss as order_losses
+from tempriv.mechanisms.reorder import analysis, loss, shares
 from tempriv.mechanisms.reorder._kernels import dual, threshold
 from tempriv.mechanisms.reorder.backward_forward import (
     DELAY,
@@ -24,122 +25,168 @@ from tempriv.mechanisms.reorder.backward_forward import (
     is_pending,
     unmet_claim,
 )
-from tempriv.mechanisms.reorder.base import ReorderMechanism
+from tempriv.mechanisms.reorder.base import ON_TIMES, ReorderMechanism
 from tempriv.mechanisms.reorder.distributions import FreeSlotDistribution, FreeSlots
 from tempriv.privacy.guarantees import Approximate, Guarantee, Published, Pure
 from tempriv.privacy.units.order import SlotOrigin
-from tempriv.sampling._kernels import parts, suited
 from tempriv.sampling.distributions import Bernoulli
 
 ONCE = "Every reading comes out once, and past the start of a series no row is empty."
 DROPPED = "Some readings were dropped at random, and as many rows are empty."
 
 
-def settle(mechanism: Any, choose: Any) -> None:
-    """Check the parameters, and fill in the threshold where none is given."""
-    epsilon, window, given = mechanism.epsilon, mechanism.window, mechanism.threshold
-    positive("epsilon", epsilon)
-    analysis.require_window(window, 3, analysis.LARGEST_WINDOW)
-    if given is None:
-        given = choose(epsilon, window).threshold
-    analysis.require_threshold(window, given)
-    least = float(analysis.budgets(window).last[given - 2])
-    require(
-        least <= epsilon * (1 + 1e-12),
-        f"threshold={given}: needs epsilon >= {least:.4g} with a window of {window}, or leave the "
-        "threshold out",
-    )
-    object.__setattr__(mechanism, "threshold", given)
-    kept_part(epsilon, window, given)  # refused if it cannot be drawn
-
-
 @functools.lru_cache(maxsize=64)
-def kept_part(epsilon: float, window: int, free: int) -> Fraction:
+def keep_probability(epsilon: float, window: int, free: int) -> Fraction:
+    """As ``analysis.keep_probability``, which takes a while.
+
+    Parameters:
+        epsilon: the budget.
+        window: how many slots a reading can go to.
+        free: how many of them are free.
+    """
     return analysis.keep_probability(epsilon, window, free)
 
 
 @functools.lru_cache(maxsize=64)
-def lags(epsilon: float, window: int, free: int) -> Floats:
-    """Threshold's law of a reading's delay; what is dropped is missing from the first."""
-    found = analysis.dispatch(window, free).copy()
-    found[0] *= float(kept_part(epsilon, window, free))
-    found.flags.writeable = False
-    return found
+def delay_probabilities(epsilon: float, window: int, free: int) -> Floats:
+    """How likely each delay is with Threshold; what is dropped is missing from the first.
 
-
-# what Threshold and its dual have in common
-
-
-def unit_of(mechanism: Threshold | DualThreshold) -> SlotOrigin:
-    return SlotOrigin(mechanism.window)
-
-
-def fate_of(mechanism: Threshold | DualThreshold) -> str:
-    return DROPPED if mechanism.extended else ONCE
-
-
-def free_of(mechanism: Any) -> int:
-    """The threshold, once it is settled."""
-    return int(mechanism.threshold)
-
-
-def slots_of(mechanism: Any) -> int:
-    return int(mechanism.window) - 1
-
-
-def keep_of(mechanism: Any) -> float:
-    """The part of the readings in the likeliest place that is not dropped; 1 unless extended."""
-    return float(kept_part(mechanism.epsilon, mechanism.window, mechanism.free))
-
-
-def is_extended(mechanism: Any) -> bool:
-    """Whether readings are dropped, because no threshold reaches the budget by itself."""
-    return bool(mechanism.keep < 1)
-
-
-def derived_epsilon_of(mechanism: Any) -> float:
-    """What is spent as the paper counts it: twice the log of the largest odds (Theorem 4.3)."""
-    if not mechanism.extended:
-        return analysis.derived_epsilon(mechanism.window, mechanism.free)
-    p = mechanism.probabilities
-    return 2 * math.log(float(p.max() / p.min()))
-
-
-def errors_of(mechanism: Any) -> tuple[float, ...]:
-    p = mechanism.probabilities
-    return (float((np.arange(mechanism.window) * p).sum() / p.sum()),)
-
-
-def guarantee_of(mechanism: Any) -> Guarantee:
-    # the odds are floats: their own error is added
-    loss = mechanism.derived_epsilon / 2 * (1 + 1e-12)
-    return Guarantee(Pure(loss), mechanism.unit)
-
-
-def under_way(
-    window: int, free: int, noise: NoiseSource, state: SeriesState
-) -> tuple[Integers, Integers]:
-    """The series that begin, and which slots are taken as if they had begun long before."""
-    new = np.flatnonzero((state.starts == 0) & (state.counts > 0))
-    if not len(new):
-        return new, np.zeros((0, window), dtype=np.int64)
-    rows = (np.cumsum(state.counts) - state.counts)[new]
-    return new, noise(FreeSlots(window, free), "start", rows)
-
-
-def kept(mechanism: Any, noise: NoiseSource) -> Any:
-    """Whether to keep what is due, where that is asked."""
-    keep = kept_part(mechanism.epsilon, mechanism.window, mechanism.free)
-    return noise.each(Bernoulli(keep), "keep") if keep < 1 else None
+    Parameters:
+        epsilon: the budget.
+        window: how many slots a reading can go to.
+        free: how many of them are free.
+    """
+    delays = analysis.dispatch(window, free).copy()
+    delays[0] *= float(keep_probability(epsilon, window, free))
+    delays.flags.writeable = False
+    return delays
 
 
 @dataclass(frozen=True, kw_only=True)
-class Threshold(ReorderMechanism):
+class WithThreshold(ABC):
+    """What Threshold and its dual have in common: how a threshold is settled, and what it costs.
+
+    Parameters:
+        window: the greatest delay and one, in time steps.
+        threshold: how many free slots, or readings, there are to choose from.
+    """
+
+    if TYPE_CHECKING:
+        epsilon: float
+
+    window: int = shared(WINDOW)
+    threshold: int | None = option(
+        "--free-slots",
+        "How many free slots a reading has to choose from (dual-threshold: a "
+        "slot, readings); the least delay within --epsilon by default.",
+        default=None,
+        type=int,
+    )
+
+    error_name: ClassVar[str] = DELAY
+
+    def __post_init__(self) -> None:
+        positive("epsilon", self.epsilon)
+        analysis.require_window(self.window, 3, analysis.MAX_TABLE_WINDOW)
+        if self.threshold is None:
+            object.__setattr__(self, "threshold", self.choose().threshold)
+        analysis.require_threshold(self.window, self.free)
+        least = float(analysis.budgets(self.window).last[self.free - 2])
+        require(
+            least <= self.epsilon * (1 + analysis.FLOAT_ERROR),
+            f"threshold={self.free}: needs epsilon >= {least:.4g} with a window of {self.window}, "
+            "or leave the threshold out",
+        )
+        _ = self._keep  # refused if it cannot be drawn
+
+    @abstractmethod
+    def choose(self) -> analysis.ThresholdChoice:
+        """The threshold of least delay at this epsilon and window."""
+
+    @property
+    def free(self) -> int:
+        """The threshold, once it is settled."""
+        assert self.threshold is not None
+        return self.threshold
+
+    @property
+    def memory_size(self) -> int:
+        return self.window - 1
+
+    @property
+    def unit(self) -> SlotOrigin:
+        """What is protected."""
+        return SlotOrigin(self.window)
+
+    @property
+    def fate(self) -> str:
+        return DROPPED if self.extended else ONCE
+
+    @property
+    def _keep(self) -> Fraction:
+        return keep_probability(self.epsilon, self.window, self.free)
+
+    @property
+    def keep(self) -> float:
+        """The part of readings in the likeliest place that is not dropped; 1 unless extended."""
+        return float(self._keep)
+
+    @property
+    def extended(self) -> bool:
+        """Whether readings are dropped, because no threshold reaches the budget by itself."""
+        return self.keep < 1
+
+    @property
+    def probabilities(self) -> Floats:
+        """That a reading comes out so many steps later."""
+        return delay_probabilities(self.epsilon, self.window, self.free)
+
+    @property
+    def derived_epsilon(self) -> float:
+        """What is spent as the paper counts it: twice the log of the largest odds (Theorem 4.3)."""
+        if not self.extended:
+            return analysis.derived_epsilon(self.window, self.free)
+        p = self.probabilities
+        return 2 * math.log(float(p.max() / p.min()))
+
+    @property
+    def errors(self) -> tuple[float, ...]:
+        p = self.probabilities
+        return (float((np.arange(self.window) * p).sum() / p.sum()),)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        # the odds are floats: their own error is added
+        return Guarantee(Pure(self.derived_epsilon / 2 * (1 + analysis.FLOAT_ERROR)), self.unit)
+
+    def _begin(self, noise: NoiseSource, state: SeriesState) -> tuple[Integers, Integers]:
+        """The series that begin, and which slots are taken as if they had begun long before."""
+        new = np.flatnonzero((state.starts == 0) & (state.counts > 0))
+        if not len(new):
+            return new, np.zeros((0, self.window), dtype=np.int64)
+        rows = (np.cumsum(state.counts) - state.counts)[new]
+        return new, noise(FreeSlots(self.window, self.free), "start", rows)
+
+    def _decided(
+        self, kernel: Callable[..., int], later: int, noise: NoiseSource, state: SeriesState
+    ) -> Integers:
+        keeps = noise.each(Bernoulli(self._keep), "keep") if self._keep < 1 else None
+        places, settings = FreeSlotDistribution(self.free), (self.window, self.free, keeps)
+        return decided(kernel, places, "place", noise, state, *settings, later_slots=later)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threshold(WithThreshold, ReorderMechanism):
     """Every reading comes out exactly once, in one of the next ``window`` slots.
 
     A slot that would pass empty takes the reading of its own time; otherwise a reading goes to one
     of ``threshold`` free slots. Below the budget that any threshold reaches, a reading that would
     come out at once is dropped with probability 1 - ``keep`` (the extended mechanism).
+
+    Parameters:
+        epsilon: the budget; a released value tells two origins apart by half of it.
+        window: how many slots a reading can go to, in time steps.
+        threshold: how many of them are free when it chooses; by default the number of least delay.
 
     Guarantees:
         - a released row is an input row, unchanged, at most ``window`` - 1 steps late; without
@@ -155,16 +202,6 @@ class Threshold(ReorderMechanism):
     (7, False, 4.595)
     """
 
-    epsilon: float
-    window: int = shared(WINDOW)
-    threshold: int | None = option(
-        "--free-slots",
-        "How many free slots a reading has to choose from (dual-threshold: a "
-        "slot, readings); the least delay within --epsilon by default.",
-        default=None,
-        type=int,
-    )
-
     command = CommandLine(
         name="threshold",
         hides="order",
@@ -172,29 +209,12 @@ class Threshold(ReorderMechanism):
         "row by itself",
         example="--epsilon 5 --window 20 --value pulse",
         units=(),
-        on_times="moves readings in time and keeps their values as they are",
+        on_times=ON_TIMES,
         rank=16,
     )
 
-    error_name: ClassVar[str] = DELAY
-
-    free = property(free_of)
-    memory_size = property(slots_of)
-    unit = property(unit_of)
-    fate = property(fate_of)
-    keep = property(keep_of)
-    extended = property(is_extended)
-    derived_epsilon = property(derived_epsilon_of)
-    errors = property(errors_of)
-    guarantee = property(guarantee_of)
-
-    def __post_init__(self) -> None:
-        settle(self, analysis.choose_threshold)
-
-    @property
-    def probabilities(self) -> Floats:
-        """That a reading comes out so many steps later."""
-        return lags(self.epsilon, self.window, self.free)
+    def choose(self) -> analysis.ThresholdChoice:
+        return analysis.choose_threshold(self.epsilon, self.window)
 
     @property
     def done(self) -> str:
@@ -222,54 +242,50 @@ class Threshold(ReorderMechanism):
         )
 
     def expected_shares(self) -> shares.Shares:
-        """What to expect of a reading in the middle of a long stream."""
         return shares.threshold(self.window, self.free, self.keep)
 
     def loss_at(self, distance: int) -> Approximate:
-        return order_losses.threshold(self.window, self.free, self.keep, distance)
+        """What the whole output tells of two readings ``distance`` apart that trade places."""
+        return loss.threshold(self.window, self.free, self.keep, distance)
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
-        new, taken = under_way(self.window, self.free, noise, state)
+        """The age of the row in each slot, by ``noise`` and ``state`` and not ``readings``."""
+        new, taken = self._begin(noise, state)
         # taken by rows from before the series, or free and in the list by their order
         numbers = np.cumsum(1 - taken, axis=1) - 1
         state.memory[new] = np.where(taken == 1, -1, -2 - numbers)[:, :-1]
-        keeps = kept(self, noise)
-
-        def decide(choices: Any) -> tuple[Integers, int]:
-            ages = np.empty(len(state.missing) + self.window - 1, dtype=np.int64)
-            unsure = suited(threshold, choices)(
-                state.counts,
-                self.window,
-                self.free,
-                *parts(choices),
-                keeps,
-                state.memory,
-                ages,
-                *state.carriage,
-            )
-            return ages, unsure
-
-        return decided(decide, FreeSlotDistribution(self.free), "place", noise, state)
+        return self._decided(threshold, self.window - 1, noise, state)
 
     def could_remember(self, memory: Integers, step: int) -> bool:
+        """Whether ``memory`` has free slots but for one, and rows from before a ``step``."""
         free = -2 - memory[memory < -1]
         rest = (memory < 0) | is_pending(memory, self.window, step)
         return bool(rest.all()) and are_all_but_one(free, self.free)
 
 
 def are_all_but_one(numbers: Integers, count: int) -> bool:
-    """Whether they are places in a list of so many, each once, but for one."""
+    """Whether they are places in a list, each once, but for one.
+
+    Parameters:
+        numbers: the places.
+        count: how many the list has.
+    """
     inside = bool(((numbers >= 0) & (numbers < count)).all())
     return inside and len(np.unique(numbers)) == len(numbers) == count - 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualThreshold(ReorderMechanism):
+class DualThreshold(WithThreshold, ReorderMechanism):
     """Threshold with readings and slots exchanged: every slot draws from a pool of readings.
 
     The pool holds ``threshold`` readings. One that has grown ``window`` - 1 steps old comes out
     (or is dropped with probability 1 - ``keep``, where no threshold reaches the budget by itself);
     otherwise one of the pool does, each equally likely.
+
+    Parameters:
+        epsilon: the budget; a released value tells two origins apart by half of it.
+        window: how many readings a slot can come from, in time steps.
+        threshold: how many readings the pool holds; by default the number of least delay.
 
     Guarantees:
         - as for Threshold, whose delays it has the other way round: where that delays much, this
@@ -280,45 +296,29 @@ class DualThreshold(ReorderMechanism):
     (146, 49)
     """
 
-    epsilon: float
-    window: int = shared(WINDOW)
-    threshold: int | None = option(
-        "--free-slots",
-        "How many free slots a reading has to choose from (dual-threshold: a "
-        "slot, readings); the least delay within --epsilon by default.",
-        default=None,
-        type=int,
-    )
-
     command = CommandLine(
         name="dual-threshold",
         hides="order",
         purpose="the same with other delays, less of them in long windows at small budgets",
         example="--epsilon 5 --window 20 --value pulse",
         units=(),
-        on_times="moves readings in time and keeps their values as they are",
+        on_times=ON_TIMES,
         rank=17,
     )
+    published = Published(
+        claim="None: the mechanism is our own, made of the Threshold mechanism by exchanging "
+        "readings and slots",
+        source=f"after {TLDP}, Algorithm 1",
+        holds=True,
+        remark="It has the delays of Threshold the other way round, so the same odds.",
+    )
 
-    error_name: ClassVar[str] = DELAY
-
-    free = property(free_of)
-    memory_size = property(slots_of)
-    unit = property(unit_of)
-    fate = property(fate_of)
-    keep = property(keep_of)
-    extended = property(is_extended)
-    derived_epsilon = property(derived_epsilon_of)
-    errors = property(errors_of)
-    guarantee = property(guarantee_of)
-
-    def __post_init__(self) -> None:
-        settle(self, analysis.choose_dual)
+    def choose(self) -> analysis.ThresholdChoice:
+        return analysis.choose_dual(self.epsilon, self.window)
 
     @property
     def probabilities(self) -> Floats:
-        """That a reading comes out so many steps later."""
-        return lags(self.epsilon, self.window, self.free)[::-1]
+        return super().probabilities[::-1]
 
     @property
     def done(self) -> str:
@@ -332,46 +332,21 @@ class DualThreshold(ReorderMechanism):
     def empty_rows(self) -> tuple[int | None, int | None]:
         return (None, None) if self.extended else (self.window - 1, self.free - 1)
 
-    @property
-    def published(self) -> Published:
-        return Published(
-            claim="None: the mechanism is our own, made of the Threshold mechanism by exchanging "
-            "readings and slots",
-            source=f"after {TLDP}, Algorithm 1",
-            holds=True,
-            remark="It has the delays of Threshold the other way round, so the same odds.",
-        )
-
     def expected_shares(self) -> shares.Shares:
-        """What to expect of a reading in the middle of a long stream."""
         return shares.dual(self.window, self.free, self.keep)
 
     def loss_at(self, distance: int) -> Approximate:
-        return order_losses.dual(self.window, self.free, self.keep, distance)
+        """What the whole output tells of two readings ``distance`` apart that trade places."""
+        return loss.dual(self.window, self.free, self.keep, distance)
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
-        new, taken = under_way(self.window, self.free, noise, state)
+        """The age of the row in each slot, by ``noise`` and ``state`` and not ``readings``."""
+        new, taken = self._begin(noise, state)
         # slot j of Threshold is age window - 1 - j here; the newest row is yet to come
         pool = 1 - taken[:, -2::-1]
         state.memory[new] = pool * np.cumsum(pool, axis=1)
-        keeps = kept(self, noise)
-
-        def decide(choices: Any) -> tuple[Integers, int]:
-            ages = np.empty(len(state.missing), dtype=np.int64)
-            unsure = suited(dual, choices)(
-                state.counts,
-                state.starts,
-                self.window,
-                self.free,
-                *parts(choices),
-                keeps,
-                state.memory,
-                ages,
-                *state.carriage,
-            )
-            return ages, unsure
-
-        return decided(decide, FreeSlotDistribution(self.free), "place", noise, state)
+        return self._decided(dual, 0, noise, state)
 
     def could_remember(self, memory: Integers, step: int) -> bool:
+        """Whether ``memory`` is a pool that lacks one row, whatever the ``step``."""
         return are_all_but_one(memory[memory != 0] - 1, self.free)

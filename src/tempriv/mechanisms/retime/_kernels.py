@@ -1,22 +1,114 @@
-"""Compiled loops for curves through the windows of a series. See ``kernels`` for their laws."""
+"""Compiled loops for curves through the windows of a series.
+
+Each also runs as plain Python and gives the same result.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-Array = Any  # numba takes its types from the calls
+from tempriv.sampling._kernels import Array
 
 TOGETHER = 32
 """Windows worked on side by side: their numbers lie next to each other, as vector units want."""
 
 
+class SeriesRows(NamedTuple):
+    """The series of a block, one after the other.
+
+    Parameters:
+        counts: the rows of each series.
+        starts: the step of the first row of each.
+        memory: a row of whole numbers for each series: n rows of values and n of times, those of
+            an unfinished window; then the points of a window that are still to come out, and its
+            times. What is not in use is zero.
+        kept_values: the same memory as floating-point numbers.
+    """
+
+    counts: Array
+    starts: Array
+    memory: Array
+    kept_values: Array
+
+
+class WindowRows(NamedTuple):
+    """Windows of the rows of a block, and where their points go.
+
+    Parameters:
+        begins: the first row of each; -1 - i stands for row i of ``heads``.
+        sizes: how many rows it has.
+        ends: the row of the block with which its first point comes out.
+        owners: its series.
+        sums: the sum of each time over its points.
+        heads: copies of the rows of windows that begin in an earlier block.
+    """
+
+    begins: Array
+    sizes: Array
+    ends: Array
+    owners: Array
+    sums: Array
+    heads: Array
+
+
+class CurvePoints(NamedTuple):
+    """What comes out at each row of a block.
+
+    Parameters:
+        values: of the points.
+        times: that go with them.
+        status: of the row; 0 where there is a point.
+    """
+
+    values: Array
+    times: Array
+    status: Array
+
+
+class Curves(NamedTuple):
+    """Windows of one size whose curves are read.
+
+    Parameters:
+        values: the rows of the block.
+        heads: copies of rows, as in ``WindowRows``.
+        begins: the first row of each window.
+        ends: the row with which its first point comes out.
+        owners: its series.
+        stops: of each series, the row after its last.
+        firsts: where its points begin, less a step.
+        ratios: how far it is from one to the next.
+        gaps: whether any reading of the block is missing.
+        offset: where memory begins that points are kept in.
+        kept_values: that memory.
+        points: where the others go.
+    """
+
+    values: Array
+    heads: Array
+    begins: Array
+    ends: Array
+    owners: Array
+    stops: Array
+    firsts: Array
+    ratios: Array
+    gaps: bool
+    offset: int
+    kept_values: Array
+    points: Array
+
+
 @njit(cache=True, nogil=True)
 def all_within(values: Array, most: float) -> bool:
-    """Whether no number is larger than that, nor NaN."""
+    """Whether no number is larger than that, nor NaN.
+
+    Parameters:
+        values: the numbers.
+        most: what their size may be.
+    """
     within = 0
     for i in range(values.size):
         within += abs(values[i]) <= most
@@ -27,37 +119,35 @@ def all_within(values: Array, most: float) -> bool:
 def lay_out(
     values: Array,
     times: Array,
-    counts: Array,
-    starts: Array,
+    rows: SeriesRows,
     further: int,
     window: int,
-    memory: Array,
-    kept_values: Array,
-    heads: Array,
-    begins: Array,
-    sizes: Array,
-    ends: Array,
-    owners: Array,
-    sums: Array,
+    windows: WindowRows,
 ) -> tuple[int, bool]:
     """The windows of n = window + 2 among the rows of each series, after those it remembers.
 
     A window begins on the last but one row of the one before. At the end of a series the rows that
-    fill none are a shorter window. For each: its first row, its size, the row of the block with
-    which its first point comes out, its series, and the sum of each time over its points; a short
-    one counts the last for those that it lacks.
+    fill none are a shorter window; sums of its times count the last for those that it lacks. Rows
+    stay where they are, but for windows that begin on a row remembered: those are copied together
+    with the rows that follow.
 
-    Rows stay where they are, but for windows that begin on a row remembered: those are copied to
-    ``heads`` together with the rows that follow, and row i there is called -1 - i.
+    Parameters:
+        values: of each row.
+        times: of each row, on their grid.
+        rows: the series, and what is remembered of them.
+        further: steps after the end of each series, at which no rows come in.
+        window: how many points a window has.
+        windows: where they are written.
 
-    Gives how many windows there are, and whether anything is missing.
-
-    Memory: n rows of values, n rows of times; what is not in use is zero.
+    Returns:
+        How many windows there are, and whether anything is missing.
     """
+    counts, starts, memory, kept_values = rows
+    begins, sizes, ends, owners, sums, heads = windows
     n = window + 2
     width, clocks = values.shape[1], times.shape[1]
     numbers = values.reshape(-1)
-    at, row, found, gaps = 0, 0, 0, False
+    at, row, number, gaps = 0, 0, 0, False
     for series in range(counts.size):
         real = counts[series] - further
         start = starts[series]
@@ -67,18 +157,18 @@ def lay_out(
         head = min(total, n + window) if filled else 0
         for i in range(head):
             for j in range(width):
-                one = kept[i * width + j] if i < filled else values[before + i, j]
-                heads[at + i, j] = one
-                gaps |= math.isnan(one)
+                value = kept[i * width + j] if i < filled else values[before + i, j]
+                heads[at + i, j] = value
+                gaps |= math.isnan(value)
         gaps |= not all_within(numbers[row * width : (row + real) * width], math.inf)
         first = 0
         while first < total:
             size = min(n, total - first)
             if size < n and (further == 0 or size < 3):
                 break
-            begins[found] = before + first if first >= filled else -1 - at - first
-            sizes[found], owners[found] = size, series
-            ends[found] = before + first + n - 1
+            begins[number] = before + first if first >= filled else -1 - at - first
+            sizes[number], owners[number] = size, series
+            ends[number] = before + first + n - 1
             for j in range(clocks):
                 added = np.int64(0)
                 for i in range(first + 1, first + window + 1):
@@ -86,14 +176,14 @@ def lay_out(
                     added += (
                         own[(n * width + k * clocks) + j] if k < filled else times[before + k, j]
                     )
-                sums[found, j] = added
-            found += 1
+                sums[number, j] = added
+            number += 1
             first += window
         for i in range(n):
             k = first + i
             for j in range(width):
-                one = kept[k * width + j] if k < filled else 0.0
-                kept[i * width + j] = values[before + k, j] if filled <= k < total else one
+                value = kept[k * width + j] if k < filled else 0.0
+                kept[i * width + j] = values[before + k, j] if filled <= k < total else value
             for j in range(clocks):
                 time = own[n * width + k * clocks + j] if k < filled else 0
                 own[n * width + i * clocks + j] = (
@@ -101,28 +191,22 @@ def lay_out(
                 )
         at += head
         row += counts[series]
-    return found, gaps
+    return number, gaps
 
 
 @njit(cache=True, nogil=True)
-def bring_out(
-    counts: Array,
-    starts: Array,
-    window: int,
-    offset: int,
-    width: int,
-    clocks: int,
-    memory: Array,
-    kept_values: Array,
-    points: Array,
-    told: Array,
-    status: Array,
-) -> None:
+def bring_out(rows: SeriesRows, window: int, offset: int, points: CurvePoints) -> None:
     """Points of earlier windows that were still to come out, at the rows of this block.
 
-    Memory, from ``offset``: the values of a window's points, then its times; zero once they are
-    out.
+    Parameters:
+        rows: the series, and what is remembered of them.
+        window: how many points a window has.
+        offset: where points begin in memory.
+        points: where they go.
     """
+    counts, starts, memory, kept_values = rows
+    values, chosen, status = points
+    width, clocks = values.shape[1], chosen.shape[1]
     row = 0
     for series in range(counts.size):
         out = starts[series] - window - 1  # points of all windows that are out by now
@@ -132,10 +216,10 @@ def bring_out(
         i = 0
         while place > 0 and place < window and i < counts[series]:
             for j in range(width):
-                points[row + i, j] = numbers[offset + place * width + j]
+                values[row + i, j] = numbers[offset + place * width + j]
                 numbers[offset + place * width + j] = 0.0
             for j in range(clocks):
-                told[row + i, j] = own[times + j]
+                chosen[row + i, j] = own[times + j]
             status[row + i] = 0
             place += 1
             i += 1
@@ -147,18 +231,25 @@ def bring_out(
 
 @njit(cache=True, nogil=True)
 def put_times(
-    ends: Array,
-    owners: Array,
-    sizes: Array,
+    windows: WindowRows,
     stops: Array,
-    window: int,
-    offset: int,
     chosen: Array,
     memory: Array,
-    told: Array,
-    status: Array,
+    offset: int,
+    points: CurvePoints,
 ) -> None:
-    """The times chosen for each window, at the rows of its points; kept for those to come."""
+    """The times chosen for each window, at the rows of its points; kept for those to come.
+
+    Parameters:
+        windows: the windows.
+        stops: of each series, the row after its last.
+        chosen: the times of each window.
+        memory: of each series.
+        offset: where times are kept in it.
+        points: where the others go.
+    """
+    _, sizes, ends, owners, _, _ = windows
+    _, times, status = points
     begin = 0
     for k in range(ends.size):
         last = ends[k] + sizes[k] - 2
@@ -167,87 +258,76 @@ def put_times(
             begin = ends[k]
         if k == ends.size - 1 or owners[k] != owners[k + 1]:
             status[begin:stop] = 0  # windows of a series follow each other without a gap
-        for j in range(told.shape[1]):
+        for j in range(times.shape[1]):
             for row in range(ends[k], stop):
-                told[row, j] = chosen[k, j]
+                times[row, j] = chosen[k, j]
         if last > stops[owners[k]]:
-            for j in range(told.shape[1]):
+            for j in range(times.shape[1]):
                 memory[owners[k], offset + j] = chosen[k, j]
 
 
 @njit(cache=True, nogil=True)
-def bridge(data: Array, one: int) -> None:
+def bridge(data: Array, column: int) -> None:
     """Straight lines over what is missing (NaN), level at the ends; zeros where nothing is known.
 
-    Over the rows of column ``one``.
+    Parameters:
+        data: readings, changed in place.
+        column: which of them to look at.
     """
     before = -1
     n = data.shape[0]
     for i in range(n + 1):
-        if i < n and math.isnan(data[i, one]):
+        if i < n and math.isnan(data[i, column]):
             continue
         for j in range(before + 1, i):
             if before < 0:
-                data[j, one] = data[i, one] if i < n else 0.0
+                data[j, column] = data[i, column] if i < n else 0.0
             elif i == n:
-                data[j, one] = data[before, one]
+                data[j, column] = data[before, column]
             else:
                 share = (j - before) / (i - before)
-                data[j, one] = data[before, one] + share * (data[i, one] - data[before, one])
+                data[j, column] = data[before, column] + share * (
+                    data[i, column] - data[before, column]
+                )
         before = i
 
 
 @njit(cache=True, nogil=True)
-def _gather(
-    values: Array,
-    heads: Array,
-    begins: Array,
-    low: int,
-    here: int,
-    column: int,
-    gaps: bool,
-    data: Array,
-    absent: Array,
-) -> None:
+def _gather(curves: Curves, low: int, here: int, column: int, data: Array, absent: Array) -> None:
     """The readings of some windows side by side, a row for each place in a window."""
+    values, heads = curves.values, curves.heads
     for b in range(here):
-        at = begins[low + b]
+        at = curves.begins[low + b]
         if at < 0:
             for i in range(data.shape[0]):
                 data[i, b] = heads[i - 1 - at, column]
         else:
             for i in range(data.shape[0]):
                 data[i, b] = values[at + i, column]
-        if gaps:
+        if curves.gaps:
             for i in range(data.shape[0]):
                 absent[i, b] = math.isnan(data[i, b])
             bridge(data, b)
 
 
 @njit(cache=True, nogil=True)
-def _scatter(
-    made: Array,
-    absent: Array,
-    ends: Array,
-    owners: Array,
-    stops: Array,
-    low: int,
-    here: int,
-    column: int,
-    gaps: bool,
-    offset: int,
-    kept_values: Array,
-    points: Array,
-) -> None:
+def _scatter(curves: Curves, low: int, here: int, column: int, made: Array, absent: Array) -> None:
     """Points to their rows; what is past the last row of a series' block is kept for later."""
+    gaps, offset, kept_values, points = (
+        curves.gaps,
+        curves.offset,
+        curves.kept_values,
+        curves.points,
+    )
     for b in range(here):
-        row, stop = ends[low + b], stops[owners[low + b]]
+        owner, row = curves.owners[low + b], curves.ends[low + b]
+        stop = curves.stops[owner]
         for i in range(made.shape[0]):
             point = math.nan if gaps and absent[i + 1, b] else made[i, b]
             if row + i < stop:
                 points[row + i, column] = point
             else:
-                kept_values[owners[low + b], offset + i * points.shape[1] + column] = point
+                kept_values[owner, offset + i * points.shape[1] + column] = point
 
 
 # In the two kernels below numbers that belong together lie TOGETHER apart in one flat array, and
@@ -257,41 +337,30 @@ def _scatter(
 
 
 @njit(cache=True, nogil=True)
-def draw_cosines(
-    values: Array,
-    heads: Array,
-    begins: Array,
-    ends: Array,
-    owners: Array,
-    stops: Array,
-    firsts: Array,
-    ratios: Array,
-    shares: Array,
-    angle: float,
-    gaps: bool,
-    offset: int,
-    kept_values: Array,
-    points: Array,
-) -> None:
+def draw_cosines(curves: Curves, shares: Array, angle: float) -> None:
     """Points of curves through windows of one size: sum_k a_k cos(k angle t).
 
-    The coefficients a are ``shares`` times the window's readings; t runs from ``firsts`` +
-    ``ratios`` in steps of ``ratios``, and is 0.5 at the first reading. Cosines of readings that
-    mirror each other differ in their sign at most, so half of the shares do; sums of cosines by
-    Clenshaw 1955, four terms at a time.
+    t is 0.5 at the first reading. Cosines of readings that mirror each other differ in their sign
+    at most, so half of the shares do; sums of cosines by Clenshaw 1955, four terms at a time.
+
+    Parameters:
+        curves: the windows, and at which t their curves are read.
+        shares: the coefficients a are these times the window's readings.
+        angle: that of the slowest cosine.
     """
+    firsts, ratios = curves.firsts, curves.ratios
     terms, n = shares.shape
     half, many = (n + 1) // 2, TOGETHER
     data, made = np.zeros((n, many)), np.zeros((n - 2, many))
     absent = np.zeros((n, many), dtype=np.bool_)
-    readings, found = data.reshape(-1), made.reshape(-1)
+    readings, drawn = data.reshape(-1), made.reshape(-1)
     folded, a = np.zeros(2 * half * many), np.zeros(terms * many)  # sums, then differences
     begin = np.zeros(3 * many)  # the cosine at first, the one before, and twice that of a step
     z = np.zeros(3 * many)
     y = np.zeros(2 * many)
     first, cosine = math.nan, math.nan
-    for low in range(0, begins.size, many):
-        here = min(many, begins.size - low)
+    for low in range(0, curves.begins.size, many):
+        here = min(many, curves.begins.size - low)
         for b in range(here):
             if firsts[low + b] != first:
                 first = firsts[low + b]
@@ -299,15 +368,15 @@ def draw_cosines(
             begin[b] = cosine
             begin[many + b] = math.cos(angle * (first - ratios[low + b]))
             begin[2 * many + b] = 2.0 * math.cos(angle * ratios[low + b])
-        for column in range(values.shape[1]):
-            _gather(values, heads, begins, low, here, column, gaps, data, absent)
+        for column in range(curves.values.shape[1]):
+            _gather(curves, low, here, column, data, absent)
             for i in range(half):
-                one, other = readings[i * many :], readings[(n - 1 - i) * many :]
+                left, right = readings[i * many :], readings[(n - 1 - i) * many :]
                 total, gap = folded[i * many :], folded[(half + i) * many :]
                 middle = 0.5 if 2 * i == n - 1 else 1.0
                 for b in range(many):
-                    total[b] = middle * (one[b] + other[b])
-                    gap[b] = one[b] - other[b]
+                    total[b] = middle * (left[b] + right[b])
+                    gap[b] = left[b] - right[b]
             for k in range(terms):
                 sums, start = a[k * many :], half * (k & 1)
                 x, some = shares[k, 0], folded[start * many :]
@@ -323,7 +392,7 @@ def draw_cosines(
                         sums[b] += x * some[b]
             z[:] = begin
             for i in range(n - 2):
-                last, out = a[(terms - 1) * many :], found[i * many :]
+                last, out = a[(terms - 1) * many :], drawn[i * many :]
                 for b in range(many):
                     x = z[b]
                     z[b] = z[2 * many + b] * x - z[many + b]
@@ -353,57 +422,34 @@ def draw_cosines(
                 else:
                     for b in range(many):
                         out[b] = a[b] + z[b] * y[b] - y[many + b]
-            _scatter(
-                made,
-                absent,
-                ends,
-                owners,
-                stops,
-                low,
-                here,
-                column,
-                gaps,
-                offset,
-                kept_values,
-                points,
-            )
+            _scatter(curves, low, here, column, made, absent)
 
 
 @njit(cache=True, nogil=True)
-def draw_waves(
-    values: Array,
-    heads: Array,
-    begins: Array,
-    ends: Array,
-    owners: Array,
-    stops: Array,
-    firsts: Array,
-    ratios: Array,
-    real: Array,
-    imaginary: Array,
-    angle: float,
-    gaps: bool,
-    offset: int,
-    kept_values: Array,
-    points: Array,
-) -> None:
+def draw_waves(curves: Curves, real: Array, imaginary: Array, angle: float) -> None:
     """Points of curves through windows of one size: Re sum_k p_k z^k at z = e^(j angle t).
 
-    The coefficients p are ``real`` + j ``imaginary`` times the window's readings; t runs as in
-    ``draw_cosines``. Sums by Horner.
+    Sums by Horner.
+
+    Parameters:
+        curves: the windows, and at which t their curves are read.
+        real: the coefficients p are these times the window's readings,
+        imaginary: and j times these.
+        angle: that of the slowest wave.
     """
+    firsts, ratios = curves.firsts, curves.ratios
     terms, n = real.shape
     many = TOGETHER
     data, made = np.zeros((n, many)), np.zeros((n - 2, many))
     absent = np.zeros((n, many), dtype=np.bool_)
-    readings, found = data.reshape(-1), made.reshape(-1)
+    readings, drawn = data.reshape(-1), made.reshape(-1)
     p = np.zeros(terms * 2 * many)
     begin = np.zeros(4 * many)  # where the curves are read at first, and what that turns by
     z = np.zeros(4 * many)
     y = np.zeros(2 * many)
     first, cosine, sine = math.nan, math.nan, math.nan
-    for low in range(0, begins.size, many):
-        here = min(many, begins.size - low)
+    for low in range(0, curves.begins.size, many):
+        here = min(many, curves.begins.size - low)
         for b in range(here):
             if firsts[low + b] != first:
                 first = firsts[low + b]
@@ -411,8 +457,8 @@ def draw_waves(
             begin[b], begin[many + b] = cosine, sine
             begin[2 * many + b] = math.cos(angle * ratios[low + b])
             begin[3 * many + b] = math.sin(angle * ratios[low + b])
-        for column in range(values.shape[1]):
-            _gather(values, heads, begins, low, here, column, gaps, data, absent)
+        for column in range(curves.values.shape[1]):
+            _gather(curves, low, here, column, data, absent)
             for k in range(terms):
                 sums = p[k * 2 * many :]
                 sums[: 2 * many] = 0.0
@@ -429,7 +475,7 @@ def draw_waves(
                         sums[many + b] += x2 * some[b]
             z[:] = begin
             for i in range(n - 2):
-                last, out = p[(terms - 1) * 2 * many :], found[i * many :]
+                last, out = p[(terms - 1) * 2 * many :], drawn[i * many :]
                 for b in range(many):
                     x, x2, turn, turn2 = z[b], z[many + b], z[2 * many + b], z[3 * many + b]
                     z[b] = x * turn - x2 * turn2
@@ -454,17 +500,4 @@ def draw_waves(
                         y[b] = above * turn - above2 * turn2 + some[b]
                         y[many + b] = above * turn2 + above2 * turn + some[many + b]
                 out[:many] = y[:many]
-            _scatter(
-                made,
-                absent,
-                ends,
-                owners,
-                stops,
-                low,
-                here,
-                column,
-                gaps,
-                offset,
-                kept_values,
-                points,
-            )
+            _scatter(curves, low, here, column, made, absent)

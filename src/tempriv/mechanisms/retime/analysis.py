@@ -18,8 +18,15 @@ Complexes = npt.NDArray[np.complex128]
 
 
 @dataclass(frozen=True)
-class Turns:
-    """The law of x: Laplace noise about a center, kept between two bounds."""
+class PaceDistribution:
+    """The distribution of x: Laplace noise about a center, kept between two bounds.
+
+    Parameters:
+        scale: how wide the noise is, in public periods.
+        center: x without noise.
+        low: the lower bound.
+        high: the upper bound.
+    """
 
     scale: float
     center: float
@@ -29,8 +36,11 @@ class Turns:
     def wave(self, frequency: Floats) -> Complexes:
         """The mean of e^(j frequency x).
 
-        >>> law = Turns(scale=2.0, center=0.0, low=-np.inf, high=np.inf)
-        >>> complex(law.wave(np.array([1.0]))[0])
+        Parameters:
+            frequency: any number of them.
+
+        >>> pace = PaceDistribution(scale=2.0, center=0.0, low=-np.inf, high=np.inf)
+        >>> complex(pace.wave(np.array([1.0]))[0])
         (0.2+0j)
         """
         low, high = self.low - self.center, self.high - self.center
@@ -62,8 +72,14 @@ class Turns:
 
 
 @dataclass(frozen=True)
-class Spread:
-    """A window: its readings, and the coefficients of the curve through them."""
+class WindowCurve:
+    """A window: its readings, and the coefficients of the curve through them.
+
+    Parameters:
+        readings: in the order of time.
+        coefficients: of the curve's waves.
+        angle: that of the slowest wave, for a step from one reading to the next.
+    """
 
     readings: Floats
     coefficients: Complexes
@@ -71,37 +87,46 @@ class Spread:
 
     @property
     def points(self) -> Floats:
+        """Which readings have points of the curve: all but the first and the last."""
         return np.arange(1.0, len(self.readings) - 1)
 
 
-def expected_mse(law: Turns, window: Spread) -> float:
+def expected_mse(pace: PaceDistribution, window: WindowCurve) -> float:
     """The mean of (released - read)^2 over the points of a window and the noise.
 
     With a_k = p_k e^(j angle k i) the error of point i is Re sum_k a_k (E_k - 1), where E_k is the
     wave of frequency angle k i; and Re(u)^2 = Re(u^2 + |u|^2) / 2.
+
+    Parameters:
+        pace: the distribution of x.
+        window: its readings and their curve.
     """
     k = np.arange(len(window.coefficients))
     total = 0.0
     for i in window.points:
         turns = window.angle * i * k
         a = window.coefficients * np.exp(1j * turns)
-        alone = law.wave(turns)
-        sums = law.wave(turns[:, None] + turns[None, :])
-        apart = law.wave(turns[:, None] - turns[None, :])
+        alone = pace.wave(turns)
+        sums = pace.wave(turns[:, None] + turns[None, :])
+        apart = pace.wave(turns[:, None] - turns[None, :])
         squares = a @ (sums - alone[:, None] - alone[None, :] + 1) @ a
         sizes = a @ (apart - alone[:, None] - np.conj(alone)[None, :] + 1) @ np.conj(a)
         total += float((squares + sizes).real) / 2
     return total / len(window.points)
 
 
-def mse_bound(law: Turns, window: Spread) -> float:
+def mse_bound(pace: PaceDistribution, window: WindowCurve) -> float:
     """Cauchy and Schwarz: sum |p_k|^2 times the mean of sum |E_k - 1|^2, over waves that turn.
 
     For the printed frequencies without a clamp this is
     (1 / (n w)) sum_m (d_m - mean)^2 sum_i sum_k 2 / (1 + (epsilon n T / (2 pi i k tau))^2): in
     Theorem 5 of the paper the mean is not taken off, and an upper bound is called the error.
+
+    Parameters:
+        pace: the distribution of x.
+        window: its readings and their curve.
     """
     k = np.arange(1, len(window.coefficients))
-    moved = [2 - 2 * law.wave(window.angle * i * k).real.sum() / len(k) for i in window.points]
+    moved = [2 - 2 * pace.wave(window.angle * i * k).real.sum() / len(k) for i in window.points]
     energy = float((np.abs(window.coefficients[1:]) ** 2).sum())
     return energy * len(k) * float(np.mean(moved))

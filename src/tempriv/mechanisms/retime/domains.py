@@ -6,21 +6,29 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tempriv.data.series import Bounds
-from tempriv.mechanisms.domains import LARGEST, Domain, Floats, Integers, Numbers
+from tempriv.mechanisms.domains import LARGEST, Domain, Floats, FromNumbers, Integers
 from tempriv.mechanisms.retime._kernels import all_within
 
-HUGE = 1e300  # beyond this sums of numbers may be none
+MAX_NUMBER = 1e300  # beyond this sums of numbers may be none
 NOTHING = int(np.array(np.nan).view(np.int64))
 """Stands for a number that is missing, where whole numbers carry the bits of others."""
 
 
 def as_bits(values: Floats) -> Integers:
-    """Numbers as they are, in 64 bits each, which whole numbers can carry."""
+    """Numbers as they are, in 64 bits each, which whole numbers can carry.
+
+    Parameters:
+        values: the numbers.
+    """
     return np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
 
 
 def as_numbers(bits: Integers) -> Floats:
+    """The numbers again.
+
+    Parameters:
+        bits: what ``as_bits`` made of them.
+    """
     return np.ascontiguousarray(bits).view(np.float64)
 
 
@@ -28,7 +36,12 @@ def as_numbers(bits: Integers) -> Floats:
 class Timed(Domain):
     """Columns of numbers, taken as they are, and after them columns of times on a public grid.
 
-    Times come out ``finer`` times as fine as they are taken, where they are means of so many.
+    Parameters:
+        values: how many columns of numbers there are.
+        times: how many columns of times.
+        grid: of times.
+        finer: how many times as fine times come out, where they are means of so many.
+        latency: how many steps after its own the output of a step comes.
     """
 
     values: int
@@ -42,9 +55,10 @@ class Timed(Domain):
         return self.values + self.times
 
     def to_grid(self, values: Floats) -> Integers:
+        """The bits of ``values``, and times on their grid."""
         numbers = np.ascontiguousarray(values[:, : self.values])
-        if not all_within(numbers.reshape(-1), HUGE):  # to look costs less than to copy
-            numbers = np.clip(numbers, -HUGE, HUGE)
+        if not all_within(numbers.reshape(-1), MAX_NUMBER):  # to look costs less than to copy
+            numbers = np.clip(numbers, -MAX_NUMBER, MAX_NUMBER)
         if not self.times:
             return as_bits(numbers)
         most = LARGEST // (2 * self.finer)
@@ -54,31 +68,25 @@ class Timed(Domain):
         return np.concatenate([as_bits(numbers), steps], axis=1)
 
     def from_grid(self, outputs: Integers) -> Floats:
+        """The numbers and times that ``outputs`` stand for."""
         if not self.times:
             return as_numbers(outputs)
         times = outputs[:, self.values :]
-        told = np.where(times == NOTHING, np.nan, times * (self.grid / self.finer))
-        return np.concatenate([as_numbers(outputs[:, : self.values]), told], axis=1)
+        released = np.where(times == NOTHING, np.nan, times * (self.grid / self.finer))
+        return np.concatenate([as_numbers(outputs[:, : self.values]), released], axis=1)
 
 
 @dataclass(frozen=True)
-class Smoothed(Domain):
-    """Bounded numbers on a grid, out of which curves come; their points lie on no grid."""
+class Smoothed(FromNumbers):
+    """Bounded numbers on a grid, out of which curves come; their points lie on no grid.
 
-    numbers: Numbers
+    Parameters:
+        numbers: what comes in.
+        latency: how many steps after its own the output of a step comes.
+    """
+
     latency: int = field()
 
-    @property
-    def columns(self) -> int:
-        return self.numbers.columns
-
-    @property
-    def bounds(self) -> Bounds:
-        """Of what comes in."""
-        return self.numbers.bounds
-
-    def to_grid(self, values: Floats) -> Integers:
-        return self.numbers.to_grid(values)
-
     def from_grid(self, outputs: Integers) -> Floats:
+        """The numbers whose bits ``outputs`` are."""
         return as_numbers(outputs)

@@ -20,6 +20,10 @@ from tempriv.data.series import EMPTY
 from tempriv.mechanisms.base import SeriesState
 from tempriv.mechanisms.domains import Floats, Integers
 from tempriv.mechanisms.retime._kernels import (
+    CurvePoints,
+    Curves,
+    SeriesRows,
+    WindowRows,
     bridge,
     bring_out,
     draw_cosines,
@@ -33,7 +37,7 @@ Complexes = npt.NDArray[np.complex128]
 Interpolation = Literal["cosine", "hermitian", "printed"]
 INTERPOLATIONS: tuple[Interpolation, ...] = ("cosine", "hermitian", "printed")
 
-DIRECT = 160
+MAX_DIRECT_READINGS = 160
 """The most readings of a window whose points are added up term by term; beyond, by chirp-z.
 
 Adding up is the faster way to about four times as many, but loses digits there that chirps keep.
@@ -41,25 +45,40 @@ Adding up is the faster way to about four times as many, but loses digits there 
 
 
 class Basis(NamedTuple):
-    """The coefficients of a curve through n readings as a matrix, and where it is at what time."""
+    """The coefficients of a curve through n readings as a matrix, and where it is at what time.
 
-    coefficients: Complexes  # terms x readings; real for cosines
+    Parameters:
+        coefficients: a row for each term, a column for each reading; real for cosines.
+        angle: that of the slowest wave, for a step from one reading to the next.
+        origin: what is added to times, in such steps.
+    """
+
+    coefficients: Complexes
     angle: float
     origin: float
 
     def waves(self, times: Floats) -> Complexes:
-        """What each coefficient counts for, a row for each time."""
+        """What each coefficient counts for, a row for each time.
+
+        Parameters:
+            times: in steps from one reading to the next.
+        """
         terms = np.arange(len(self.coefficients))
         return np.asarray(np.exp(1j * self.angle * np.outer(times + self.origin, terms)))
 
 
 @functools.lru_cache(maxsize=256)
 def basis(interpolation: Interpolation, n: int, waves: int | None = None) -> Basis:
-    """The curve through n readings; only its slowest waves, if so many are asked for.
+    """The curve through n readings.
 
-    >>> found = basis("cosine", 5)
+    Parameters:
+        interpolation: which curve.
+        n: how many readings.
+        waves: how many of its waves, the slowest; all of them if left out.
+
+    >>> curve = basis("cosine", 5)
     >>> readings = np.array([3.0, 1.0, 4.0, 1.0, 5.0])
-    >>> np.round(points(found, readings, np.array([0.0, 2.0, 4.0])), 12)
+    >>> np.round(points(curve, readings, np.array([0.0, 2.0, 4.0])), 12)
     array([3., 4., 5.])
     """
     k, readings = np.arange(n)[:, None], np.arange(n)[None, :]
@@ -75,19 +94,31 @@ def basis(interpolation: Interpolation, n: int, waves: int | None = None) -> Bas
     return Basis(coefficients[:waves], 2 * math.pi / n, 0.0)
 
 
-def points(found: Basis, readings: Floats, times: Floats) -> Floats:
-    """The curve at some times, by its definition."""
-    return np.asarray((found.waves(times) @ (found.coefficients @ readings)).real)
+def points(curve: Basis, readings: Floats, times: Floats) -> Floats:
+    """The curve at some times, by its definition.
+
+    Parameters:
+        curve: which curve it is.
+        readings: what it is drawn through.
+        times: in steps from one reading to the next.
+    """
+    return np.asarray((curve.waves(times) @ (curve.coefficients @ readings)).real)
 
 
-def chirp_points(found: Basis, readings: Floats, first: float, ratio: float) -> Floats:
+def chirp_points(curve: Basis, readings: Floats, first: float, ratio: float) -> Floats:
     """The curve at first + ratio, first + 2 ratio, ... by three Fourier transforms (chirp-z).
 
     Since i k = (i^2 + k^2 - (i - k)^2) / 2, the sum over k is a convolution (Bluestein 1970).
+
+    Parameters:
+        curve: which curve it is.
+        readings: what it is drawn through.
+        first: where the times begin, less a step.
+        ratio: how far it is from one to the next.
     """
     n = len(readings)
-    p = _coefficients(found, readings)
-    into, kernel, outof = _chirps(found.angle, first + found.origin, ratio, len(p), n)
+    p = _coefficients(curve, readings)
+    into, kernel, outof = _chirps(curve.angle, first + curve.origin, ratio, len(p), n)
     sums = np.fft.fft(p * into, len(kernel))
     np.multiply(sums, kernel, out=sums)
     np.fft.ifft(sums, out=sums)
@@ -111,15 +142,15 @@ def _chirps(
     return into, np.fft.fft(kernel), chirp[1 : n - 1]
 
 
-def _coefficients(found: Basis, readings: Floats) -> Complexes:
+def _coefficients(curve: Basis, readings: Floats) -> Complexes:
     """What the matrix says, by a Fourier transform."""
-    n, terms = len(readings), len(found.coefficients)
-    if found.origin:
+    n, terms = len(readings), len(curve.coefficients)
+    if curve.origin:
         mirrored = np.fft.rfft(np.concatenate([readings, readings[::-1]]))[:n]
         cosines = (mirrored * _half_a_reading(n)).real / n
         cosines[0] /= 2
         return np.asarray(cosines[:terms].astype(np.complex128))
-    shares = np.abs(found.coefficients[:, 0])
+    shares = np.abs(curve.coefficients[:, 0])
     return np.asarray(np.fft.fft(readings)[:terms] * shares)
 
 
@@ -134,53 +165,33 @@ class Windows:
 
     ``sums`` holds the sum of each time over the points of a window, ``ends`` the row of the block
     with which the first of them comes out.
+
+    Parameters:
+        values: of each row, NaN where missing.
+        times: of each row, on their grid.
+        state: where the series of the block stand.
+        window: how many points a window has.
     """
 
     def __init__(self, values: Floats, times: Integers, state: SeriesState, window: int):
         n, (rows, width), clocks = window + 2, values.shape, times.shape[1]
-        self.window, self.state, self.rows = window, state, rows
+        self.window, self.state = window, state
         self.offset = n * (width + clocks)
-        self._kept = state.memory.view(np.float64)
         self._values = np.ascontiguousarray(values)
-        self._points = np.empty((rows, width))
-        self._told = np.empty((rows, clocks), dtype=np.int64)
+        kept = state.memory.view(np.float64)
+        self._series = SeriesRows(state.counts, state.starts, state.memory, kept)
+        chosen = np.empty((rows, clocks), dtype=np.int64)
+        self._points = CurvePoints(np.empty((rows, width)), chosen, state.status)
         state.status[:] = EMPTY
-        bring_out(
-            state.counts,
-            state.starts,
-            window,
-            self.offset,
-            width,
-            clocks,
-            state.memory,
-            self._kept,
-            self._points,
-            self._told,
-            state.status,
-        )
+        bring_out(self._series, window, self.offset, self._points)
         series = len(state.counts)
         most = rows // window + 2 * series
-        self._heads = np.empty((min(rows + n * series, (n + window) * series), width))
-        self.begins, self.sizes, self.ends, self.owners = np.zeros((4, most), dtype=np.int64)
-        self.sums = np.zeros((most, clocks), dtype=np.int64)
-        found, self._gaps = lay_out(
-            self._values,
-            times,
-            state.counts,
-            state.starts,
-            state.further,
-            window,
-            state.memory,
-            self._kept,
-            self._heads,
-            self.begins,
-            self.sizes,
-            self.ends,
-            self.owners,
-            self.sums,
-        )
-        for name in ("begins", "sizes", "ends", "owners", "sums"):
-            setattr(self, name, getattr(self, name)[:found])
+        heads = np.empty((min(rows + n * series, (n + window) * series), width))
+        places, sums = np.zeros((4, most), dtype=np.int64), np.zeros((most, clocks), dtype=np.int64)
+        found = WindowRows._make((*places, sums, heads))
+        count, self._gaps = lay_out(self._values, times, self._series, state.further, window, found)
+        self._found = WindowRows._make((*(array[:count] for array in found[:-1]), heads))
+        self.begins, self.sizes, self.ends, self.owners, self.sums, _ = self._found
         self._stops = np.cumsum(state.counts)
 
     def __len__(self) -> int:
@@ -194,54 +205,62 @@ class Windows:
         chosen: Integers,
         waves: int | None = None,
     ) -> Integers:
-        """Points at first + i ratio of each window, as bits, and the times chosen for it."""
-        width = self._points.shape[1]
+        """Points at first + i ratio of each window, as bits, and the times chosen for it.
+
+        Parameters:
+            interpolation: which curve.
+            firsts: where the points of each window begin, less a step.
+            ratios: how far it is from one to the next.
+            chosen: the times of each window.
+            waves: how many waves of the curve, the slowest; all of them if left out.
+        """
+        values, times, status = self._points
         whole = self.window + 2
         for size in (whole, *sorted(set(self.sizes[self.sizes < whole].tolist()))):
             some = np.flatnonzero(self.sizes == size)
-            found = basis(interpolation, size, waves)
-            if size > DIRECT:
-                self._by_chirps(found, some, firsts, ratios)
+            curve = basis(interpolation, size, waves)
+            if size > MAX_DIRECT_READINGS:
+                self._by_chirps(curve, some, firsts, ratios)
             else:
-                self._term_by_term(found, some, firsts + found.origin, ratios)
-        put_times(
-            self.ends,
-            self.owners,
-            self.sizes,
-            self._stops,
-            self.window,
-            self.offset + self.window * width,
-            chosen,
-            self.state.memory,
-            self._told,
-            self.state.status,
+                self._term_by_term(curve, some, firsts + curve.origin, ratios)
+        offset = self.offset + self.window * values.shape[1]
+        put_times(self._found, self._stops, chosen, self.state.memory, offset, self._points)
+        nothing = np.flatnonzero(status == EMPTY)
+        values[nothing], times[nothing] = np.nan, NOTHING
+        bits = as_bits(values)
+        return np.concatenate([bits, times], axis=1) if times.shape[1] else bits
+
+    def _term_by_term(self, curve: Basis, some: Integers, firsts: Floats, ratios: Floats) -> None:
+        which: Integers | slice = some if len(some) < len(self) else slice(None)
+        curves = Curves(
+            values=self._values,
+            heads=self._found.heads,
+            begins=self.begins[which],
+            ends=self.ends[which],
+            owners=self.owners[which],
+            stops=self._stops,
+            firsts=firsts[which],
+            ratios=ratios[which],
+            gaps=self._gaps,
+            offset=self.offset,
+            kept_values=self._series.kept_values,
+            points=self._points.values,
         )
-        nothing = np.flatnonzero(self.state.status == EMPTY)
-        self._points[nothing], self._told[nothing] = np.nan, NOTHING
-        bits = as_bits(self._points)
-        return np.concatenate([bits, self._told], axis=1) if self._told.shape[1] else bits
-
-    def _term_by_term(self, found: Basis, some: Integers, firsts: Floats, ratios: Floats) -> None:
-        if len(some) < len(self):
-            begins, ends, owners = self.begins[some], self.ends[some], self.owners[some]
-            firsts, ratios = firsts[some], ratios[some]
+        real = np.ascontiguousarray(curve.coefficients.real)
+        if curve.origin:
+            draw_cosines(curves, real, curve.angle)
         else:
-            begins, ends, owners = self.begins, self.ends, self.owners
-        where = self._values, self._heads, begins, ends, owners, self._stops, firsts, ratios
-        kept = found.angle, self._gaps, self.offset, self._kept, self._points
-        real = np.ascontiguousarray(found.coefficients.real)
-        if found.origin:
-            draw_cosines(*where, real, *kept)
-        else:
-            draw_waves(*where, real, np.ascontiguousarray(found.coefficients.imag), *kept)
+            imaginary = np.ascontiguousarray(curve.coefficients.imag)
+            draw_waves(curves, real, imaginary, curve.angle)
 
-    def _by_chirps(self, found: Basis, some: Integers, firsts: Floats, ratios: Floats) -> None:
+    def _by_chirps(self, curve: Basis, some: Integers, firsts: Floats, ratios: Floats) -> None:
         """One window after the other, so that no bit depends on which are worked on together."""
-        width = self._points.shape[1]
+        values, kept = self._points.values, self._series.kept_values
+        width = values.shape[1]
         for k in some.tolist():
             size, owner, row = int(self.sizes[k]), int(self.owners[k]), int(self.ends[k])
             begin = int(self.begins[k])
-            rows, at = (self._values, begin) if begin >= 0 else (self._heads, -1 - begin)
+            rows, at = (self._values, begin) if begin >= 0 else (self._found.heads, -1 - begin)
             data = rows[at : at + size].copy()
             absent = np.isnan(data[1:-1]) if self._gaps else None
             here = min(size - 2, max(int(self._stops[owner]) - row, 0))
@@ -249,8 +268,8 @@ class Windows:
             for column in range(width):
                 if absent is not None:
                     bridge(data, column)
-                made = chirp_points(found, data[:, column], float(firsts[k]), float(ratios[k]))
+                made = chirp_points(curve, data[:, column], float(firsts[k]), float(ratios[k]))
                 if absent is not None:
                     made[absent[:, column]] = np.nan
-                self._points[row : row + here, column] = made[:here]
-                self._kept[owner, later[0] + column : later[1] : width] = made[here:]
+                values[row : row + here, column] = made[:here]
+                kept[owner, later[0] + column : later[1] : width] = made[here:]

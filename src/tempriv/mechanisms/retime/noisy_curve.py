@@ -3,33 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from tempriv.data.series import Bounds
 from tempriv.errors import require
-from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
-from tempriv.mechanisms.domains import Integers, Numbers
+from tempriv.mechanisms.base import CommandLine, NoiseSource, ReportTexts, SeriesState
+from tempriv.mechanisms.domains import Integers
 from tempriv.mechanisms.options import BOUNDS, RESOLUTION, option, shared
+from tempriv.mechanisms.retime.base import STATUS_OF_CURVES, RetimeMechanism, require_window
 from tempriv.mechanisms.retime.domains import Smoothed
 from tempriv.mechanisms.retime.interpolation import Windows
-from tempriv.mechanisms.retime.sampling_period import (
-    require_window,
-)
 from tempriv.mechanisms.value.laplace import Laplace
-from tempriv.privacy.guarantees import Guarantee, Published, Pure
+from tempriv.privacy.guarantees import Published
 from tempriv.privacy.units import Event, Unit
-from tempriv.sampling import distributions
+from tempriv.sampling.distributions import DiscreteLaplace
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyCurve(Mechanism):
+class NoisyCurve(RetimeMechanism):
     """Adds noise to every value first, then releases the smooth curve through each window.
 
     The curve is the sum of the ``waves`` slowest cosines of the window, which takes off most of
     the noise where readings change slowly beside it; with as many waves as readings (w + 2) it
-    meets every noisy value. Left out, a third of them are kept.
+    meets every noisy value.
+
+    Parameters:
+        epsilon: the budget.
+        bounds: the smallest and the largest value, of each column.
+        window: how many readings come out of one curve.
+        unit: what is protected.
+        waves: how many waves a curve has; a third of as many as readings by default.
+        grid: the public grid that noisy values lie on, a power of two in the unit of the values;
+            fine by default.
 
     Guarantees:
         - pure epsilon for the unit, as ``Laplace``: curves are made of noisy values only;
@@ -40,7 +47,6 @@ class NoisyCurve(Mechanism):
     (Pure(epsilon=1.0), Event(), 3)
     """
 
-    epsilon: float
     bounds: Bounds = shared(BOUNDS)
     window: int = option(
         "--span",
@@ -54,7 +60,7 @@ class NoisyCurve(Mechanism):
         default=None,
         type=int,
     )
-    grid: Any = shared(RESOLUTION, default=None)
+    grid: float | tuple[float, ...] | None = shared(RESOLUTION, default=None)
 
     command = CommandLine(
         name="noisy-curve",
@@ -70,9 +76,15 @@ class NoisyCurve(Mechanism):
         besides="Curves take off noise where readings change slowly, and peaks along with "
         "it: what that adds to the error, or saves, depends on the data. Errors of neighboring "
         "values go together.",
-        status="The column “{}” tells values (“released”, also where a reading was "
-        "missing) from the first and the last row of a series, where curves have their ends and "
-        "nothing comes out (“empty”).",
+        status=STATUS_OF_CURVES,
+    )
+
+    published = Published(
+        claim="What is made of noisy values alone is as private as they are",
+        source="Dwork and Roth 2014, Proposition 2.1 (post-processing)",
+        holds=True,
+        remark="So a curve through noisy values keeps their guarantee, which a curve through "
+        "the readings read at a noisy pace does not give.",
     )
 
     causal: ClassVar[bool] = False
@@ -105,35 +117,23 @@ class NoisyCurve(Mechanism):
 
     @property
     def domain(self) -> Smoothed:
-        return Smoothed(Numbers(self.bounds, self.grid), self.window)
+        return Smoothed(self.noisy.domain, self.window)
 
     @property
     def memory_size(self) -> int:
         return (2 * self.window + 2) * len(self.bounds)
 
     @property
-    def laws(self) -> list[distributions.DiscreteLaplace]:
-        return self.noisy.laws
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return Guarantee(Pure(self.epsilon), self.unit)
-
-    @property
-    def published(self) -> Published:
-        return Published(
-            claim="What is made of noisy values alone is as private as they are",
-            source="Dwork and Roth 2014, Proposition 2.1 (post-processing)",
-            holds=True,
-            remark="So a curve through noisy values keeps their guarantee, which a curve through "
-            "the readings read at a noisy pace does not give.",
-        )
+    def distributions(self) -> list[DiscreteLaplace]:
+        """The noise on values, in steps of each grid."""
+        return self.noisy.distributions
 
     @property
     def errors(self) -> tuple[float, ...]:
         return self.noisy.errors
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        """Points of curves through ``readings`` with ``noise``; ``state`` holds those to come."""
         noisy = self.noisy.perturb(readings, noise, state) * np.array(self.grid)
         values = np.where(state.missing, np.nan, noisy)
         none = np.zeros((len(readings), 0), dtype=np.int64)

@@ -2,36 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tempriv.errors import require
-from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, ReportTexts, SeriesState
+from tempriv.mechanisms.base import CommandLine, Description, NoiseSource, ReportTexts, SeriesState
 from tempriv.mechanisms.domains import Integers, positive
 from tempriv.mechanisms.options import RESOLUTION, option, shared
-from tempriv.mechanisms.retime.domains import Timed
-from tempriv.mechanisms.retime.sampling_period import (
-    LARGEST_SCALE,
+from tempriv.mechanisms.retime.base import (
     NOT_PROTECTED_OF_TIMES,
     SOURCE,
+    RetimeMechanism,
+    require_drawable,
     require_window,
     time_grid,
     widest,
 )
-from tempriv.privacy.guarantees import Guarantee, Published, Pure
+from tempriv.mechanisms.retime.domains import Timed
+from tempriv.privacy.guarantees import Published, Pure
 from tempriv.privacy.units.time import Timestamps
 from tempriv.sampling import distributions
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyTimes(Mechanism):
+class NoisyTimes(RetimeMechanism):
     """Adds noise of its own to every time stamp.
 
     There is one column, of times in the unit of ``tau``. With a ``window`` of more than one reading
     the times of any so many consecutive ones are hidden together, which is what (epsilon, w,
     tau)-event privacy asks for.
+
+    Parameters:
+        epsilon: the budget.
+        tau: within how much of each other times are hidden, in their unit.
+        window: the times of how many consecutive readings are hidden together.
+        grid: the public grid of times, a power of two in their unit; fine by default.
 
     Guarantees:
         - pure epsilon for the times of any ``window`` consecutive readings, each within tau;
@@ -42,7 +48,6 @@ class NoisyTimes(Mechanism):
     (Timestamps(tau=60.0, window=1), Pure(epsilon=0.5))
     """
 
-    epsilon: float
     tau: float = option(
         "--tau",
         "Times this close to each other are hard to tell apart (by a factor "
@@ -55,7 +60,7 @@ class NoisyTimes(Mechanism):
         type=int,
         unit="time steps",
     )
-    grid: Any = shared(RESOLUTION, default=None)
+    grid: float | None = shared(RESOLUTION, default=None)
 
     command = CommandLine(
         name="noisy-times",
@@ -84,35 +89,40 @@ class NoisyTimes(Mechanism):
         )
         require_window(self.window)
         object.__setattr__(self, "grid", time_grid(self.grid, self.tau))
-        require(
-            self.law.scale <= LARGEST_SCALE,
-            f"noise of 2^{int(self.law.scale).bit_length()} grid steps: choose a coarser grid, or "
-            "a greater epsilon",
-        )
+        require_drawable(self.distribution.scale)
+
+    @property
+    def time_step(self) -> float:
+        """The public grid of times, once it is settled."""
+        assert self.grid is not None
+        return self.grid
 
     @property
     def domain(self) -> Timed:
-        return Timed(values=0, times=1, grid=self.grid)
+        return Timed(values=0, times=1, grid=self.time_step)
 
     @property
     def unit(self) -> Timestamps:
+        """What is protected."""
         return Timestamps(self.tau, self.window)
 
     @property
-    def law(self) -> distributions.DiscreteLaplace:
+    def distribution(self) -> distributions.DiscreteLaplace:
+        """The noise on a time, in steps of the time grid."""
         share = Fraction(self.epsilon) / self.window
-        return distributions.DiscreteLaplace(widest(self.tau, self.grid) / share)
-
-    @property
-    def guarantee(self) -> Guarantee:
-        return Guarantee(Pure(self.epsilon), self.unit)
+        return distributions.DiscreteLaplace(widest(self.tau, self.time_step) / share)
 
     def loss_at(self, distance: float) -> Pure:
-        """What two inputs lose whose times are so far apart, those of ``window`` readings."""
-        steps = widest(max(distance, 0.0), self.grid) if distance > 0 else 0
-        return Pure(float(steps * self.window / self.law.scale))
+        """What two inputs lose whose times differ, those of ``window`` readings.
 
-    def not_protected(self, about: Mapping[str, Any]) -> list[str]:
+        Parameters:
+            distance: by how much, in the unit of the times.
+        """
+        steps = widest(max(distance, 0.0), self.time_step) if distance > 0 else 0
+        return Pure(float(steps * self.window / self.distribution.scale))
+
+    def not_protected(self, about: Description) -> list[str]:
+        """All but the times, whatever else a release says ``about`` itself."""
         return list(NOT_PROTECTED_OF_TIMES)
 
     @property
@@ -128,7 +138,8 @@ class NoisyTimes(Mechanism):
 
     @property
     def errors(self) -> tuple[float, ...]:
-        return (self.grid * self.law.mean_magnitude,)
+        return (self.time_step * self.distribution.mean_magnitude,)
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
-        return readings + noise(self.law, "time")[:, None]
+        """The ``readings`` with independent ``noise``, whatever the ``state``."""
+        return readings + noise(self.distribution, "time")[:, None]

@@ -9,47 +9,43 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from tempriv.errors import require
 from tempriv.mechanisms.base import (
     NOT_PROTECTED,
     CommandLine,
-    Mechanism,
+    Description,
     NoiseSource,
     ReportTexts,
     SeriesState,
 )
-from tempriv.mechanisms.domains import (
-    FINENESS,
-    LARGEST,
-    Floats,
-    Integers,
-    positive,
-    power_of_two,
-    power_of_two_below,
-)
-from tempriv.mechanisms.options import RESOLUTION, Option, option, pair, shared
+from tempriv.mechanisms.domains import LARGEST, Floats, Integers, positive
+from tempriv.mechanisms.options import RESOLUTION, Option, Settings, option, pair, shared
 from tempriv.mechanisms.retime import analysis
+from tempriv.mechanisms.retime.base import (
+    NOT_PROTECTED_OF_TIMES,
+    SOURCE,
+    STATUS_OF_CURVES,
+    RetimeMechanism,
+    require_drawable,
+    require_window,
+    time_grid,
+    widest,
+)
 from tempriv.mechanisms.retime.domains import Timed, as_numbers
 from tempriv.mechanisms.retime.interpolation import INTERPOLATIONS, Interpolation, Windows, basis
-from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published, Pure
+from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.privacy.units.time import Pace
-from tempriv.sampling import distributions
+from tempriv.sampling.distributions import DiscreteLaplace
 
-LARGEST_WINDOW = 1 << 14
-LARGEST_SCALE = 1 << 40  # of noise, in grid steps
-MOST_PERIODS = 1e6
-MOST_COLUMNS = 1000
-SOURCE = (
-    "Local Differentially Private Release of Infinite Streams With Temporal Relevance, WWW 2025 "
-    "submission"
-)
+MAX_PERIODS = 1e6  # of tau, and of a noisy period
+MAX_COLUMNS = 1000
 
 NOT_PROTECTED_OF_RETIMED = (
     "the values: they lie on the curve through the readings, and whoever knows a few readings can "
@@ -57,36 +53,10 @@ NOT_PROTECTED_OF_RETIMED = (
     "when something happened, where values show it: what is read at another moment is another "
     "value",
 )
-NOT_PROTECTED_OF_TIMES = (
-    "which series there are (their ids, or as many pseudonyms), and how many",
-    "how many readings there are in each series, and their order",
-    "which readings are missing",
-)
-
-
-def require_window(window: Any) -> None:
-    require(
-        isinstance(window, int) and not isinstance(window, bool) and 1 <= window <= LARGEST_WINDOW,
-        f"window={window}: must be a whole number of readings from 1 to {LARGEST_WINDOW:,}",
-    )
-
-
-def time_grid(given: Any, tau: float) -> float:
-    """The grid of times: as given, or fine enough to vanish beside tau."""
-    if given is None:
-        return power_of_two_below(tau / FINENESS)
-    power_of_two(given)
-    require(given <= tau, f"grid={given:g}: must be at most tau={tau:g}")
-    return float(given)
-
-
-def widest(tau: float, grid: float) -> int:
-    """By how many grid steps two times within tau can differ, rounded down to the grid."""
-    return math.ceil(Fraction(tau) / Fraction(grid))
 
 
 @dataclass(frozen=True, kw_only=True)
-class SamplingPeriod(Mechanism):
+class SamplingPeriod(RetimeMechanism):
     """Reads every window of a series again at a noisy sampling period.
 
     A row is its values and then, in the last column, the secret step: the time since the row
@@ -95,6 +65,20 @@ class SamplingPeriod(Mechanism):
     last column of the output is the noisy step itself. With ``shift`` the column before it says
     how late a row was, which gets half of the budget. With ``pace`` "public" there is no such
     column, and nothing is guaranteed.
+
+    Parameters:
+        epsilon: the budget for the steps of a window.
+        window: how many readings have their pace hidden together.
+        tau: within how much of each other steps are hidden, in the unit of the column of times.
+        period: the public time from one reading to the next, in that unit.
+        interpolation: the curve through a window: ``cosine``, ``hermitian`` or ``printed``.
+        clamp: public bounds of the noisy period, in that unit; None sets none, and ``safe`` those
+            within which a curve is read inside its window.
+        columns: how many value columns there are.
+        shift: within how much it is hidden how late readings were, in that unit; None has no
+            column for it.
+        pace: ``column`` if the last column holds the steps, ``public`` if they are known.
+        grid: the public grid of times, a power of two in that unit; fine by default.
 
     Guarantees:
         - pure epsilon for the steps of any one aligned window, each within tau of another: the
@@ -109,7 +93,6 @@ class SamplingPeriod(Mechanism):
     False
     """
 
-    epsilon: float
     window: int = option(
         "--window",
         "Readings whose pace is hidden together.",
@@ -133,7 +116,7 @@ class SamplingPeriod(Mechanism):
         type=str,
         metavar="cosine|hermitian|printed",
     )
-    clamp: Any = option(
+    clamp: tuple[float, float] | Literal["safe"] | None = option(
         "--clamp",
         "Public bounds of the noisy period, or none; safe ones by default.",
         default="safe",
@@ -147,7 +130,7 @@ class SamplingPeriod(Mechanism):
         default=None,
     )
     pace: Literal["column", "public"] = "column"
-    grid: Any = shared(RESOLUTION, default=None)
+    grid: float | None = shared(RESOLUTION, default=None)
 
     extra_options = (
         Option(
@@ -183,9 +166,7 @@ class SamplingPeriod(Mechanism):
         "unit of the period",
         besides="How far that moves a value depends on how fast the readings change: "
         "where they stay the same, nothing moves. Errors of one window go together.",
-        status="The column “{}” tells values (“released”, also where a reading was "
-        "missing) from the first and the last row of a series, where curves have their ends and "
-        "nothing comes out (“empty”).",
+        status=STATUS_OF_CURVES,
         outside=False,
     )
 
@@ -204,7 +185,7 @@ class SamplingPeriod(Mechanism):
             f"period={self.period}: must be between 1e-100 and 1e100; use another unit of time",
         )
         require(
-            1e-100 < self.tau / self.period < MOST_PERIODS,
+            1e-100 < self.tau / self.period < MAX_PERIODS,
             f"tau={self.tau}: must be between 1e-100 and a million times the period",
         )
         require(
@@ -213,8 +194,10 @@ class SamplingPeriod(Mechanism):
         )
         columns = self.columns
         require(
-            isinstance(columns, int) and not isinstance(columns, bool) and 1 <= columns <= 1000,
-            f"columns={columns}: must be a whole number of value columns from 1 to {MOST_COLUMNS}",
+            isinstance(columns, int)
+            and not isinstance(columns, bool)
+            and 1 <= columns <= MAX_COLUMNS,
+            f"columns={columns}: must be a whole number of value columns from 1 to {MAX_COLUMNS}",
         )
         require(
             self.pace in ("column", "public"),
@@ -227,11 +210,11 @@ class SamplingPeriod(Mechanism):
                 self.pace == "column",
                 f"shift={self.shift}: must be left out where the pace is public",
             )
-        object.__setattr__(self, "clamp", self._clamp())
+        object.__setattr__(self, "clamp", self._settled_clamp())
         object.__setattr__(self, "grid", time_grid(self.grid, self.tau))
-        longest = self.period if self.clamp is None else max(self.period, self.clamp[1])
+        longest = max((self.period, *(self.period_bounds or ())))
         require(
-            Fraction(longest) * self.window / Fraction(self.grid) < LARGEST,
+            self._grid_steps(longest) * self.window < LARGEST,
             f"grid={self.grid:g}: must be coarser for windows of {self.window} periods of "
             f"{self.period:g}",
         )
@@ -241,14 +224,24 @@ class SamplingPeriod(Mechanism):
             f"clamp={self.clamp!r}: must be further apart, no noisy period lies in it; or choose "
             "a finer grid",
         )
-        scale = max(law.scale for law in self.laws)
-        require(
-            scale <= LARGEST_SCALE,
-            f"noise of 2^{int(scale).bit_length()} grid steps: choose a coarser grid, or a "
-            "greater epsilon",
-        )
+        require_drawable(max(noise.scale for noise in self.distributions))
 
-    def _clamp(self) -> tuple[float, float] | None:
+    @property
+    def time_step(self) -> float:
+        """The public grid of times, once it is settled."""
+        assert self.grid is not None
+        return self.grid
+
+    def _grid_steps(self, time: float) -> Fraction:
+        return Fraction(time) / Fraction(self.time_step)
+
+    @property
+    def period_bounds(self) -> tuple[float, float] | None:
+        """Public bounds of the noisy period, once they are settled."""
+        assert not isinstance(self.clamp, str)
+        return self.clamp
+
+    def _settled_clamp(self) -> tuple[float, float] | None:
         """Public bounds of the noisy period: safe ones read within the window, and in order."""
         if self.clamp is None:
             return None
@@ -259,15 +252,20 @@ class SamplingPeriod(Mechanism):
         except (TypeError, ValueError, OverflowError):
             low, high = math.nan, math.nan
         require(
-            0 < low <= high <= MOST_PERIODS * self.period,
+            0 < low <= high <= MAX_PERIODS * self.period,
             f"clamp={self.clamp!r}: must be 'safe', None, or two times > 0, the lower first, up to "
             "a million periods; a period of 0 would repeat the first reading",
         )
         return low, high
 
     @classmethod
-    def settings_from(cls, given: Mapping[str, Any], columns: int) -> dict[str, Any]:
-        """The pace is in a column, or public; a clamp is two numbers, ``safe`` or ``none``."""
+    def settings_from(cls, given: Settings, columns: int) -> dict[str, object]:
+        """The pace is in a column, or public; a clamp is two numbers, ``safe`` or ``none``.
+
+        Parameters:
+            given: the options by their names, parsed.
+            columns: how many value columns there are.
+        """
         require(
             "pace" in given or "late" not in given,
             "[[late]]: goes with [[pace]], the column with the time since the reading before",
@@ -277,11 +275,12 @@ class SamplingPeriod(Mechanism):
             "[[shift]] and [[late]] go together: within what to hide how late readings were, and "
             "the column that says it",
         )
-        settings = {**super().settings_from(given, columns), "columns": max(columns, 1)}
+        settings: dict[str, object] = super().settings_from(given, columns)
+        settings["columns"] = max(columns, 1)
         if "pace" not in given:
             settings["pace"] = "public"
         if "clamp" in given:
-            typed = given["clamp"].strip()
+            typed = str(given["clamp"]).strip()
             words = {"none": None, "safe": "safe"}
             settings["clamp"] = words[typed] if typed in words else pair("clamp", typed)
         return settings
@@ -293,7 +292,9 @@ class SamplingPeriod(Mechanism):
 
     @property
     def domain(self) -> Timed:
-        return Timed(self.columns, self.times, self.grid, finer=self.window, latency=self.window)
+        return Timed(
+            self.columns, self.times, self.time_step, finer=self.window, latency=self.window
+        )
 
     @property
     def memory_size(self) -> int:
@@ -302,14 +303,15 @@ class SamplingPeriod(Mechanism):
 
     @property
     def unit(self) -> Pace:
+        """What is protected."""
         return Pace(self.tau, self.window, self.shift)
 
     @functools.cached_property
-    def laws(self) -> tuple[distributions.DiscreteLaplace, ...]:
+    def distributions(self) -> tuple[DiscreteLaplace, ...]:
         """Of the noise on the sum of a window's steps, and of its shifts, in grid steps."""
         share = Fraction(self.epsilon) / max(self.times, 1)
         return tuple(
-            distributions.DiscreteLaplace(self.window * widest(limit, self.grid) / share)
+            DiscreteLaplace(self.window * widest(limit, self.time_step) / share)
             for limit in reversed(self.unit.limits)
         )
 
@@ -320,9 +322,10 @@ class SamplingPeriod(Mechanism):
                 "the steps between readings are public, and values lie on a curve that the "
                 "readings determine"
             )
-        return Guarantee(Pure(self.epsilon), self.unit)
+        return super().guarantee
 
-    def not_protected(self, about: Mapping[str, Any]) -> list[str]:
+    def not_protected(self, about: Description) -> list[str]:
+        """All but the pace, whatever else a release says ``about`` itself."""
         times = NOT_PROTECTED if self.pace == "public" else NOT_PROTECTED_OF_TIMES
         return [*NOT_PROTECTED_OF_RETIMED, *times]
 
@@ -344,31 +347,30 @@ class SamplingPeriod(Mechanism):
     def errors(self) -> tuple[float, ...]:
         """Over the points of a window whose steps are the public period."""
         off = self._mean_change()
-        late = () if self.shift is None else (self._unit * self.laws[1].mean_magnitude,)
+        late = () if self.shift is None else (self._unit * self.distributions[1].mean_magnitude,)
         points = off * (self.window + 1) / 2 + sum(late)
         return (points,) * self.columns + (*late, off)[: self.times]
 
     @property
     def _unit(self) -> float:
         """What one step of the noise changes a mean over a window by."""
-        return float(self.grid) / self.window
+        return self.time_step / self.window
 
     def _edges(self) -> tuple[int, int]:
         """The clamp in units of the noise."""
-        if self.clamp is None:
+        if self.period_bounds is None:
             return -(1 << 61), 1 << 61
-        low, high = self.clamp
-        least = math.ceil(Fraction(low) * self.window / Fraction(self.grid))
-        return least, math.floor(Fraction(high) * self.window / Fraction(self.grid))
+        low, high = (self._grid_steps(edge) * self.window for edge in self.period_bounds)
+        return math.ceil(low), math.floor(high)
 
     @property
     def _public(self) -> int:
         """The sum of a window's steps if each were the public period."""
-        return round(Fraction(self.period) * self.window / Fraction(self.grid))
+        return round(self._grid_steps(self.period) * self.window)
 
     def _mean_change(self) -> float:
         """The mean distance of a noisy period from the public one, where the steps are that."""
-        rate = float(1 / self.laws[0].scale)
+        rate = float(1 / self.distributions[0].scale)
         low, high = (edge - self._public for edge in self._edges())
         total = 0.0
         for near, far in ((max(low, 0), high), (max(-high, 0), -low)):
@@ -380,47 +382,55 @@ class SamplingPeriod(Mechanism):
                 total += reached / (2 * math.sinh(rate))
         return total * self._unit
 
-    def expected_mse(self, window_values: Any, step: float | None = None) -> float:
+    def expected_mse(self, window_values: npt.ArrayLike, step: float | None = None) -> float:
         """The mean squared error of a window's points over the noise, exactly.
 
-        ``window_values`` are its n readings, one column; ``step`` is its own mean step, the public
-        period if left out.
+        Parameters:
+            window_values: its n readings, one column.
+            step: its own mean step, in the unit of times; the public period if left out.
         """
-        return analysis.expected_mse(self._law(step), self._spread(window_values))
+        return analysis.expected_mse(self._pace_distribution(step), self._curve(window_values))
 
-    def mse_bound(self, window_values: Any, step: float | None = None) -> float:
-        """A bound of it by the spread of the readings alone (Theorem 5 of the paper, corrected)."""
-        return analysis.mse_bound(self._law(step), self._spread(window_values))
+    def mse_bound(self, window_values: npt.ArrayLike, step: float | None = None) -> float:
+        """A bound of it by the spread of the readings alone (Theorem 5 of the paper, corrected).
 
-    def _law(self, step: float | None) -> analysis.Turns:
+        Parameters:
+            window_values: its n readings, one column.
+            step: its own mean step, in the unit of times; the public period if left out.
+        """
+        return analysis.mse_bound(self._pace_distribution(step), self._curve(window_values))
+
+    def _pace_distribution(self, step: float | None) -> analysis.PaceDistribution:
         require(
             self.shift is None, "shift: must be left out here; the formulas are for the pace alone"
         )
         center = self.period if step is None else step
-        return analysis.Turns(
+        low, high = self.period_bounds or (-math.inf, math.inf)
+        return analysis.PaceDistribution(
             # next to no noise, where it would be less than numbers can tell
-            scale=max(float(self.laws[0].scale) * self._unit / self.period, 1e-30),
+            scale=max(float(self.distributions[0].scale) * self._unit / self.period, 1e-30),
             center=center / self.period - 1,
-            low=-math.inf if self.clamp is None else self.clamp[0] / self.period - 1,
-            high=math.inf if self.clamp is None else self.clamp[1] / self.period - 1,
+            low=low / self.period - 1,
+            high=high / self.period - 1,
         )
 
-    def _spread(self, window_values: Any) -> analysis.Spread:
+    def _curve(self, window_values: npt.ArrayLike) -> analysis.WindowCurve:
         values = np.asarray(window_values, dtype=np.float64)
         require(
             values.ndim == 1 and 3 <= len(values) <= self.window + 2,
             f"{values.size} readings: must be those of one window in one column, {self.window + 2}",
         )
-        found = basis(self.interpolation, len(values))
-        turned = found.waves(np.zeros(1))[0] * (found.coefficients @ values)
-        return analysis.Spread(values, turned, found.angle)
+        curve = basis(self.interpolation, len(values))
+        turned = curve.waves(np.zeros(1))[0] * (curve.coefficients @ values)
+        return analysis.WindowCurve(values, turned, curve.angle)
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
+        """Points of curves through ``readings`` at paces with ``noise``, by ``state``."""
         values, times = self._split(readings, state)
         windows = Windows(values, times, state, self.window)
         drawn = [
-            noise(law, purpose, windows.ends)
-            for law, purpose in zip(self.laws, ("period", "shift"), strict=False)
+            noise(distribution, purpose, windows.ends)
+            for distribution, purpose in zip(self.distributions, ("period", "shift"), strict=False)
         ]
         sums = windows.sums[:, -1] if self.times else np.full(len(windows), self._public)
         chosen = np.clip(sums + drawn[0], *self._edges())[:, None]
@@ -438,6 +448,6 @@ class SamplingPeriod(Mechanism):
         times = readings[:, self.columns :]
         if state.missing.any():
             values = np.where(state.missing[:, : self.columns], np.nan, values)
-            usual = [0, round(Fraction(self.period) / Fraction(self.grid))][2 - self.times :]
+            usual = [0, round(self._grid_steps(self.period))][2 - self.times :]
             times = np.where(state.missing[:, self.columns :], usual, times)
         return values, np.ascontiguousarray(times)

@@ -4,36 +4,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any
+from typing import ClassVar
 
-from tempriv.data.series import Bounds
-from tempriv.mechanisms.base import CommandLine, Mechanism
-from tempriv.mechanisms.domains import (
-    bounds_of,
-    positive,
-)
-from tempriv.mechanisms.options import BOUNDS, PER_COLUMN, RESOLUTION, shared
-from tempriv.mechanisms.value._shared import (
-    _add_noise,
-    _numbers,
-    _promise,
-    _share,
-    _total,
-    number_grids,
-)
-from tempriv.privacy.guarantees import Guarantee, Published, Pure
-from tempriv.privacy.units import (
-    Contribution,
-    Event,
-    Unit,
-)
-from tempriv.sampling import distributions
+from tempriv.mechanisms.base import CommandLine
+from tempriv.mechanisms.domains import Numbers
+from tempriv.mechanisms.numbers import NumberMechanism, laplace_noise, model_of
+from tempriv.mechanisms.options import PER_COLUMN, shared
+from tempriv.privacy.guarantees import Guarantee, Published
+from tempriv.privacy.units import Event, Unit
+from tempriv.sampling.distributions import DiscreteLaplace
 
 
 @dataclass(frozen=True, kw_only=True)
-class Laplace(Mechanism):
+class Laplace(NumberMechanism):
     """Adds discrete Laplace noise to bounded numbers.
+
+    Parameters:
+        epsilon: the loss for the unit.
+        bounds: smallest and largest possible value, for all columns or for each.
+        unit: what is protected.
+        per_column: whether every column has the whole of epsilon.
+        grid: of released values, a power of two; fine beside the noise by default.
 
     Guarantees:
         - pure epsilon for the unit, whatever the readings within (or outside) the bounds;
@@ -50,11 +41,10 @@ class Laplace(Mechanism):
     """
 
     epsilon: float
-    bounds: Bounds = shared(BOUNDS)
     unit: Unit = field(default_factory=Event)
     per_column: bool = shared(PER_COLUMN, default=False)
-    grid: Any = shared(RESOLUTION, default=None)
 
+    spec_order = ("epsilon", "bounds", "unit", "per_column", "grid")
     command = CommandLine(
         name="laplace",
         hides="values",
@@ -64,55 +54,30 @@ class Laplace(Mechanism):
         rank=0,
     )
 
-    def __post_init__(self) -> None:
-        positive("epsilon", self.epsilon)
-        object.__setattr__(self, "bounds", bounds_of(self.bounds))
-        object.__setattr__(self, "grid", number_grids(self, 1 / float(self.share)))
-        _ = self.laws
+    published: ClassVar[Published] = Published(
+        claim="Laplace noise of scale sensitivity / epsilon is epsilon-differentially private",
+        source="Dwork, McSherry, Nissim and Smith 2006, Proposition 1",
+        holds=True,
+        remark="It holds for real numbers; in floating point the noise's last bits give values "
+        "away (Mironov 2012), so whole numbers on a public grid are drawn here.",
+    )
 
     @property
-    def share(self) -> Fraction:
-        if isinstance(self.unit, Contribution):
-            return Fraction(self.epsilon)
-        return _share(self.epsilon, self.unit, len(self.bounds), self.per_column)
-
-    domain = property(_numbers)
+    def distributions(self) -> list[DiscreteLaplace]:
+        """The noise of each column, in steps of its grid."""
+        return laplace_noise(self.changes, self.epsilon)
 
     @property
-    def laws(self) -> list[distributions.DiscreteLaplace]:
-        if isinstance(self.unit, Contribution):
-            changes = [Fraction(self.unit.most) / Fraction(grid) for grid in self.grid]
-        else:
-            changes = [Fraction(width) for width in self.domain.widths]
-        return [distributions.DiscreteLaplace(change / self.share) for change in changes]
+    def domain(self) -> Numbers:
+        return self.numbers
 
     @property
     def guarantee(self) -> Guarantee:
-        return _promise(self, Pure(_total(self.epsilon, len(self.bounds), self.per_column)))
+        return Guarantee(self.loss, self.unit, model_of(self.unit))
 
     @property
     def averaging_factor(self) -> float | None:
         return 2 / math.sqrt(math.pi)
 
     def reading_epsilon(self) -> float | None:
-        if isinstance(self.unit, Contribution):
-            return None
-        return float(self.share * self.domain.columns)
-
-    @property
-    def published(self) -> Published:
-        return Published(
-            claim="Laplace noise of scale sensitivity / epsilon is epsilon-differentially private",
-            source="Dwork, McSherry, Nissim and Smith 2006, Proposition 1",
-            holds=True,
-            remark="It holds for real numbers; in floating point the noise's last bits give values "
-            "away (Mironov 2012), so whole numbers on a public grid are drawn here.",
-        )
-
-    @property
-    def errors(self) -> tuple[float, ...]:
-        return tuple(
-            grid * law.mean_magnitude for grid, law in zip(self.grid, self.laws, strict=True)
-        )
-
-    perturb = _add_noise
+        return None if self.unit.counts_people else float(self.reading_share * len(self.bounds))

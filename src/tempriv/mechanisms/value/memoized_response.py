@@ -18,8 +18,8 @@ from tempriv.mechanisms.options import CATEGORIES, option, shared
 from tempriv.mechanisms.value.randomized_response import categories_of
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published, Pure
 from tempriv.privacy.units import Answers, Event, Unit, WholeSeries, Window
-from tempriv.sampling import distributions
 from tempriv.sampling._kernels import at
+from tempriv.sampling.distributions import CategoryFlip
 
 HARDLY_HIDDEN = 700.0  # e^709 is no float
 
@@ -28,7 +28,12 @@ HARDLY_HIDDEN = 700.0  # e^709 is no float
 class MemoizedResponse(Mechanism):
     """One permanent answer for each truth, drawn once, and reported through a second response.
 
-    Without ``epsilon_instant`` the permanent answer itself is reported.
+    Parameters:
+        epsilon_forever: the loss over all reports of an answer that stays the same.
+        epsilon_instant: the loss of a change, for each report that differs; without it the
+            permanent answer itself is reported.
+        categories: all there are; what is none of them counts as the last.
+        unit: what is protected.
 
     Guarantees:
         - an answer that stays the same loses at most ``epsilon_forever``, in any number of reports;
@@ -75,6 +80,14 @@ It holds against anyone who sees the output, whatever else they know.
 
     error_name: ClassVar[str] = "probability of another category"
 
+    published: ClassVar[Published] = Published(
+        claim="Permanent answers bound what any number of reports of a value gives away",
+        source="Erlingsson, Pihur and Korolova 2014 (RAPPOR), permanent randomized response",
+        holds=True,
+        remark="For a value that stays the same. Values that change add up, one permanent "
+        "answer each, and the change itself is hidden only by the second response.",
+    )
+
     def __post_init__(self) -> None:
         positive("epsilon_forever", self.epsilon_forever)
         if self.epsilon_instant is not None:
@@ -97,6 +110,7 @@ It holds against anyone who sees the output, whatever else they know.
 
     @property
     def choices(self) -> int:
+        """How many categories there are."""
         return len(self.categories[0])
 
     @property
@@ -116,19 +130,21 @@ It holds against anyone who sees the output, whatever else they know.
         return (1 - self.keep,)
 
     @property
-    def permanent_law(self) -> distributions.CategoryFlip:
-        return distributions.CategoryFlip(Fraction(self.epsilon_forever), self.choices)
+    def permanent_distribution(self) -> CategoryFlip:
+        """How the permanent answer to a truth is shifted, once."""
+        return CategoryFlip(Fraction(self.epsilon_forever), self.choices)
 
     @property
-    def instant_law(self) -> distributions.CategoryFlip | None:
+    def instant_distribution(self) -> CategoryFlip | None:
+        """How a report is shifted from the permanent answer, each time."""
         if self.epsilon_instant is None:
             return None
-        return distributions.CategoryFlip(Fraction(self.epsilon_instant), self.choices)
+        return CategoryFlip(Fraction(self.epsilon_instant), self.choices)
 
     @property
     def keep(self) -> float:
         """The chance that one report is the truth, both stages together."""
-        first, second = self.permanent_law.keep, self.instant_law
+        first, second = self.permanent_distribution.keep, self.instant_distribution
         if second is None:
             return first
         # by way of the truth, or of one of the others that is taken back
@@ -153,6 +169,9 @@ It holds against anyone who sees the output, whatever else they know.
     def guarantee_for(self, unit: Unit) -> Guarantee | NoGuarantee:
         """What is true for another unit.
 
+        Parameters:
+            unit: what is to be protected.
+
         >>> yearly = MemoizedResponse(epsilon_forever=1.0, categories=("home", "work", "away"))
         >>> yearly.guarantee_for(Answers(3)).loss, yearly.guarantee_for(Event()).sentence
         (Pure(epsilon=3.0), 'Protects nothing: a permanent answer reported as it is can show \
@@ -173,18 +192,10 @@ that the truth changed.')
         # given all permanent answers, only the second responses to changed readings differ
         return Guarantee(_times(self.epsilon_instant, unit.readings, unit), unit)
 
-    @property
-    def published(self) -> Published:
-        return Published(
-            claim="Permanent answers bound what any number of reports of a value gives away",
-            source="Erlingsson, Pihur and Korolova 2014 (RAPPOR), permanent randomized response",
-            holds=True,
-            remark="For a value that stays the same. Values that change add up, one permanent "
-            "answer each, and the change itself is hidden only by the second response.",
-        )
-
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
-        memory, permanent, instant = state.memory, self.permanent_law, self.instant_law
+        """Permanent answers to ``readings``, from ``noise`` or the ``state``, shifted again."""
+        memory, permanent = state.memory, self.permanent_distribution
+        instant = self.instant_distribution
         fresh = np.flatnonzero((memory[:, 0] == 0) & (state.counts > 0))
         if len(fresh):
             rows = (np.cumsum(state.counts) - state.counts)[fresh].tolist()

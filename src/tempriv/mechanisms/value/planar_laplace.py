@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -18,16 +17,11 @@ from tempriv.mechanisms.domains import (
     power_of_two,
     power_of_two_below,
 )
-from tempriv.mechanisms.options import METERS, ORIGIN, RESOLUTION, shared
-from tempriv.mechanisms.value._shared import (
-    LEAST_SHARE,
-)
+from tempriv.mechanisms.numbers import LEAST_SHARE
+from tempriv.mechanisms.options import METERS, ORIGIN, RESOLUTION, Settings, shared
 from tempriv.privacy.guarantees import Guarantee, Published, Pure
-from tempriv.privacy.units import (
-    Unit,
-    WithinDistance,
-)
-from tempriv.sampling import distributions
+from tempriv.privacy.units import Unit, WithinDistance
+from tempriv.sampling.distributions import PlanarLattice
 
 COARSEST = 512.0
 FINEST = 2.0**-14
@@ -40,6 +34,12 @@ ROUNDING = Fraction(1415, 1000)
 @dataclass(frozen=True, kw_only=True)
 class PlanarLaplace(Mechanism):
     """Moves a location at random: P(displacement) falls as e^(-rate * distance), on a lattice.
+
+    Parameters:
+        epsilon: the loss between any two locations within the unit's distance.
+        unit: which locations are hard to tell apart, with their distance in meters.
+        origin: a public place in the area, its latitude and longitude in degrees.
+        grid: of the lattice, in meters, a power of two; fine beside the noise by default.
 
     Guarantees:
         - pure epsilon between any two locations within ``unit.meters`` of each other in the public
@@ -54,7 +54,7 @@ class PlanarLaplace(Mechanism):
     epsilon: float
     unit: WithinDistance
     origin: tuple[float, float] = shared(ORIGIN)
-    grid: Any = shared(RESOLUTION, default=None)
+    grid: float | None = shared(RESOLUTION, default=None)
 
     extra_options = (replace(METERS, required=True),)
     command = CommandLine(
@@ -67,6 +67,14 @@ class PlanarLaplace(Mechanism):
     )
 
     error_name: ClassVar[str] = "mean distance moved in meters"
+
+    published: ClassVar[Published] = Published(
+        claim="Planar Laplace noise gives geo-indistinguishability in proportion to distance",
+        source="Andrés, Bordenabe, Chatzikokolakis and Palamidessi 2013",
+        holds=True,
+        remark="It holds in the plane; the published remapping to a grid needs a correction, "
+        "here the law is drawn on the lattice itself.",
+    )
 
     def __post_init__(self) -> None:
         positive("epsilon", self.epsilon)
@@ -87,38 +95,54 @@ class PlanarLaplace(Mechanism):
             reach = self.unit.meters * min(1.0, 1 / self.epsilon)
             grid = min(max(FINEST, power_of_two_below(reach / FINENESS)), COARSEST)
             object.__setattr__(self, "grid", grid)
-        power_of_two(self.grid)
+        power_of_two(self.step)
         require(
-            FINEST <= self.grid <= COARSEST,
-            f"grid={self.grid:g}: must be from {FINEST:g} to {COARSEST:g} meters",
+            FINEST <= self.step <= COARSEST,
+            f"grid={self.step:g}: must be from {FINEST:g} to {COARSEST:g} meters",
         )
         require(
-            self.law.rate > LEAST_SHARE,
+            self.distribution.rate > LEAST_SHARE,
             f"epsilon={self.epsilon:g}: must be greater, or {self.unit!r} nearer",
         )
 
     @property
-    def law(self) -> distributions.PlanarLattice:
-        """Places within reach of each other end up at most ``ROUNDING`` steps further apart."""
-        reach = Fraction(self.unit.meters) / Fraction(self.grid) + ROUNDING
-        return distributions.PlanarLattice(Fraction(self.epsilon) / reach)
+    def step(self) -> float:
+        """The grid of the lattice, in meters."""
+        assert self.grid is not None, "as __post_init__ leaves it"
+        return self.grid
+
+    @property
+    def distribution(self) -> PlanarLattice:
+        """How places are moved, in steps of the lattice.
+
+        Places within reach of each other end up at most ``ROUNDING`` steps further apart.
+        """
+        reach = Fraction(self.unit.meters) / Fraction(self.step) + ROUNDING
+        return PlanarLattice(Fraction(self.epsilon) / reach)
 
     @property
     def domain(self) -> Locations:
-        return Locations(self.origin, self.grid)
+        return Locations(self.origin, self.step)
 
     @classmethod
-    def unit_from(cls, given: Mapping[str, Any]) -> Unit | None:
+    def unit_from(cls, given: Settings) -> Unit | None:
+        """Places within the meters that are ``given``."""
         return WithinDistance(given["meters"]) if "meters" in given else None
 
     @classmethod
-    def settings_from(cls, given: Mapping[str, Any], columns: int) -> dict[str, Any]:
+    def settings_from(cls, given: Settings, columns: int) -> dict[str, Any]:
+        """The fields that ``given`` options fill, for two value ``columns``."""
         cls.require_two_columns(given, columns)
         return super().settings_from(given, columns)
 
     @classmethod
-    def require_two_columns(cls, given: Mapping[str, Any], columns: int) -> None:
-        """Refuse another number of value columns where places are given."""
+    def require_two_columns(cls, given: Settings, columns: int) -> None:
+        """Refuse another number of value columns where places are given.
+
+        Parameters:
+            given: the options by their names, parsed.
+            columns: how many value columns there are.
+        """
         require(
             "origin" not in given or columns == 2,
             f"[[mechanism={cls.command.name}]] takes two value columns: [[value=LATITUDE]] "
@@ -127,7 +151,7 @@ class PlanarLaplace(Mechanism):
 
     @property
     def averaging_factor(self) -> float | None:
-        """A mean of moves has a Rayleigh law: its mean is sqrt(pi / 2) of a deviation."""
+        """A mean of moves has a Rayleigh distribution: its mean is sqrt(pi / 2) of a deviation."""
         return math.sqrt(3 * math.pi / 8)
 
     @property
@@ -138,19 +162,10 @@ class PlanarLaplace(Mechanism):
         return self.epsilon
 
     @property
-    def published(self) -> Published:
-        return Published(
-            claim="Planar Laplace noise gives geo-indistinguishability in proportion to distance",
-            source="Andrés, Bordenabe, Chatzikokolakis and Palamidessi 2013",
-            holds=True,
-            remark="It holds in the plane; the published remapping to a grid needs a correction, "
-            "here the law is drawn on the lattice itself.",
-        )
-
-    @property
     def errors(self) -> tuple[float, ...]:
-        distance = self.grid * self.law.mean_distance
+        distance = self.step * self.distribution.mean_distance
         return (distance, distance)
 
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
-        return readings + noise(self.law, "place")
+        """The ``readings`` moved by ``noise``, whatever the ``state``."""
+        return readings + noise(self.distribution, "place")

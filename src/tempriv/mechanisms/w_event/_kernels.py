@@ -6,33 +6,39 @@ Draws of several columns stand one after the other: that of column j in row i is
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from numba import njit
 
-from tempriv.sampling._kernels import UNDECIDED, above, at, laplace
+from tempriv.sampling._kernels import UNDECIDED, Array, above, at, laplace
 
-Array = Any  # numba takes its types from the calls
+if TYPE_CHECKING:
+    from tempriv.mechanisms.base import KernelRows
+
+
+class PublishingPlan(NamedTuple):
+    """When a row is published, and with how much of a budget.
+
+    Parameters:
+        weights: of the columns in the distance between two rows.
+        tops: the scale of the noise in each column for one unit of the budget.
+        least: the fewest units that a row is published for.
+        whole: all units of a window.
+        window: how many steps they are for.
+        absorbing: whether a step takes the units of steps before it that published nothing.
+    """
+
+    weights: Array
+    tops: Array
+    least: int
+    whole: int
+    window: int
+    absorbing: bool
 
 
 @njit(cache=True, nogil=True)
 def publish_or_repeat(
-    begin: int,
-    readings: Array,
-    missing: Array,
-    which: Array,
-    steps: Array,
-    weights: Array,
-    tops: Array,
-    least: int,
-    whole: int,
-    window: int,
-    absorbing: bool,
-    changes: Array,
-    noise: Array,
-    memory: Array,
-    outputs: Array,
-    status: Array,
+    begin: int, rows: KernelRows, plan: PublishingPlan, changes: Array, noise: Array
 ) -> tuple[int, int, float]:
     """Publish a row where it has moved away from the last release by more than its noise would.
 
@@ -40,11 +46,21 @@ def publish_or_repeat(
     release, a number for each column; then what the last ``window`` steps took together and each of
     them took, in a ring; or, if absorbing, the first step whose budget is not spoken for.
 
-    Returns the number of rows; or, before anything of a row is remembered, the row, the place and
-    the scale of a draw that is undecided.
+    Parameters:
+        begin: the row to begin at.
+        rows: the rows of a block.
+        plan: what is public of the budget.
+        changes: noise on how far each row has moved.
+        noise: on what is published, column after column.
+
+    Returns:
+        the number of rows; or, before anything of a row is remembered, the row, the place and the
+        scale of a draw that is undecided.
     """
-    rows, columns = readings.shape
-    for row in range(begin, rows):
+    readings, missing, which, steps, memory, _, outputs, status = rows
+    weights, tops, least, whole, window, absorbing = plan
+    count, columns = readings.shape
+    for row in range(begin, count):
         own = memory[which[row]]
         slot, spent = columns, 0
         if absorbing:
@@ -66,9 +82,9 @@ def publish_or_repeat(
             for j in range(columns):
                 if not missing[row, j]:
                     scale = tops[j] / units
-                    drawn = laplace(noise, row + j * rows, scale)
+                    drawn = laplace(noise, row + j * count, scale)
                     if drawn == UNDECIDED:
-                        return row, row + j * rows, scale
+                        return row, row + j * count, scale
                     outputs[row, j] = readings[row, j] + drawn
             for j in range(columns):
                 if missing[row, j]:
@@ -85,34 +101,30 @@ def publish_or_repeat(
             own[columns] = spent + units
         elif published:
             own[slot] = steps[row] + units
-    return rows, 0, 0.0
+    return count, 0, 0.0
 
 
 @njit(cache=True, nogil=True)
-def publish_once(
-    readings: Array,
-    missing: Array,
-    which: Array,
-    steps: Array,
-    window: int,
-    noise: Array,
-    memory: Array,
-    outputs: Array,
-    status: Array,
-) -> None:
+def publish_once(rows: KernelRows, window: int, noise: Array) -> None:
     """Publish a row and then none for the rest of a window.
 
     Slots: the last release, a number for each column; then the first step that may publish.
+
+    Parameters:
+        rows: the rows of a block.
+        window: how many steps there are from one published row to the next.
+        noise: on what is published, column after column.
     """
-    rows, columns = readings.shape
-    for row in range(rows):
+    readings, missing, which, steps, memory, _, outputs, status = rows
+    count, columns = readings.shape
+    for row in range(count):
         own = memory[which[row]]
         due, there = steps[row] >= own[columns], False
         for j in range(columns):
             if not missing[row, j]:
                 there = True
                 if due:
-                    own[j] = readings[row, j] + at(noise, row + j * rows)
+                    own[j] = readings[row, j] + at(noise, row + j * count)
             outputs[row, j] = own[j]
         if due and there:
             own[columns] = steps[row] + window
@@ -126,7 +138,7 @@ LONGEST = 2.0**40  # an interval past any series
 
 @njit(cache=True, nogil=True)
 def exponential(x: float) -> float:
-    """e^x by sums and products alone, so that it has the same bits on any machine."""
+    """e to the ``x`` by sums and products alone, so with the same bits on any machine."""
     part = min(max(x, -700.0), 700.0)
     halvings = 0
     while abs(part) > 0.125:
@@ -141,31 +153,43 @@ def exponential(x: float) -> float:
     return total
 
 
+class FilterPlan(NamedTuple):
+    """How samples are filtered, and how far apart they are.
+
+    Parameters:
+        samples: how many there are.
+        variances: of the noise, and of a step of the process.
+        floor: the least estimate that an error is compared with.
+        gains: weights of the latest error, the mean of the latest five, and their slope.
+        set_point: the error to aim at.
+        stretch: how fast intervals grow.
+    """
+
+    samples: int
+    variances: Array
+    floor: float
+    gains: Array
+    set_point: float
+    stretch: float
+
+
 @njit(cache=True, nogil=True)
-def sample_and_filter(
-    readings: Array,
-    missing: Array,
-    which: Array,
-    steps: Array,
-    samples: int,
-    variances: Array,
-    floor: float,
-    gains: Array,
-    set_point: float,
-    stretch: float,
-    noise: Array,
-    memory: Array,
-    reals: Array,
-    outputs: Array,
-    status: Array,
-) -> None:
+def sample_and_filter(rows: KernelRows, plan: FilterPlan, noise: Array) -> None:
     """Noisy samples through a Kalman filter; how far the filter was off sets the next sample.
 
-    ``variances`` are those of the noise and of a step of the process; ``reals`` is the memory seen
-    as floating-point numbers. Whole slots: 0 how many samples, 1 when the next is due, 2 when the
-    last was; real ones: 3 the estimate, 4 its variance, 5 the interval, then the latest errors.
-    Nothing but noisy samples goes into them.
+    Whole slots: 0 how many samples, 1 when the next is due, 2 when the last was; real ones: 3 the
+    estimate, 4 its variance, 5 the interval, then the latest errors. Nothing but noisy samples goes
+    into them.
+
+    Parameters:
+        rows: the rows of a block.
+        plan: of samples and filter.
+        noise: on samples.
     """
+    readings, missing = rows.readings[:, 0], rows.missing[:, 0]
+    which, steps, memory, reals = rows.which, rows.steps, rows.memory, rows.reals
+    outputs, status = rows.outputs[:, 0], rows.status
+    samples, variances, floor, gains, set_point, stretch = plan
     for row in range(readings.size):
         own, real = memory[which[row]], reals[which[row]]
         prior, variance = real[3], real[4] + variances[1]

@@ -10,167 +10,227 @@ bound nearest to it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tempriv.errors import require
-from tempriv.mechanisms.base import NoiseSource, SeriesState
-from tempriv.mechanisms.domains import Integers, Numbers, bounds_of, positive
-from tempriv.mechanisms.value._shared import change_of, model_of, number_grids
-from tempriv.mechanisms.w_event._kernels import publish_or_repeat
-from tempriv.privacy.guarantees import Guarantee, Pure
+from tempriv.mechanisms.base import CommandLine, KernelNoise, LaplaceRows, NoiseSource, ReportTexts
+from tempriv.mechanisms.domains import Floats, Integers
+from tempriv.mechanisms.numbers import (
+    LARGEST_SCALE,
+    AcceptedUnits,
+    NumberMechanism,
+    require_drawable,
+)
+from tempriv.mechanisms.w_event._kernels import PublishingPlan, publish_or_repeat
 from tempriv.privacy.units import Contribution, Event, Window
-from tempriv.sampling import distributions
 from tempriv.sampling._kernels import Scalable, suited
+from tempriv.sampling.distributions import DiscreteLaplace, ScalableLaplace
+
+if TYPE_CHECKING:
+    from tempriv.mechanisms.base import SeriesState
 
 UNITS = 1 << 40
 """Half of epsilon in whole units, for budgets that are halved again and again."""
 
-LARGEST_SCALE = 1 << 34  # in grid steps; greater noise would drown whatever the bounds allow
 LARGEST_LIMIT = 1 << 54  # distances between rows stay whole numbers of 64 bits
 MOST_REMEMBERED = 1 << 20
 
 SOURCE = "Kellaris, Papadopoulos, Xiao and Papadias 2014"
 
-
-def _set_up(mechanism: Any, scale_to_range: float) -> None:
-    """Check and complete the fields that all four have."""
-    positive("epsilon", mechanism.epsilon)
-    object.__setattr__(mechanism, "bounds", bounds_of(mechanism.bounds))
-    unit = mechanism.unit
-    each = unit.each if isinstance(unit, Contribution) else unit
-    require(
-        isinstance(each, (Event, Window)),
-        f"unit={unit!r}: must be Window(w), or Contribution(Window(w)) for counts; budgets are for "
-        "any w consecutive steps",
-    )
-    columns = len(mechanism.bounds)
-    grids = number_grids(mechanism, columns * scale_to_range / mechanism.epsilon)
-    object.__setattr__(mechanism, "grid", grids)
+WINDOWS = AcceptedUnits(
+    (Event, Window),
+    "Window(w), or Contribution(Window(w)) for counts; budgets are for any w consecutive steps",
+)
+REPEATING = ReportTexts(
+    done="random noise was added to some of them, and the others repeat the last of these",
+    band="± expected error of a fresh value",
+    errors="Expected errors of fresh values, in the unit of the column",
+    single="one fresh value",
+    besides="A repeated value has the error of the one that it repeats, and misses "
+    "what has changed since. Averages over repeated values are no better than one of them.",
+)
 
 
-def _require_reach(scales: list[Fraction]) -> None:
-    require(
-        max(scales) <= LARGEST_SCALE,
-        f"noise of 2^{int(max(scales)).bit_length()} grid steps: the grid is too fine for this "
-        "much of it; choose a coarser grid, or a greater epsilon",
-    )
+def window_command(name: str, purpose: str, rank: int) -> CommandLine:
+    """How a mechanism is offered that has a budget for any window.
 
-
-def _numbers(mechanism: Any) -> Numbers:
-    return Numbers(mechanism.bounds, mechanism.grid, mechanism.unit.counts_people)
-
-
-def _changes(mechanism: Any) -> list[Fraction]:
-    """For each column what noise is measured by, so that a row costs its epsilon once.
-
-    What one person adds is bounded for the row as a whole; numbers change each within its bounds
-    and share epsilon.
+    Parameters:
+        name: as typed after ``--mechanism``.
+        purpose: what it is for, in one line.
+        rank: its place among those that hide values.
     """
-    changes = change_of(mechanism.unit, mechanism.domain)
-    if mechanism.unit.counts_people:
-        return changes
-    return [len(changes) * change for change in changes]
+    return CommandLine(
+        name=name,
+        hides="values",
+        purpose=purpose,
+        example="--epsilon 1 --bounds 0 500 --value people --unit window --window 24",
+        count_example="--epsilon 1 --max-per-step 1 --unit window --window 24",
+        units=("event", "window"),
+        rank=rank,
+    )
 
 
-def _within_window(mechanism: Any) -> Fraction:
-    """How many times as much as one row all rows of a window change together, at most."""
-    unit = mechanism.unit
-    if isinstance(unit, Contribution):
-        return Fraction(unit.most) / Fraction(unit.per_step)
-    return Fraction(unit.readings)
+def origin_of(mechanism: NumberMechanism) -> Integers:
+    """What stands for a last release before there is one, in grid steps.
 
-
-def _origin(mechanism: Any) -> Integers:
-    """What stands for a last release before there is one, in grid steps."""
-    low, high = mechanism.domain.edges().T
+    Parameters:
+        mechanism: one that repeats its last release.
+    """
+    low, high = mechanism.numbers.edges().T
     return np.asarray(np.clip(0, low, high))
 
 
-def _guarantee(mechanism: Any) -> Guarantee:
-    return Guarantee(Pure(mechanism.epsilon), mechanism.unit, model_of(mechanism.unit))
-
-
-def _errors(mechanism: Any, scales: list[Fraction]) -> tuple[float, ...]:
-    return tuple(
-        grid * distributions.DiscreteLaplace(scale).mean_magnitude
-        for grid, scale in zip(mechanism.grid, scales, strict=True)
-    )
-
-
 class SideBySide:
-    """The draws of several columns as one, that of column j in row i at i + j * rows."""
+    """The draws of several columns as one, that of column j in row i at i + j * rows.
 
-    def __init__(self, parts: list[Any], rows: int):
+    Parameters:
+        parts: the draws of each column.
+        rows: how many rows there are.
+    """
+
+    def __init__(self, parts: Sequence[KernelNoise | LaplaceRows], rows: int):
         self.parts, self.rows = parts, rows
 
     @property
-    def joined(self) -> Any:
+    def joined(self) -> KernelNoise | LaplaceRows:
         """Arrays for a compiled kernel; for an audit, this, which asks the column's own."""
         if len(self.parts) == 1:
             return self.parts[0]
-        if all(isinstance(part, np.ndarray) for part in self.parts):
-            return np.concatenate(self.parts)
-        if all(isinstance(part, Scalable) for part in self.parts):
-            return Scalable(*(np.concatenate(arrays) for arrays in zip(*self.parts, strict=True)))
+        arrays = [part for part in self.parts if isinstance(part, np.ndarray)]
+        if len(arrays) == len(self.parts):
+            return np.concatenate(arrays)
+        keyed = [part for part in self.parts if isinstance(part, Scalable)]
+        if len(keyed) == len(self.parts):
+            return Scalable(*(np.concatenate(columns) for columns in zip(*keyed, strict=True)))
         return self
 
     def at(self, place: int) -> int:
-        return int(self.parts[place // self.rows].at(place % self.rows))
+        """The draw at a ``place``."""
+        return int(self._part(place).at(place % self.rows))
+
+    def above(self, place: int, cut: int) -> bool:
+        """Whether the draw at a ``place`` exceeds the ``cut``."""
+        return bool(self._part(place).above(place % self.rows, cut))
 
     def laplace(self, place: int, scale: float) -> int:
-        return int(self.parts[place // self.rows].laplace(place % self.rows, scale))
+        """The draw at a ``place``, at a ``scale``."""
+        return int(self._part(place).laplace(place % self.rows, scale))
+
+    def _part(self, place: int) -> Any:  # of a kind that has what is asked for
+        return self.parts[place // self.rows]
+
+
+class ScalableColumns:
+    """Laplace noise for a kernel that finds its scale as it goes, in one or more columns.
+
+    Parameters:
+        noise: where randomness comes from.
+        purposes: what the draws of each column are for.
+        rows: how many rows there are.
+    """
+
+    def __init__(self, noise: NoiseSource, purposes: Sequence[str], rows: int):
+        self.sources = [noise.scalable(purpose) for purpose in purposes]
+        self.words = SideBySide([source.words for source in self.sources], rows).joined
+        self.rows = rows
+
+    def run(self, kernel: Callable[..., tuple[int, int, float]], *arguments: object) -> None:
+        """Carry a kernel to the last row; a draw that floating point leaves open is settled.
+
+        Parameters:
+            kernel: takes the row to begin at, the arguments and the words, and gives the row that
+                it came to, and the place and scale of a draw that is open.
+            arguments: whatever else it takes.
+        """
+        row = 0
+        while row < self.rows:
+            row, place, scale = kernel(row, *arguments, self.words)
+            if row < self.rows:
+                self.settle(place, scale)
+
+    def settle(self, place: int, scale: float) -> None:
+        """Draw a number exactly.
+
+        Parameters:
+            place: of the draw, as ``SideBySide`` counts.
+            scale: of its noise.
+        """
+        source, row = self.sources[place // self.rows], place % self.rows
+        assert isinstance(source, ScalableLaplace), "the outcomes of an audit are never open"
+        source.settle(row, scale)
+        assert isinstance(self.words, Scalable)
+        self.words.settled[place] = source.words.settled[row]
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """What the two adaptive schemes hand to their common kernel."""
+class AdaptiveBudget:
+    """How the two schemes spend that look first; half of epsilon is for looking, half to publish.
 
-    whole: int  # half of epsilon, in units
-    best: int  # the most units that a step can have
-    weights: Integers  # of the columns in the distance between two rows
-    row: Fraction  # how much one person, or one reading in each column, moves that distance
-    changes: list[Fraction]  # for each column, what its noise is measured by
+    Parameters:
+        whole: the half for publishing, in units.
+        best: the most units that a step can have.
+        weights: of the columns in the distance between two rows.
+        looking: noise on this distance, at every step.
+        changes: for each column, what its noise is measured by, in grid steps.
+        epsilon: of a window.
+    """
+
+    whole: int
+    best: int
+    weights: Integers
+    looking: DiscreteLaplace
+    changes: list[Fraction]
     epsilon: Fraction
 
     @classmethod
-    def of(cls, mechanism: Any, whole: int, best: int) -> _Plan:
-        changes = _changes(mechanism)
+    def of(cls, mechanism: NumberMechanism, whole: int, best: int) -> AdaptiveBudget:
+        """The budget of a mechanism; refused where noise or rows would not fit.
+
+        Parameters:
+            mechanism: whose window and epsilon it is.
+            whole: half of epsilon, in units.
+            best: the most units that a step can have.
+        """
+        changes, unit = mechanism.row_changes, mechanism.unit
         # columns count alike: each by what it can change
         weights = [max(1, round(max(changes) / change)) for change in changes]
-        moves = [w * change for w, change in zip(weights, changes, strict=True)]
-        counted = mechanism.unit.counts_people
-        plan = cls(
+        moves = [weight * change for weight, change in zip(weights, changes, strict=True)]
+        # how much one person, or one reading in each column, moves the distance
+        move = max(moves) if unit.counts_people else sum(moves, start=Fraction(0)) / len(moves)
+        rows = Fraction(unit.readings)
+        if isinstance(unit, Contribution):
+            rows = Fraction(unit.most) / Fraction(unit.per_step)
+        budget = cls(
             whole=whole,
             best=best,
             weights=np.array(weights, dtype=np.int64),
-            row=max(moves) if counted else sum(moves, start=Fraction(0)) / len(moves),
+            looking=DiscreteLaplace(2 * move * rows / Fraction(mechanism.budget)),
             changes=changes,
-            epsilon=Fraction(mechanism.epsilon),
+            epsilon=Fraction(mechanism.budget),
         )
         # looking takes no value, so its noise may be greater
-        _require_reach([*plan.scales(best), plan.dissimilarity(mechanism).scale / 4])
+        require_drawable([*budget.scales(best), budget.looking.scale / 4])
         require(
-            plan.least <= best,
+            budget.least <= best,
             f"{len(weights)} columns: too many for a grid this fine; choose a coarser grid",
         )
-        return plan
-
-    def dissimilarity(self, mechanism: Any) -> distributions.DiscreteLaplace:
-        """Half of epsilon is for looking, once at every step."""
-        return distributions.DiscreteLaplace(
-            2 * self.row * _within_window(mechanism) / self.epsilon
-        )
+        return budget
 
     def scales(self, units: int) -> list[Fraction]:
-        """Of the noise on a published row, in grid steps."""
+        """Of the noise on a published row that takes so many ``units``, in grid steps."""
         return [2 * change / self.epsilon * self.whole / units for change in self.changes]
 
+    def noise(self, units: int) -> list[DiscreteLaplace]:
+        """The noise on a published row that takes so many ``units``."""
+        return [DiscreteLaplace(scale) for scale in self.scales(units)]
+
     @property
-    def tops(self) -> Any:
+    def tops(self) -> Floats:
         """The scales for one unit, rounded up by more than dividing them can round down."""
         return np.array([float(scale) * (1 + 2.0**-50) for scale in self.scales(1)])
 
@@ -181,38 +241,39 @@ class _Plan:
         limit = sum(int(w) * scale for w, scale in zip(self.weights, scales, strict=True))
         return max(1, math.ceil(max(scales) / LARGEST_SCALE), math.ceil(limit / LARGEST_LIMIT))
 
+    def plan(self, window: int, absorbing: bool) -> PublishingPlan:
+        """What the kernel is handed.
 
-def _publish_or_repeat(
-    mechanism: Any, readings: Integers, noise: NoiseSource, state: SeriesState, absorbing: bool
+        Parameters:
+            window: how many steps epsilon is for.
+            absorbing: whether budgets are taken from the steps before.
+        """
+        return PublishingPlan(self.weights, self.tops, self.least, self.whole, window, absorbing)
+
+
+def publish_on_change(
+    mechanism: NumberMechanism,
+    budget: AdaptiveBudget,
+    absorbing: bool,
+    readings: Integers,
+    noise: NoiseSource,
+    state: SeriesState,
 ) -> Integers:
-    plan, rows, origin = mechanism.plan, len(readings), _origin(mechanism)
-    looks = noise.each(mechanism.laws[0], "dissimilarity")
-    sources = [noise.scalable(f"column {j}") for j in range(readings.shape[1])]
-    drawn = SideBySide([source.words for source in sources], rows).joined
-    outputs = np.zeros_like(readings)
-    kernel = suited(publish_or_repeat, looks, drawn)
-    at, moved = 0, readings - origin
-    while at < rows:
-        at, place, scale = kernel(
-            at,
-            moved,
-            state.missing,
-            state.which,
-            state.steps,
-            plan.weights,
-            plan.tops,
-            plan.least,
-            plan.whole,
-            mechanism.unit.readings,
-            absorbing,
-            looks,
-            drawn,
-            state.memory,
-            outputs,
-            state.status,
-        )
-        if at < rows:
-            source = sources[place // rows]
-            source.settle(place % rows, scale)
-            drawn.settled[place] = source.words.settled[place % rows]
-    return np.asarray(outputs + origin)
+    """Rows that have moved away from the last release, with noise; the others repeat it.
+
+    Parameters:
+        mechanism: whose bounds and window it is.
+        budget: of the window.
+        absorbing: whether budgets are taken from the steps before.
+        readings: in grid steps.
+        noise: where randomness comes from.
+        state: of the series.
+    """
+    plan, origin = budget.plan(mechanism.unit.readings, absorbing), origin_of(mechanism)
+    looks = noise.each(budget.looking, "dissimilarity")
+    columns = ScalableColumns(
+        noise, [f"column {j}" for j in range(readings.shape[1])], len(readings)
+    )
+    rows = state.kernel_rows(readings - origin)
+    columns.run(suited(publish_or_repeat, looks, columns.words), rows, plan, looks)
+    return np.asarray(rows.outputs + origin)

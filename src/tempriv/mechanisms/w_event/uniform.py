@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
-
-from tempriv.data.series import Bounds
-from tempriv.mechanisms.base import CommandLine, Mechanism, NoiseSource, SeriesState
-from tempriv.mechanisms.domains import Integers
-from tempriv.mechanisms.options import BOUNDS, RESOLUTION, shared
+from tempriv.mechanisms.numbers import NumberMechanism, laplace_noise, require_drawable
 from tempriv.mechanisms.w_event.base import (
     SOURCE,
     UNITS,
-    _changes,
-    _errors,
-    _guarantee,
-    _numbers,
-    _require_reach,
-    _set_up,
-    _within_window,
+    WINDOWS,
+    window_command,
 )
 from tempriv.privacy.guarantees import Published
 from tempriv.privacy.units import Unit, Window
-from tempriv.sampling import distributions
+from tempriv.sampling.distributions import DiscreteLaplace
 
 
 @dataclass(frozen=True, kw_only=True)
-class UniformBudget(Mechanism):
+class UniformBudget(NumberMechanism):
     """Publishes every step, with a w-th of epsilon each.
+
+    Parameters:
+        bounds: smallest and largest possible value, for all columns or for each.
+        epsilon: the loss for any window of w time steps; every step gets a w-th of it.
+        unit: the window, or what a person adds to counts within it.
+        grid: of released values, a power of two; fine beside the noise by default.
 
     Guarantees:
         - pure epsilon for all that happens within any w consecutive steps;
@@ -44,54 +39,37 @@ class UniformBudget(Mechanism):
     """
 
     epsilon: float
-    bounds: Bounds = shared(BOUNDS)
     unit: Unit
-    grid: Any = shared(RESOLUTION, default=None)
 
-    command = CommandLine(
-        name="uniform-budget",
-        hides="values",
-        purpose="a stream without an end, any window of it protected; every step is published",
-        example="--epsilon 1 --bounds 0 500 --value people --unit window --window 24",
-        count_example="--epsilon 1 --max-per-step 1 --unit window --window 24",
-        units=("event", "window"),
+    accepted_units = WINDOWS
+    spec_order = ("epsilon", "bounds", "unit", "grid")
+    command = window_command(
+        "uniform-budget",
+        "a stream without an end, any window of it protected; every step is published",
         rank=7,
     )
 
-    per_column: ClassVar[bool] = False
+    published: ClassVar[Published] = Published(
+        claim="Noise for a w-th of epsilon at every step gives w-event privacy",
+        source=f"{SOURCE}, Uniform",
+        holds=True,
+        remark="It is Laplace noise measured for a window; the simplest scheme, and hard to "
+        "beat where rows keep changing or w is small.",
+    )
 
-    def __post_init__(self) -> None:
-        _set_up(
-            self, float(min(self.unit.readings, UNITS)) if isinstance(self.unit, Window) else 1.0
-        )
-        _require_reach([law.scale for law in self.laws])
-
-    domain = property(_numbers)
-    guarantee = property(_guarantee)
+    def _require_noise(self) -> None:
+        require_drawable(noise.scale for noise in self.distributions)
 
     @property
-    def laws(self) -> list[distributions.DiscreteLaplace]:
-        factor = _within_window(self) / Fraction(self.epsilon)
-        return [distributions.DiscreteLaplace(change * factor) for change in _changes(self)]
+    def noise_to_range(self) -> float:
+        rows = float(min(self.unit.readings, UNITS)) if isinstance(self.unit, Window) else 1.0
+        return len(self.bounds) * rows / self.epsilon
+
+    @property
+    def distributions(self) -> list[DiscreteLaplace]:
+        """The noise of each column, in steps of its grid."""
+        return laplace_noise(self.changes, self.epsilon)
 
     @property
     def averaging_factor(self) -> float | None:
         return 2 / math.sqrt(math.pi)
-
-    @property
-    def published(self) -> Published:
-        return Published(
-            claim="Noise for a w-th of epsilon at every step gives w-event privacy",
-            source=f"{SOURCE}, Uniform",
-            holds=True,
-            remark="It is Laplace noise measured for a window; the simplest scheme, and hard to "
-            "beat where rows keep changing or w is small.",
-        )
-
-    @property
-    def errors(self) -> tuple[float, ...]:
-        return _errors(self, [law.scale for law in self.laws])
-
-    def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
-        drawn = [noise(law, f"column {j}") for j, law in enumerate(self.laws)]
-        return readings + np.stack(drawn, axis=1)

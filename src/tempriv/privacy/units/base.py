@@ -1,24 +1,27 @@
 """The abstract unit: an executable definition of what may differ between two inputs.
 
 A unit is one class in one file of this package. It states what is protected, enumerates neighbors,
-and answers for itself wherever units are told apart: conversion, the ledger, audits. A new file is
-found by ``all_units`` and needs no entry anywhere else.
+and answers for itself wherever units are told apart: conversion, the ledger, audits. ``index.json``
+says which file defines which, so that one is found without loading all; ``make generate`` writes
+it.
 """
 
 from __future__ import annotations
 
 import abc
-import functools
-import importlib
 import inspect
 import itertools
 import math
 import pkgutil
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 from tempriv.errors import UsageError, require
+from tempriv.privacy.serialization import IndexEntry, read_index, spec_name
 
 Example = tuple[Any, ...]
 Pair = tuple[Example, Example]
@@ -303,25 +306,81 @@ def conversion_factor(from_: Unit, to: Unit) -> int | None:
     return from_.conversion_factor(to)
 
 
-@functools.cache
-def _load_unit_modules() -> None:
-    """Import every file of this package."""
-    package = importlib.import_module(__package__)
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{__package__}.{module.name}")
+@dataclass(frozen=True, kw_only=True)
+class UnitEntry(IndexEntry):
+    """Where a unit is defined, and what must be known of it before it is loaded.
+
+    Parameters:
+        about_order: as the class says.
+        single_rows: as the class says.
+    """
+
+    about_order: bool
+    single_rows: bool
+
+    @classmethod
+    def of(cls, unit: type[Unit]) -> UnitEntry:
+        """The entry of a ``unit``."""
+        return cls(
+            kind=unit.__name__,
+            spec_name=spec_name(unit),
+            module=unit.__module__,
+            about_order=unit.about_order,
+            single_rows=unit.single_rows,
+        )
 
 
-def all_units() -> tuple[type[Unit], ...]:
-    """The classes of all units, those of further files in this package included."""
-    _load_unit_modules()
-    classes = []
+INDEX = Path(__file__).with_name("index.json")
+
+
+def _loaded_units() -> list[type[Unit]]:
+    """The units whose modules are loaded, those of other packages too."""
+    units = []
     waiting = Unit.__subclasses__()
     while waiting:
         kind = waiting.pop(0)
         waiting[:0] = kind.__subclasses__()
         if not inspect.isabstract(kind):
-            classes.append(kind)
-    return tuple(classes)
+            units.append(kind)
+    return units
+
+
+def unit_entries() -> tuple[UnitEntry, ...]:
+    """All units: those of this package, then those of others that are loaded."""
+    own = read_index(INDEX, UnitEntry)
+    names = {entry.kind for entry in own}
+    others = [UnitEntry.of(kind) for kind in _loaded_units() if kind.__name__ not in names]
+    return (*own, *others)
+
+
+def units_named(names: Collection[str]) -> tuple[type[Unit], ...]:
+    """The units that have these names in files; loads no others.
+
+    Parameters:
+        names: as ``serialization.spec_names`` lists them.
+
+    >>> [unit.__name__ for unit in units_named(["Near", "Pure"])]
+    ['WithinDistance']
+    """
+    for entry in read_index(INDEX, UnitEntry):
+        if entry.spec_name in names:
+            entry.load()
+    return tuple(kind for kind in _loaded_units() if spec_name(kind) in names)
+
+
+def all_units() -> tuple[type[Unit], ...]:
+    """The classes of all units; loads every one of them."""
+    return units_named([entry.spec_name for entry in unit_entries()])
+
+
+def discover_units() -> list[UnitEntry]:
+    """The units that the files of this package define, by name; loads all of them."""
+    package = import_module(__package__)
+    for module in pkgutil.iter_modules(package.__path__):
+        import_module(f"{__package__}.{module.name}")
+    entries = [UnitEntry.of(kind) for kind in _loaded_units()]
+    own = [entry for entry in entries if entry.module.startswith(f"{__package__}.")]
+    return sorted(own, key=lambda entry: entry.kind)
 
 
 def cells(row: Any) -> tuple[Any, ...]:

@@ -9,12 +9,12 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from tempriv.errors import require
-from tempriv.privacy.units.base import ChangeLimits, Example, Unit, cells, links
-from tempriv.privacy.units.replacement import Event, Replacement
+from tempriv.privacy.units.base import ChangeLimits, Example, cells, links
+from tempriv.privacy.units.replacement import Event, PerPerson, Replacement
 
 
 @dataclass(frozen=True)
-class Contribution(Unit):
+class Contribution(PerPerson):
     """What one person adds to released counts or sums: there, or not there (central model).
 
     Within what ``each`` covers, a row changes by at most ``per_step`` (all its columns together),
@@ -92,20 +92,8 @@ class Contribution(Unit):
         return self.each.width
 
     @property
-    def reach(self) -> int | None:
-        return self.each.reach
-
-    @property
-    def max_length(self) -> int | None:
-        return self.each.max_length
-
-    @property
     def within_one_series(self) -> bool:
         return False
-
-    @property
-    def per_series(self) -> Replacement:
-        return self.each
 
     def _candidates(self, example: Example, alphabet: Sequence[Any]) -> Iterator[Example]:
         for other in self.each.neighbors(example, alphabet):

@@ -87,8 +87,21 @@ class OrderUnit(Unit):
         return pairs
 
 
+class WindowUnit(OrderUnit):
+    """The two lie within ``window`` consecutive steps, at least 2."""
+
+    window: int
+
+    def __post_init__(self) -> None:
+        require_whole("window", self.window, 2, "time steps")
+
+    @property
+    def width(self) -> int:
+        return self.window
+
+
 @dataclass(frozen=True)
-class Swap(OrderUnit):
+class Swap(WindowUnit):
     """Two readings of one released series, less than ``window`` steps apart, trade places.
 
     Parameters:
@@ -99,13 +112,6 @@ class Swap(OrderUnit):
     """
 
     window: int
-
-    def __post_init__(self) -> None:
-        require_whole("window", self.window, 2, "time steps")
-
-    @property
-    def width(self) -> int:
-        return self.window
 
     @property
     def sentence(self) -> str:
@@ -183,7 +189,7 @@ class BlockSwap(OrderUnit):
 
 
 @dataclass(frozen=True)
-class SlotOrigin(OrderUnit):
+class SlotOrigin(WindowUnit):
     """From which of the last ``window`` steps the row in one output slot came.
 
     Far weaker than ``Swap``: it compares two origins as someone does who looks at the values in a
@@ -201,13 +207,6 @@ class SlotOrigin(OrderUnit):
     single_rows: ClassVar[bool] = True
 
     window: int
-
-    def __post_init__(self) -> None:
-        require_whole("window", self.window, 2, "time steps")
-
-    @property
-    def width(self) -> int:
-        return self.window
 
     @property
     def sentence(self) -> str:

@@ -155,8 +155,26 @@ class WholeSeries(Replacement):
         return not changed or len(example) <= self.length
 
 
+class PerPerson(Unit):
+    """What one person changes: in each series, what ``each`` covers."""
+
+    each: Replacement
+
+    @property
+    def reach(self) -> int | None:
+        return self.each.reach
+
+    @property
+    def max_length(self) -> int | None:
+        return self.each.max_length
+
+    @property
+    def per_series(self) -> Replacement:
+        return self.each
+
+
 @dataclass(frozen=True)
-class Person(Unit):
+class Person(PerPerson):
     """One person with at most ``max_series`` series: in each of them, what ``each`` covers.
 
     Parameters:
@@ -192,24 +210,12 @@ class Person(Unit):
         )
 
     @property
-    def reach(self) -> int | None:
-        return self.each.reach
-
-    @property
-    def max_length(self) -> int | None:
-        return self.each.max_length
-
-    @property
     def positions_per_person(self) -> int:
         return self.max_series
 
     @property
     def within_one_series(self) -> bool:
         return self.max_series == 1
-
-    @property
-    def per_series(self) -> Replacement:
-        return self.each
 
     def _candidates(self, example: Example, alphabet: Sequence[Any]) -> Iterator[Example]:
         require(

@@ -11,7 +11,7 @@ from tempriv.mechanisms.reorder.backward_forward import Backward, Forward
 from tempriv.mechanisms.reorder.noisy_order import NoisyOrder
 from tempriv.mechanisms.reorder.shuffle import BlockShuffle
 from tempriv.mechanisms.reorder.threshold import DualThreshold, Threshold
-from tempriv.report.plots.series import BLUE, GRAY, INK, RULE, figure_class, shown
+from tempriv.report.plots.series import BLUE, GRAY, INK, new_figure, shown, tidy
 from tempriv.utility.advisor import Ranking
 from tempriv.utility.reorder_costs import OrderMechanism
 
@@ -41,8 +41,7 @@ def plot_advice(
         costs: of each kind of mechanism, one for each budget.
         title: of the figure.
     """
-    figure = figure_class()(figsize=(10.5, 5.2), dpi=100, layout="constrained", facecolor="white")
-    figure.suptitle(title, fontsize=13, color=INK)
+    figure = new_figure((10.5, 5.2), title)
     axes = figure.subplots()
     for kind, (color, style, width, hides) in LINES.items():
         values = np.asarray(costs[kind], dtype=np.float64)
@@ -52,15 +51,10 @@ def plot_advice(
         axes.plot(epsilons, values, color=color, linestyle=style, linewidth=width, label=label)
     axes.axvline(ranking.epsilon, color=GRAY, linewidth=1, linestyle=(0, (4, 3)))
     first = ranking.first
-    for one in ranking.recommendations:
-        axes.plot(
-            ranking.epsilon,
-            one.cost,
-            "o",
-            color=LINES[type(one.mechanism)][0],
-            zorder=4,
-            markersize=9 if one is first else 5,
-        )
+    for recommendation in ranking.recommendations:
+        color, size = LINES[type(recommendation.mechanism)][0], 9 if recommendation is first else 5
+        point = ranking.epsilon, recommendation.cost
+        axes.plot(*point, "o", color=color, zorder=4, markersize=size)
     axes.annotate(
         f"{first.name}: {shown(first.cost)}",
         (ranking.epsilon, first.cost),
@@ -73,7 +67,7 @@ def plot_advice(
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5},
     )
     axes.set_xscale("log")
-    finite = [one for each in costs.values() for one in each if np.isfinite(one)]
+    finite = [cost for curve in costs.values() for cost in curve if np.isfinite(cost)]
     if finite and min(finite) > 0:
         axes.set_yscale("log")
     axes.set_xlabel("epsilon (not the same protection for each)", fontsize=12, color=INK)
@@ -102,8 +96,4 @@ def _tidy(axes: Any) -> None:
                 axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
             axis.set_major_formatter(FuncFormatter(lambda value, _: shown(value, 1)))
             axis.set_minor_formatter(NullFormatter())
-    axes.tick_params(labelsize=11, color=GRAY, labelcolor=INK)
-    axes.grid(color=RULE, linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(GRAY)
-    axes.set_axisbelow(True)
+    tidy(axes)

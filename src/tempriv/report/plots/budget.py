@@ -6,18 +6,18 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tempriv.accounting.planning import MethodResult
+from tempriv.accounting.planning import MethodResult, Noise
 from tempriv.errors import extra_packages
 from tempriv.report.plots.series import BLUE, GRAY, INK, RULE, shown
 
 # Okabe and Ito's colors
 LINES = {
-    ("sum", "any pure"): INK,
-    ("advanced composition", "any pure"): "#E69F00",
-    ("ledger", "any pure"): BLUE,
-    ("exact", "Gaussian"): "#009E73",
+    ("sum", Noise.ANY_PURE): INK,
+    ("advanced composition", Noise.ANY_PURE): "#E69F00",
+    ("ledger", Noise.ANY_PURE): BLUE,
+    ("exact", Noise.GAUSSIAN): "#009E73",
 }
-COLORS = {"any pure": BLUE, "Laplace": "#CC79A7", "Gaussian": "#009E73"}
+COLORS = {Noise.ANY_PURE: BLUE, Noise.LAPLACE: "#CC79A7", Noise.GAUSSIAN: "#009E73"}
 POINTS = 20
 
 
@@ -30,8 +30,12 @@ def plot_plan(
 ) -> Any:
     """A matplotlib figure of a plan.
 
-    ``quick`` gives the same answer for another number of releases. With ``inverse``, what is shown
-    is the epsilon of all together, else the noise of each.
+    Parameters:
+        ways: what each method allows.
+        count: how many releases are planned.
+        quick: gives ``ways`` for another number of releases.
+        title: of the figure.
+        inverse: show the epsilon of all together instead of the noise of each.
     """
     with extra_packages("plots", "plots"):
         from matplotlib.figure import Figure
@@ -53,7 +57,7 @@ def plot_plan(
 
 
 def drawn(figure: Any, form: str) -> bytes:
-    """The figure as a png, svg or pdf file, without a date."""
+    """The ``figure`` as a file of a ``form``, png, svg or pdf, without a date."""
     import matplotlib
 
     # text stays text in SVG, so that it is small and can be searched
@@ -72,10 +76,10 @@ def _lines(
     what: str,
 ) -> None:
     counts = sorted({round(count ** (i / (POINTS - 1))) for i in range(POINTS)})
-    found = [{(way.method, way.noise): value(way) for way in quick(number)} for number in counts]
+    answered = [{(way.method, way.noise): value(way) for way in quick(number)} for number in counts]
     for key, color in LINES.items():
-        if key in found[0]:
-            values = [one[key] for one in found]
+        if key in answered[0]:
+            values = [answers[key] for answers in answered]
             axes.plot(counts, values, color=color, linewidth=2, label=", ".join(key))
             axes.plot(counts[-1], values[-1], "o", color=color, markersize=6)
     axes.axvline(count, color=GRAY, linewidth=1, linestyle=(0, (4, 3)))

@@ -11,13 +11,13 @@ from tempriv.correlation.growth import shown
 from tempriv.data.series import ONLY_SERIES
 from tempriv.leakage.budgets import Floats
 from tempriv.leakage.leakage import Leakage, SeriesLeakage, independent_loss
-from tempriv.report.plots.series import BLUE, GRAY, INK, RULE, figure_class
+from tempriv.report.plots.series import BLUE, GRAY, INK, new_figure, tidy
 
 # Okabe and Ito's, with the blue of all pictures
 ORANGE, GREEN, PURPLE = "#D55E00", "#009E73", "#CC79A7"
 RED = "#b00020"  # as on private reports
-MOST_POINTS = 1500
-FEW = 60  # so many readings are drawn as dots too
+MAX_POINTS = 1500
+MAX_DOTTED_READINGS = 60  # so many readings are drawn as dots too
 PRIVATE = "PRIVATE: computed from private data, do not hand out"
 WAYS = {
     "bridge": ("sound bound", PURPLE, "-"),
@@ -26,8 +26,12 @@ WAYS = {
 }
 
 
-def thinned(losses: Floats, most: int = MOST_POINTS) -> tuple[Floats, Floats]:
+def thinned(losses: Floats, most: int = MAX_POINTS) -> tuple[Floats, Floats]:
     """At most so many places and the largest loss of each stretch, with both ends as they are.
+
+    Parameters:
+        losses: one for each reading.
+        most: how many are kept.
 
     >>> places, highest = thinned(np.array([1.0, 5.0, 2.0, 3.0, 1.0, 1.0]), 4)
     >>> places.tolist(), highest.tolist()
@@ -48,16 +52,19 @@ def thinned(losses: Floats, most: int = MOST_POINTS) -> tuple[Floats, Floats]:
 
 
 def plot_leakage(leakage: Leakage) -> Any:
-    """A matplotlib figure of the series that loses most: each reading, and landmarks together."""
+    """A matplotlib figure of the series that loses most: each reading, and landmarks together.
+
+    Parameters:
+        leakage: that was computed.
+    """
     place = leakage.pictured
     leak = place.leak
     joint = bool(leak.together)
     size = (9.5, 7.6 if joint else 5.0)
-    figure = figure_class()(figsize=size, dpi=100, layout="constrained", facecolor="white")
     which = "" if leak.spending.series == ONLY_SERIES else f" of {leak.spending.series}"
     which = " of every series" if place.everywhere else which
     title = f"What all releases together tell of each reading{which}".replace("$", r"\$")
-    figure.suptitle(title, fontsize=14, color=INK)
+    figure = new_figure(size, title, 14)
     if leakage.private:
         room = 0.3 / size[1]
         figure.get_layout_engine().set(rect=(0, room, 1, 1 - room))
@@ -66,33 +73,33 @@ def plot_leakage(leakage: Leakage) -> Any:
     _each(panels[0], leakage, leak)
     if joint:
         _together(panels[1], leakage, leak)
-    many = -(-len(leak.spending.budgets) // MOST_POINTS)
+    many = -(-len(leak.spending.budgets) // MAX_POINTS)
     of_many = f" (the largest loss of every {many:,} or so)" if many > 1 else ""
     panels[-1].set_xlabel(f"reading{of_many}", fontsize=12, color=INK)
     return figure
 
 
 def _each(axes: Any, leakage: Leakage, leak: SeriesLeakage) -> None:
-    spent, found = leak.spending.budgets, leak.loss
-    few = "o" if len(spent) <= FEW else None
+    spent, loss = leak.spending.budgets, leak.loss
+    few = "o" if len(spent) <= MAX_DOTTED_READINGS else None
     for losses, color, width, label in (
-        (found.backward, BLUE, 1.4, "by releases up to it"),
-        (found.forward, GREEN, 1.4, "by releases from it on"),
+        (loss.backward, BLUE, 1.4, "by releases up to it"),
+        (loss.forward, GREEN, 1.4, "by releases from it on"),
         (
-            found.total,
+            loss.total,
             ORANGE,
             2.4,
-            f"by all of them: {shown(found.total.max())} at most",
+            f"by all of them: {shown(loss.total.max())} at most",
         ),
     ):
         axes.plot(
             *thinned(losses), color=color, linewidth=width, label=label, marker=few, markersize=4
         )
-    where = "mid" if len(spent) <= MOST_POINTS else "post"
+    where = "mid" if len(spent) <= MAX_POINTS else "post"
     axes.step(
         *thinned(spent), where=where, color=INK, linewidth=1.2, label="by its own release: epsilon"
     )
-    highest = float(found.total.max())
+    highest = float(loss.total.max())
     if leakage.limit is not None and math.isfinite(leakage.limit):
         axes.axhline(
             leakage.limit,
@@ -111,11 +118,11 @@ def _together(axes: Any, leakage: Leakage, leak: SeriesLeakage) -> None:
     marks = leak.spending.landmarks
     assert marks is not None
     highest = 0.0
-    for method, found in leak.together.items():
+    for method, loss in leak.together.items():
         name, color, style = WAYS[method]
-        label = f"{name}: {shown(found.maximum)} at most"
-        axes.plot(*thinned(found.total), color=color, linewidth=2, linestyle=style, label=label)
-        highest = max(highest, found.maximum)
+        label = f"{name}: {shown(loss.maximum)} at most"
+        axes.plot(*thinned(loss.total), color=color, linewidth=2, linestyle=style, label=label)
+        highest = max(highest, loss.maximum)
     apart = independent_loss(leak.spending)
     axes.axhline(apart, color=INK, linewidth=1.2, label=f"uncorrelated: {shown(apart)}")
     top = max(highest, apart) * 1.08 or 1.0
@@ -128,11 +135,7 @@ def _together(axes: Any, leakage: Leakage, leak: SeriesLeakage) -> None:
 
 def _tidy(axes: Any) -> None:
     axes.margins(x=0.01)
-    axes.tick_params(labelsize=11, color=GRAY, labelcolor=INK)
-    axes.grid(color=RULE, linewidth=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.spines[["left", "bottom"]].set_color(GRAY)
-    axes.set_axisbelow(True)
+    tidy(axes)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.legend(
         loc="lower center",

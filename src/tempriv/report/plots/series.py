@@ -34,9 +34,9 @@ Span = tuple[float, float]
 
 # Okabe and Ito's blue, and grays: told apart with any color vision, and in print
 BLUE, INK, GRAY, RULE = "#0072B2", "#1f2430", "#5b6472", "#d5d9e0"
-METRES_PER_DEGREE = math.radians(EARTH_RADIUS)
-DOTTED_ROWS = 120  # up to so many readings are drawn as dots too
-MOST_NAMES = 25  # beside an axis
+METERS_PER_DEGREE = math.radians(EARTH_RADIUS)
+MAX_DOTTED_ROWS = 120  # up to so many readings are drawn as dots too
+MAX_AXIS_NAMES = 25  # beside an axis
 
 
 @dataclass(frozen=True)
@@ -96,17 +96,21 @@ def categories_of(about: About) -> Categories | None:
 def numbers_of(values: npt.NDArray[Any]) -> Floats | None:
     """A column as numbers, NaN where missing; None if it holds anything else.
 
+    Parameters:
+        values: a column.
+
     >>> numbers_of(np.array([1, None], dtype=object)), numbers_of(np.array(["on"], dtype=object))
     (array([ 1., nan]), None)
     """
     if values.dtype != object:
         return np.asarray(values, np.float64)
-    if not all(one is None or type(one) in (int, float) for one in values):
+    if not all(value is None or type(value) in (int, float) for value in values):
         return None
-    return np.array([math.nan if one is None else one for one in values], np.float64)
+    return np.array([math.nan if value is None else value for value in values], np.float64)
 
 
 def time_name(about: About) -> str:
+    """The names of the columns that hold times, by ``about``."""
     return " + ".join(about["columns"]["time"] or ["reading number"])
 
 
@@ -143,11 +147,17 @@ def stated_without(about: About) -> str:
 
 
 def band(about: About, column: int, values: Floats) -> tuple[Floats, Floats]:
-    """The expected error: about each of a few values, or else about the bounds."""
+    """The expected error: about each of a few values, or else about the bounds.
+
+    Parameters:
+        about: the description of the release.
+        column: its number.
+        values: of the series.
+    """
     if is_moved(about) or mechanism_of(about).is_retimed:  # there is none about values
         return np.full(len(values), math.nan), np.full(len(values), math.nan)
     error, bounds = about["expected_error"][column]["error"], bounds_of(about, column)
-    if len(values) <= DOTTED_ROWS or bounds is None:
+    if len(values) <= MAX_DOTTED_ROWS or bounds is None:
         return values - error, values + error
     return np.full(len(values), bounds[0] - error), np.full(len(values), bounds[1] + error)
 
@@ -172,19 +182,13 @@ def plot_release(release: Release, series: str | None = None) -> Any:
 
     The band about released numbers, or the circle about a released place, is the expected error.
     """
-    new_figure = figure_class()
     about, trace = release.about, trace_of(release, series)
     names, kind = about["columns"]["values"], kind_of(about)
     panels = 1 if kind == "places" else len(names)
     size = (8.0, 7.2) if kind == "places" else (9.0, 1.2 + 2.9 * panels)
-    figure = new_figure(figsize=size, dpi=100, layout="constrained", facecolor="white")
-    figure.suptitle(_title(release, trace.name), fontsize=13, color=INK)
+    figure = new_figure(size, _title(release, trace.name))
     for i, axes in enumerate(figure.subplots(panels, 1, squeeze=False, sharex=True)[:, 0]):
-        axes.tick_params(labelsize=11, color=GRAY, labelcolor=INK)
-        axes.grid(axis="both" if kind == "places" else "y", color=RULE, linewidth=0.8)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.spines[["left", "bottom"]].set_color(GRAY)
-        axes.set_axisbelow(True)
+        tidy(axes, "both" if kind == "places" else "y")
         if kind == "places":
             _plot_places(axes, about, trace)
             x_name, y_name = f"{names[1]} (degrees)", f"{names[0]} (degrees)"
@@ -195,6 +199,34 @@ def plot_release(release: Release, series: str | None = None) -> Any:
         axes.set_ylabel(_plain(y_name), fontsize=12, color=INK)
     figure.align_ylabels()
     return figure
+
+
+def new_figure(size: tuple[float, float], title: str, font: float = 13) -> Any:
+    """An empty matplotlib figure.
+
+    Parameters:
+        size: width and height in inches.
+        title: above all of it.
+        font: the size of the title.
+    """
+    figure = figure_class()(figsize=size, dpi=100, layout="constrained", facecolor="white")
+    figure.suptitle(title, fontsize=font, color=INK)
+    return figure
+
+
+def tidy(axes: Any, grid: str = "both", labels: float = 11) -> None:
+    """Draw the frame of a panel in quiet colors.
+
+    Parameters:
+        axes: the panel.
+        grid: of which axes rules are drawn.
+        labels: the size of numbers at the axes.
+    """
+    axes.tick_params(labelsize=labels, color=GRAY, labelcolor=INK)
+    axes.grid(axis=grid, color=RULE, linewidth=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(GRAY)
+    axes.set_axisbelow(True)
 
 
 def figure_class() -> Any:
@@ -216,11 +248,11 @@ def _plain(text: str) -> str:
 
 
 def _title(release: Release, name: str) -> str:
-    guarantee, promise = release.guarantee, "NO PRIVACY PROMISE"
+    guarantee, claim = release.guarantee, "NO PRIVACY GUARANTEE"
     if isinstance(guarantee, Guarantee):
-        promise = f"{str(guarantee.loss).split(' (')[0]}\nprotects {guarantee.unit.sentence}"
+        claim = f"{str(guarantee.loss).split(' (')[0]}\nprotects {guarantee.unit.sentence}"
     which = "" if release.about["columns"]["series"] is None else f"Series {name} · "
-    lines = f"{which}{release.about['mechanism'][KIND]}: {promise}".splitlines()
+    lines = f"{which}{release.about['mechanism'][KIND]}: {claim}".splitlines()
     return _plain("\n".join(textwrap.fill(line, 84) for line in lines))
 
 
@@ -241,11 +273,11 @@ def _plot_column(axes: Any, about: About, trace: Trace, column: int) -> None:
         locator = dates.AutoDateLocator(minticks=4, maxticks=8)
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
-    few = len(values) <= DOTTED_ROWS
+    few = len(values) <= MAX_DOTTED_ROWS
     if names is not None:
         axes.step(times, values, where="mid", color=RULE, linewidth=1)
         axes.plot(times, values, "o", color=BLUE, markersize=5 if few else 3, alpha=0.8)
-        some = range(0, len(names), len(names) // MOST_NAMES + 1)
+        some = range(0, len(names), len(names) // MAX_AXIS_NAMES + 1)
         axes.set_yticks(some, [_plain(names[i]) for i in some])
         axes.set_ylim(-0.6, len(names) - 0.4)
         return
@@ -280,9 +312,9 @@ def _plot_column(axes: Any, about: About, trace: Trace, column: int) -> None:
 
 def _named(values: npt.NDArray[Any]) -> tuple[list[str], Floats]:
     """Anything by its text: the different ones in order, and the number of each in that order."""
-    names = sorted({str(one) for one in values if one is not None})
+    names = sorted({str(value) for value in values if value is not None})
     places = {name: float(i) for i, name in enumerate(names)}
-    return names, np.array([math.nan if one is None else places[str(one)] for one in values])
+    return names, np.array([math.nan if value is None else places[str(value)] for value in values])
 
 
 def _plot_places(axes: Any, about: About, trace: Trace) -> None:
@@ -303,7 +335,7 @@ def _plot_places(axes: Any, about: About, trace: Trace) -> None:
     if np.isfinite(north).any():
         meters = about["expected_error"][0]["error"]
         middle = np.nanmedian(east), np.nanmedian(north)
-        shrink, reach = math.cos(math.radians(middle[1])), 2 * meters / METRES_PER_DEGREE
+        shrink, reach = math.cos(math.radians(middle[1])), 2 * meters / METERS_PER_DEGREE
         axes.set_aspect(1 / shrink, adjustable="datalim")
         axes.add_patch(Ellipse(middle, reach / shrink, reach, fill=False, edgecolor=INK, lw=1.4))
         axes.plot(
@@ -344,8 +376,8 @@ def trace_of(release: Release, series: str | None) -> Trace:
         table = table.filter(pc.equal(ids, series))
         if not table.num_rows:
             some = [repr(known) for known in pc.unique(ids).slice(0, 5).to_pylist()]
-            there = ", ".join([*some, "..."] if about["series"] > 5 else some)
-            raise TemprivError(f"series={series!r}: not in this release; there are {there}")
+            known_ids = ", ".join([*some, "..."] if about["series"] > 5 else some)
+            raise TemprivError(f"series={series!r}: not in this release; there are {known_ids}")
     wanted = range(len(about["columns"]["values"]))
     if not is_moved(about):
         numbers = [_numbers(about, table, i) for i in wanted]
@@ -354,8 +386,8 @@ def trace_of(release: Release, series: str | None) -> Trace:
     if any(column.dtype == object for column in columns):
         columns = [column.astype(object) for column in columns]
     rows = np.stack(columns, axis=1)
-    words = pc.cast(table.column(about["columns"]["status"]), pa.string())
-    status = pc.index_in(words, value_set=pa.array(STATUSES, pa.string())).to_numpy()
+    statuses = pc.cast(table.column(about["columns"]["status"]), pa.string())
+    status = pc.index_in(statuses, value_set=pa.array(STATUSES, pa.string())).to_numpy()
     return Trace(series, _ticks(about, table), rows, np.asarray(status, np.int8))
 
 
@@ -364,9 +396,9 @@ def _as_they_are(column: Any) -> npt.NDArray[Any]:
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return np.asarray(pc.cast(column, pa.float64()).to_numpy(), np.float64)
-    found = np.empty(len(column), dtype=object)
-    found[:] = column.to_pylist()
-    return found
+    objects = np.empty(len(column), dtype=object)
+    objects[:] = column.to_pylist()
+    return objects
 
 
 def _numbers(about: About, table: pa.Table, column: int) -> Floats:

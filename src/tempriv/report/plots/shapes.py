@@ -9,11 +9,11 @@ import numpy as np
 from tempriv.errors import DataError, require
 from tempriv.local.shapes.sax import curve
 from tempriv.local.shapes.simulate import Outcome
-from tempriv.report.plots.series import BLUE, GRAY, INK, RULE, figure_class
+from tempriv.report.plots.series import BLUE, GRAY, INK, RULE, new_figure, tidy
 
 POINTS = 240
-ACROSS = 3
-MOST = 24
+COLUMNS = 3
+MAX_SHAPES = 24
 
 
 def plot_shapes(outcome: Outcome) -> Any:
@@ -21,18 +21,12 @@ def plot_shapes(outcome: Outcome) -> Any:
 
     Of an estimator it is ``plot_shapes(estimator.outcome_)``.
     """
-    shapes, sax = outcome.shapes[:MOST], outcome.plan.sax
+    shapes, sax = outcome.shapes[:MAX_SHAPES], outcome.plan.sax
     require(len(shapes) > 0, "no shape was found: there is nothing to draw", DataError)
-    across = min(ACROSS, len(shapes))
+    across = min(COLUMNS, len(shapes))
     down = -(-len(shapes) // across)
-    figure = figure_class()(
-        figsize=(3.4 * across + 0.4, 2.6 * down + 0.7),
-        dpi=100,
-        layout="constrained",
-        facecolor="white",
-    )
     title = f"Shapes of {outcome.plan.people:,} series, epsilon {outcome.plan.epsilon:g} each"
-    figure.suptitle(title, fontsize=13, color=INK)
+    figure = new_figure((3.4 * across + 0.4, 2.6 * down + 0.7), title)
     panels = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True).ravel()
     at = (np.arange(POINTS) + 0.5) / POINTS
     for shape, axes in zip(shapes, panels, strict=False):
@@ -42,14 +36,11 @@ def plot_shapes(outcome: Outcome) -> Any:
         name = shape.text + ("" if shape.ends else "…")
         name += "" if shape.label is None else f", {shape.label}".replace("$", r"\$")
         doubt = "\nnot surely there" if outcome.is_sure(shape) is False else ""
-        told = f"{100 * share:.1f} % ({100 * low:.1f} to {100 * high:.1f}){doubt}"
-        axes.set_title(f"{name}\n{told}", fontsize=11, color=INK)
+        label = f"{100 * share:.1f} % ({100 * low:.1f} to {100 * high:.1f}){doubt}"
+        axes.set_title(f"{name}\n{label}", fontsize=11, color=INK)
         axes.set_yticks(sax.levels, list(sax.alphabet))
         axes.set_xticks([])
-        axes.grid(axis="y", color=RULE, linewidth=0.8)
-        axes.tick_params(color=GRAY, labelcolor=INK)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.spines[["left", "bottom"]].set_color(GRAY)
+        tidy(axes, "y", 10)
         axes.set_xlabel("time", fontsize=10, color=GRAY, loc="right")
     for axes in panels[len(shapes) :]:
         axes.set_axis_off()

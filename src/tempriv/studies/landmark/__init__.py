@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tempriv.studies.common import ResultTable, Row, Study, Tables
+from tempriv.studies.common import ResultTable, Study, all_rows
 from tempriv.studies.landmark import data, errors, placements
 from tempriv.studies.landmark.data import LandmarkInputs
 from tempriv.studies.landmark.experiment import FULL, QUICK, LandmarkSize
@@ -48,11 +48,6 @@ def _tables(inputs: LandmarkInputs, size: LandmarkSize) -> Iterator[ResultTable]
     yield from placements.tables(size)
 
 
-def _rows(tables: Tables) -> Iterator[Row]:
-    for part in (data, errors, placements):
-        yield from part.rows(tables)
-
-
 STUDY = Study(
     name="landmark",
     title="Landmark privacy, checked",
@@ -61,7 +56,7 @@ STUDY = Study(
     quick=QUICK,
     full=FULL,
     tables=_tables,
-    rows=_rows,
+    rows=all_rows(data, errors, placements),
     pictures=PICTURES,
     remarks=REMARKS,
 )

@@ -29,7 +29,6 @@ from tempriv.studies.common import (
     Tables,
     read_columns,
     require_files,
-    uniform,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -47,19 +46,20 @@ NAMES = (COPENHAGEN, HUE, TDRIVE)
 ENTRIES = 1000
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 INSIDE = SHARES[1:-1]  # where there are landmarks and other entries
-MOST = 5.0  # kWh in an hour: what the meter of a home can show
-CENTRE = (39.9042, 116.4074)  # of Beijing, latitude and longitude
-WALK = 200.0  # meters
-MINUTES = 30.0
+MAX_KWH = 5.0  # kWh in an hour: what the meter of a home can show
+CENTER = (39.9042, 116.4074)  # of Beijing, latitude and longitude
+WALK_METERS = 200.0  # meters
+STAY_MINUTES = 30.0
 # Section 4.1.2. "below a threshold", which rises with the share; the middle four are printed in
 # the opposite order
 PRINTED_THRESHOLDS = (0.28, 0.54, 0.68, 0.88, 1.12, 4.45)
-PRINTED_STAYS = ((0.0, 1000.0), *((far, MINUTES) for far in (2095.0, 2790, 3590, 4825, 10350)))
+PRINTED_STAYS = ((0.0, 1000.0), *((far, STAY_MINUTES) for far in (2095.0, 2790, 3590, 4825, 10350)))
 
 CHOSEN = ("data", "share", "printed", "share_as_printed", "used", "share_used")
 
 
 def percent(share: float) -> str:
+    """A ``share`` in whole percent."""
     return f"{100 * share:.0f} %"
 
 
@@ -84,7 +84,12 @@ class LandmarkDataset:
         return len(self.marks[SHARES[0]])
 
     def rows(self, share: float, marks: Flags | None = None) -> Floats:
-        """Readings with the mark behind each, as the schemes take them; or with other marks."""
+        """Readings with the mark behind each, as the schemes take them; or with other marks.
+
+        Parameters:
+            share: the part of steps that are landmarks.
+            marks: other marks than those of the share.
+        """
         chosen = self.marks[share] if marks is None else marks
         return np.column_stack([self.values[share], chosen.astype(np.float64)])
 
@@ -100,7 +105,6 @@ class LandmarkInputs:
     farther: LandmarkDataset
     readings: ResultTable
     landmarks: ResultTable
-    made_up: bool = False
 
     @property
     def theirs(self) -> tuple[LandmarkDataset, ...]:
@@ -123,9 +127,14 @@ def _absolute(true: Floats, released: Floats) -> Floats:
 
 
 def meters(true: Floats, released: Floats) -> Floats:
-    """Between two columns of places, on the plane in which they are moved."""
-    plane = Locations(CENTRE, 1.0)
-    apart = (released - true) / (plane.degrees(np.ones(2)) - np.array(CENTRE))
+    """Between two columns of places, on the plane in which they are moved.
+
+    Parameters:
+        true: latitudes and longitudes in degrees.
+        released: those to compare them with.
+    """
+    plane = Locations(CENTER, 1.0)
+    apart = (released - true) / (plane.degrees(np.ones(2)) - np.array(CENTER))
     return np.asarray(np.hypot(*apart.T))
 
 
@@ -137,8 +146,8 @@ def _contacts(entries: npt.NDArray[Any]) -> LandmarkDataset:
 
     So reading and mark are the same bit: 1 at every landmark, 0 everywhere else.
     """
-    marks = {one: among(entries, most_frequent(entries, one)).marks for one in SHARES}
-    values = {one: marks[one].astype(np.float64)[:, None] for one in SHARES}
+    marks = {share: among(entries, most_frequent(entries, share)).marks for share in SHARES}
+    values = {share: marks[share].astype(np.float64)[:, None] for share in SHARES}
     return LandmarkDataset(
         COPENHAGEN,
         "%",
@@ -165,9 +174,9 @@ def _meter(energy: Floats, name: str, change: float) -> LandmarkDataset:
         "kWh",
         dict.fromkeys(SHARES, energy[:, None]),
         marks,
-        lambda epsilon: Laplace(epsilon=epsilon * MOST / change, bounds=((0.0, MOST),)),
+        lambda epsilon: Laplace(epsilon=epsilon * MAX_KWH / change, bounds=((0.0, MAX_KWH),)),
         _absolute,
-        lambda released: np.clip(released, 0.0, MOST),
+        lambda released: np.clip(released, 0.0, MAX_KWH),
     )
 
 
@@ -179,12 +188,17 @@ def stays_of(places: Floats, seconds: Floats, share: float) -> tuple[float, Chos
     """Stays of half an hour or more within the distance that comes nearest to the share.
 
     The share does not rise with the distance everywhere, so all on a ladder of 1 % are looked at.
+
+    Parameters:
+        places: latitudes and longitudes in degrees.
+        seconds: when they were reported.
+        share: the part of steps that are landmarks.
     """
     ladder = [0.0, *np.geomspace(100.0, 200_000.0, 764).round().tolist()]
     if share == 0:
         return 0.0, _stays(places, seconds, *PRINTED_STAYS[0])
-    tried = [_stays(places, seconds, far, MINUTES) for far in ladder]
-    best = int(np.argmin([abs(one.share - share) for one in tried]))
+    tried = [_stays(places, seconds, far, STAY_MINUTES) for far in ladder]
+    best = int(np.argmin([abs(stay.share - share) for stay in tried]))
     return ladder[best], tried[best]
 
 
@@ -194,7 +208,7 @@ def _taxi(places: Floats, marks: dict[float, Flags], name: str, near: float) -> 
         "m",
         dict.fromkeys(SHARES, places),
         marks,
-        lambda epsilon: PlanarLaplace(epsilon=epsilon, unit=WithinDistance(near), origin=CENTRE),
+        lambda epsilon: PlanarLaplace(epsilon=epsilon, unit=WithinDistance(near), origin=CENTER),
         meters,
     )
 
@@ -204,9 +218,15 @@ def inputs_of(
     energy: Floats,
     places: Floats,
     seconds: Floats,
-    made_up: bool = False,
 ) -> LandmarkInputs:
-    """Everything from the columns that files hold."""
+    """Everything from the columns that files hold.
+
+    Parameters:
+        contacts: whom the telephone met.
+        energy: of each hour, in kWh.
+        places: latitudes and longitudes in degrees.
+        seconds: when they were reported.
+    """
     stays = {share: stays_of(places, seconds, share) for share in SHARES}
     marks = {share: chosen.marks for share, (_, chosen) in stays.items()}
     copenhagen, hue = _contacts(contacts), _meter(energy, HUE, 1.0)
@@ -242,11 +262,10 @@ def inputs_of(
         copenhagen,
         hue,
         _taxi(places, marks, TDRIVE, 1.0),
-        _meter(energy, BOUNDED, MOST),
-        _taxi(places, marks, FARTHER, WALK),
+        _meter(energy, BOUNDED, MAX_KWH),
+        _taxi(places, marks, FARTHER, WALK_METERS),
         ResultTable("readings", "the first entries", ("data", "what", "published", "ours"), facts),
         ResultTable("landmarks", "how landmarks are chosen", CHOSEN, tuple(choices)),
-        made_up,
     )
 
 
@@ -270,59 +289,47 @@ def _first(path: Path, *columns: Any) -> list[Any]:
 
 
 def read_contacts(path: Path) -> Integers:
-    """Whom the telephone with most entries met, in the order of time.
+    """Whom the telephone with most entries met, in the order of time, from the file at ``path``.
 
     People are numbered anew in the copy of the data at hand, so the paper's telephone 449 and its
     lists of contacts are not to be found in it.
     """
-    slot, one, other = read_columns(path, ("slot", "user_a", "user_b"))
-    busiest = int(np.argmax(np.bincount(np.concatenate([one, other]))))
-    met = np.where(one == busiest, other, one)[(one == busiest) | (other == busiest)]
-    when = slot[(one == busiest) | (other == busiest)]
+    slot, first, second = read_columns(path, ("slot", "user_a", "user_b"))
+    busiest = int(np.argmax(np.bincount(np.concatenate([first, second]))))
+    met = np.where(first == busiest, second, first)[(first == busiest) | (second == busiest)]
+    when = slot[(first == busiest) | (second == busiest)]
     (entries,) = _first(path, met[np.argsort(when, kind="stable")])
     return np.asarray(entries, dtype=np.int64)
 
 
 def read_meter(path: Path) -> Floats:
-    """Hourly energy; hours of exactly 0 are gaps, which the paper's range leaves out too."""
+    """Hourly energy; hours of exactly 0 are gaps, which the paper's range leaves out too.
+
+    Parameters:
+        path: the file.
+    """
     (energy,) = read_columns(path, ("energy_kWh",))
     (readings,) = _first(path, energy[energy > 0])
     return np.asarray(readings, dtype=np.float64)
 
 
 def read_taxi(path: Path) -> tuple[Floats, Floats]:
-    """Places in degrees, latitude first, and the seconds at which they were reported."""
+    """Places in degrees, latitude first, and the seconds at which they were reported.
+
+    Parameters:
+        path: the file.
+    """
     when, longitude, latitude = read_columns(path, ("datetime", "longitude", "latitude"))
     seconds = when.astype("datetime64[s]").astype(np.float64)
     east, north, seconds = _first(path, longitude, latitude, seconds)
     return np.column_stack([north, east]), seconds
 
 
-# made-up ones
-
-
-def stand_in(entries: int, seed: int = 0) -> LandmarkInputs:
-    """Made-up data of the same kinds, so that everything can be run without the real ones.
-
-    >>> made = stand_in(entries=120)
-    >>> [one.name for one in made.theirs], made.hue.length, int(made.hue.marks[1.0].sum())
-    (['Copenhagen', 'HUE', 'T-Drive'], 120, 120)
-    """
-    # 40 contacts, the first the most frequent; a taxi that stands now and then
-    contacts = (40 * uniform("contacts", entries, seed=seed) ** 2).astype(np.int64)
-    energy = np.interp(uniform("energy", entries, seed=seed), SHARES, PRINTED_THRESHOLDS)
-    drives = uniform("drives", entries // 20 + 1, seed=seed) < 0.6
-    moves = 2 * uniform("moves", entries, 2, seed=seed) - 1
-    moves *= np.where(np.repeat(drives, 20)[:entries], 0.01, 0.0005)[:, None]
-    places = np.array(CENTRE) + np.cumsum(moves, axis=0)
-    seconds = np.arange(entries, dtype=np.float64) * 177
-    return inputs_of(contacts, energy, places, seconds, made_up=True)
-
-
 # statements
 
 
 def rows(tables: Tables) -> Iterator[Row]:
+    """Verdicts on what the paper says of its data, from ``tables``."""
     section = Section("The first 1,000 entries (Section 4.1)")
     for fact in tables["readings"].where(data=HUE):
         yield section.holds(

@@ -29,7 +29,7 @@ from tempriv.studies.landmark.experiment import (
     ADAPTIVE,
     BOUND,
     CONSTANT,
-    DUMMIES,
+    DUMMY_SHARE,
     EPSILON,
     EVENT,
     OURS,
@@ -62,38 +62,45 @@ PARAMETERS = (
 
 
 def _compared(
-    one: LandmarkDataset, share: float, runs: int
+    dataset: LandmarkDataset, share: float, runs: int
 ) -> Iterator[tuple[str, str, Errors, str]]:
     """Levels, a constant, the schemes, and the schemes that hide which moments are landmarks."""
-    marks = [one.marks[share]] * runs
+    marks = [dataset.marks[share]] * runs
 
-    def run(mechanism: Any, given: Sequence[Flags] = marks) -> Errors:
-        return errors_of(one, share, mechanism, given, 7)
+    def run(mechanism: Any, landmarks: Sequence[Flags] = marks) -> Errors:
+        """The errors of a ``mechanism`` with some ``landmarks`` for each run."""
+        return errors_of(dataset, share, mechanism, landmarks, 7)
 
-    for level, mechanism in levels(one).items():
+    for level, mechanism in levels(dataset).items():
         yield level, PLAIN, run(mechanism), protects(mechanism)
-    plain = schemes(one, share, EPSILON)
+    plain = schemes(dataset, share, EPSILON)
     skipped = run(plain[SKIP], [np.ones_like(marks[0])])
     yield CONSTANT, PLAIN, skipped, "everything: nothing is released"
     for scheme, mechanism in plain.items():
         yield scheme, PLAIN, run(mechanism), protects(mechanism)
-    chosen = dummy_marks(one.marks[share], EPSILON * DUMMIES, runs, 7)
-    for scheme, mechanism in schemes(one, share, EPSILON * (1 - DUMMIES)).items():
+    chosen = dummy_marks(dataset.marks[share], EPSILON * DUMMY_SHARE, runs, 7)
+    for scheme, mechanism in schemes(dataset, share, EPSILON * (1 - DUMMY_SHARE)).items():
         if scheme != BOUND:
             yield scheme, WITH_DUMMIES, run(mechanism, chosen), protects(mechanism)
-    drawn = drawn_bound(one)
+    drawn = drawn_bound(dataset)
     yield BOUND, DRAWN, run(drawn), protects(drawn)
 
 
 def figure_7(name: str, data: Sequence[LandmarkDataset], size: LandmarkSize) -> ResultTable:
-    """Every scheme on every data set; those that hide which moments are landmarks beside them."""
+    """Every scheme on every data set; those that hide which moments are landmarks beside them.
+
+    Parameters:
+        name: of the table.
+        data: the data sets.
+        size: how much of everything.
+    """
     lines = tuple(
         (
-            *(one.name, one.unit, share, int(one.marks[share].sum()), scheme, hidden),
-            *(found.marks, found.mean, found.spread, found.clamped, what),
+            *(dataset.name, dataset.unit, share, int(dataset.marks[share].sum()), scheme, hidden),
+            *(errors.marks, errors.mean, errors.spread, errors.clamped, what),
         )
-        for one, share in itertools.product(data, SHARES)
-        for scheme, hidden, found, what in _compared(one, share, size.runs)
+        for dataset, share in itertools.product(data, SHARES)
+        for scheme, hidden, errors, what in _compared(dataset, share, size.runs)
     )
     columns = (
         *("data", "unit", "share", "landmarks", "scheme", "hidden", "marks", "error"),
@@ -106,28 +113,32 @@ def figure_11(data: Sequence[LandmarkDataset], size: LandmarkSize) -> ResultTabl
     """Uniform with dummies, by the part of epsilon that selects them and by the score.
 
     ``shown`` is the share of regular moments outside the selected set, which are certainly none.
+
+    Parameters:
+        data: the data sets.
+        size: how much of everything.
     """
     lines: list[tuple[Any, ...]] = []
-    for one, share, score in itertools.product(data, SHARES, SCORES):
-        if score == "temporal" and not one.marks[share].any():
+    for dataset, share, score in itertools.product(data, SHARES, SCORES):
+        if score == "temporal" and not dataset.marks[share].any():
             continue  # there is no landmark to be near to
         for ratio in RATIOS:
-            marks = dummy_marks(one.marks[share], EPSILON * ratio, size.runs, 11, score)
-            mechanism = schemes(one, share, EPSILON * (1 - ratio))[UNIFORM]
-            found = errors_of(one, share, mechanism, marks, 11)
-            regular = int(np.count_nonzero(~one.marks[share]))
-            shown = (one.length - found.marks) / regular if regular else 0.0
+            marks = dummy_marks(dataset.marks[share], EPSILON * ratio, size.runs, 11, score)
+            mechanism = schemes(dataset, share, EPSILON * (1 - ratio))[UNIFORM]
+            errors = errors_of(dataset, share, mechanism, marks, 11)
+            regular = int(np.count_nonzero(~dataset.marks[share]))
+            shown = (dataset.length - errors.marks) / regular if regular else 0.0
             lines.append(
                 (
-                    one.name,
-                    one.unit,
+                    dataset.name,
+                    dataset.unit,
                     share,
                     score,
                     ratio,
-                    found.marks,
+                    errors.marks,
                     shown,
-                    found.mean,
-                    found.spread,
+                    errors.mean,
+                    errors.spread,
                 )
             )
     columns = (
@@ -139,28 +150,33 @@ def figure_11(data: Sequence[LandmarkDataset], size: LandmarkSize) -> ResultTabl
 
 
 def parameters(data: Sequence[LandmarkDataset], size: LandmarkSize) -> ResultTable:
-    """Adaptive with other parameters, as parts of Uniform's error."""
+    """Adaptive with other parameters, as parts of Uniform's error.
+
+    Parameters:
+        data: the data sets.
+        size: how much of everything.
+    """
     lines: list[tuple[Any, ...]] = []
-    for one, share in itertools.product(data, SHARES):
-        marks = [one.marks[share]] * size.runs
-        made = schemes(one, share, EPSILON)
-        base = errors_of(one, share, made[UNIFORM], marks, 5).mean
+    for dataset, share in itertools.product(data, SHARES):
+        marks = [dataset.marks[share]] * size.runs
+        made = schemes(dataset, share, EPSILON)
+        base = errors_of(dataset, share, made[UNIFORM], marks, 5).mean
         for kappa, increase, decrease, least in PARAMETERS:
             mechanism = replace(
                 made[ADAPTIVE], kappa=kappa, increase=increase, decrease=decrease, least=least
             )
-            found = errors_of(one, share, mechanism, marks, 5)
+            errors = errors_of(dataset, share, mechanism, marks, 5)
             lines.append(
                 (
-                    one.name,
+                    dataset.name,
                     share,
                     kappa,
                     increase,
                     decrease,
                     least,
-                    found.mean,
-                    found.spread,
-                    found.mean / base,
+                    errors.mean,
+                    errors.spread,
+                    errors.mean / base,
                 )
             )
     columns = (
@@ -172,6 +188,7 @@ def parameters(data: Sequence[LandmarkDataset], size: LandmarkSize) -> ResultTab
 
 
 def tables(inputs: LandmarkInputs, size: LandmarkSize) -> Iterator[ResultTable]:
+    """The tables of both figures, from ``inputs``, in a ``size``."""
     yield figure_7("figure-7", inputs.theirs, size)
     yield figure_7("figure-7-neighbours", inputs.honest, size)
     yield figure_11(inputs.theirs, size)
@@ -188,24 +205,38 @@ class _Figure7:
     table: ResultTable
 
     def of(self, data: str, share: float, scheme: str, hidden: str = PLAIN) -> float:
+        """The error of a ``scheme`` on ``data`` at a ``share``; ``hidden`` as in the table."""
         return self.table.number("error", data=data, share=share, scheme=scheme, hidden=hidden)
 
-    def below(self, data: str, share: float, one: str, other: str) -> bool:
-        """Whether one scheme's error is less by more than chance: three standard errors."""
-        apart = self.of(data, share, other) - self.of(data, share, one)
+    def below(self, data: str, share: float, first: str, second: str) -> bool:
+        """Whether one scheme's error is less by more than chance: three standard errors.
+
+        Parameters:
+            data: the name of the data set.
+            share: the part of steps that are landmarks.
+            first: a scheme.
+            second: another.
+        """
+        apart = self.of(data, share, second) - self.of(data, share, first)
         both = [
             self.table.column(
                 "standard_error", data=data, share=share, scheme=scheme, hidden=PLAIN
             )[0]
-            for scheme in (one, other)
+            for scheme in (first, second)
         ]
         return bool(apart > 3 * np.hypot(*both))
 
     def best(self, data: str, share: float, scheme: str) -> bool:
+        """Whether a ``scheme`` is the best of the paper's on ``data`` at a ``share``."""
         return all(self.below(data, share, scheme, other) for other in THEIRS if other != scheme)
 
     def worsened(self, data: str, scheme: str) -> float:
-        """What dummies do to the error, at worst, where there are landmarks and others."""
+        """What dummies do to the error, at worst, where there are landmarks and others.
+
+        Parameters:
+            data: the name of the data set.
+            scheme: its name.
+        """
         return max(
             self.of(data, share, scheme, WITH_DUMMIES) / self.of(data, share, scheme)
             for share in INSIDE
@@ -213,6 +244,7 @@ class _Figure7:
 
 
 def rows(tables: Tables) -> Iterator[Row]:
+    """Verdicts on what the paper says of its schemes, from ``tables``."""
     yield from _levels(_Figure7(tables["figure-7"]))
     yield from _copenhagen(_Figure7(tables["figure-7"]), tables["adaptive-parameters"])
     yield from _hue(_Figure7(tables["figure-7"]))
@@ -243,30 +275,18 @@ def _copenhagen(figure: _Figure7, parameters: ResultTable) -> Iterator[Row]:
     best = sum(figure.best(data, share, SKIP) for share in (0.2, 0.4))
     yield section.holds("of 20 and 40 %: shares at which Skip is the best", 2, best, how)
     best = sum(figure.best(data, share, ADAPTIVE) for share in (0.6, 0.8))
-    yield section.fails(
-        "of 60 and 80 %: shares at which Adaptive is the best",
-        2,
-        best,
-        "it and Uniform are coins, wrong in half of all cases",
-    )
+    what = "of 60 and 80 %: shares at which Adaptive is the best"
+    yield section.fails(what, 2, best, "it and Uniform are coins, wrong in half of all cases")
+    what = "100 %: error of Skip, %"
     yield section.ours(
-        "100 %: error of Skip, %",
-        figure.of(data, 1.0, SKIP),
-        "not comparable: 100 for the constant no, 0 for yes",
+        what, figure.of(data, 1.0, SKIP), "not comparable: 100 for the constant no, 0 for yes"
     )
     less = float(figure.below(data, 0.0, ADAPTIVE, EVENT))
-    yield section.fails(
-        "0 %: whether Adaptive is better than event level",
-        1,
-        less,
-        "a bit changes by 1, the scale is 1 / epsilon",
-    )
+    what = "0 %: whether Adaptive is better than event level"
+    yield section.fails(what, 1, less, "a bit changes by 1, the scale is 1 / epsilon")
     (error,) = parameters.column("of_uniform", data=data, share=0.0, kappa=0.5, increase=0.5)
-    yield section.ours(
-        "0 %: error of Adaptive as a part of Uniform's, kappa 0.5",
-        error,
-        "then a change of a bit counts as one",
-    )
+    what = "0 %: error of Adaptive as a part of Uniform's, kappa 0.5"
+    yield section.ours(what, error, "then a change of a bit counts as one")
     for share in INSIDE:
         guess = min(share_wrong := figure.of(data, share, CONSTANT), 100 - share_wrong)
         least = min(figure.of(data, share, scheme) for scheme in (*THEIRS, *OURS))
@@ -278,12 +298,8 @@ def _hue(figure: _Figure7) -> Iterator[Row]:
     section, data = Section("Energy in HUE (Section 4.2.1, Figure 7b)"), HUE
     some = SHARES[1:]
     best = sum(figure.best(data, share, SKIP) for share in some)
-    yield section.holds(
-        "of 20 to 100 %: shares at which Skip is the best",
-        5,
-        best,
-        "'Skip achieves a constant low mean absolute error'",
-    )
+    what = "of 20 to 100 %: shares at which Skip is the best"
+    yield section.holds(what, 5, best, "'Skip achieves a constant low mean absolute error'")
     less = sum(figure.below(data, share, ADAPTIVE, UNIFORM) for share in some)
     yield section.holds(
         "of 20 to 100 %: shares at which Adaptive is better than Uniform", 5, less, "figure-7.csv"
@@ -292,12 +308,8 @@ def _hue(figure: _Figure7) -> Iterator[Row]:
         figure.below(data, share, EVENT, ADAPTIVE) and figure.below(data, share, ADAPTIVE, USER)
         for share in some
     )
-    yield section.holds(
-        "of 20 to 100 %: shares at which Adaptive is between event and user level",
-        5,
-        between,
-        "figure-7.csv",
-    )
+    what = "of 20 to 100 %: shares at which Adaptive is between event and user level"
+    yield section.holds(what, 5, between, "figure-7.csv")
     for share in INSIDE:
         ratio = figure.of(data, share, ADAPTIVE) / figure.of(data, share, UNIFORM)
         what = f"{percent(share)}: error of Adaptive as a part of Uniform's"
@@ -306,22 +318,19 @@ def _hue(figure: _Figure7) -> Iterator[Row]:
         figure.below(data, share, CONSTANT, scheme)
         for share, scheme in itertools.product(INSIDE, (*THEIRS, *OURS))
     )
-    yield section.ours(
-        "of 20 cases (20 to 80 %, five schemes): worse than always saying 0 kWh",
-        useless,
-        "that is wrong by 0.88 kWh",
-    )
+    what = "of 20 cases (20 to 80 %, five schemes): worse than always saying 0 kWh"
+    yield section.ours(what, useless, "that is wrong by 0.88 kWh")
 
 
 def _tdrive(figure: _Figure7, parameters: ResultTable) -> Iterator[Row]:
     section, data = Section("Places in T-Drive (Section 4.2.1, Figure 7c)"), TDRIVE
     many = (0.6, 0.8, 1.0)
     gains = {s: 1 - figure.of(data, s, ADAPTIVE) / figure.of(data, s, UNIFORM) for s in many}
-    said = sum(0.1 <= gain <= 0.2 for gain in gains.values())
+    agreeing = sum(0.1 <= gain <= 0.2 for gain in gains.values())
     yield section.fails(
         "of 60 to 100 %: shares at which Adaptive beats Uniform by 10 to 20 %",
         3,
-        said,
+        agreeing,
         "by less; its parameters are not told",
     )
     for share, gain in gains.items():
@@ -392,11 +401,11 @@ def _ratios(table: ResultTable) -> Iterator[Row]:
                 for share in INSIDE
             }
             if data == COPENHAGEN:
-                ratio = max(max(one.values()) / min(one.values()) for one in each.values())
+                ratio = max(max(errors.values()) / min(errors.values()) for errors in each.values())
                 what = f"{data}, {score} score: greatest error over the least, 20 to 80 %"
                 yield section.holds(what, 1, ratio, "'constant performance': all are coins", 0.03)
                 continue
-            best = sum(min(one, key=one.__getitem__) == RATIOS[0] for one in each.values())
+            best = sum(min(errors, key=errors.__getitem__) == RATIOS[0] for errors in each.values())
             what = f"{data}, {score} score, of 20 to 80 %: shares at which 1 % is the best"
             if score == "temporal":
                 yield section.holds(what, 4, best, "sets do not shrink with epsilon")

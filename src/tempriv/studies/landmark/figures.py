@@ -8,19 +8,8 @@ from typing import Any
 import numpy as np
 
 from tempriv.report.plots.series import GRAY, INK
-from tempriv.studies.common import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    ResultTable,
-    Tables,
-    label_axes,
-    shared_legend,
-    subplots,
-)
+from tempriv.studies import plots
+from tempriv.studies.common import ResultTable, Tables
 from tempriv.studies.landmark.data import (
     BOUNDED,
     FARTHER,
@@ -44,23 +33,25 @@ from tempriv.studies.landmark.experiment import (
 )
 from tempriv.studies.landmark.experiment import UNIFORM as UNIFORM_SCHEME
 from tempriv.studies.landmark.placements import BIMODAL, SKEWED, SMOOTHING, SYMMETRIC, UNIFORM
+from tempriv.studies.plots import label_axes, shared_legend, subplots
 
 # Okabe and Ito's colors
 BARS = {
-    SKIP: ORANGE,
-    UNIFORM_SCHEME: SKY,
-    ADAPTIVE: BLUE,
-    SPLIT: GREEN,
-    BOUND: PURPLE,
+    SKIP: plots.ORANGE,
+    UNIFORM_SCHEME: plots.SKY,
+    ADAPTIVE: plots.BLUE,
+    SPLIT: plots.GREEN,
+    BOUND: plots.PURPLE,
 }
-LINES = {EVENT: (INK, "--"), USER: (INK, "-"), CONSTANT: (VERMILION, ":")}
+LINES = {EVENT: (INK, "--"), USER: (INK, "-"), CONSTANT: (plots.VERMILION, ":")}
 PLACED = {
-    SKEWED: (VERMILION, "o"),
-    SYMMETRIC: (ORANGE, "s"),
-    BIMODAL: (BLUE, "^"),
-    UNIFORM: (GREEN, "D"),
+    SKEWED: (plots.VERMILION, "o"),
+    SYMMETRIC: (plots.ORANGE, "s"),
+    BIMODAL: (plots.BLUE, "^"),
+    UNIFORM: (plots.GREEN, "D"),
 }
 PERCENT = "share of landmarks, %"
+DIAMOND = {"markersize": 4.5, "markeredgecolor": INK}
 
 
 def _percents(axis: Any, shares: Sequence[float]) -> None:
@@ -72,41 +63,17 @@ def _bars(axis: Any, table: ResultTable, data: str, column: str = "error") -> No
     width, places = 0.16, np.arange(len(SHARES))
     for i, (scheme, color) in enumerate(BARS.items()):
         at = places + (i - 2) * width
-        axis.bar(
-            at,
-            table.column(column, data=data, scheme=scheme, hidden=PLAIN),
-            0.9 * width,
-            color=color,
-            label=scheme,
-        )
+        errors = table.column(column, data=data, scheme=scheme, hidden=PLAIN)
+        axis.bar(at, errors, 0.9 * width, color=color, label=scheme)
         hidden = DRAWN if scheme == BOUND else WITH_DUMMIES
-        axis.plot(
-            at,
-            table.column(column, data=data, scheme=scheme, hidden=hidden),
-            "D",
-            color=color,
-            markersize=4.5,
-            markeredgecolor=INK,
-        )
-    axis.plot(
-        [],
-        [],
-        "D",
-        color="white",
-        markersize=4.5,
-        markeredgecolor=INK,
-        label="with dummies (CountBoundLandmarks: with a drawn bound)",
-    )
+        hidden_errors = table.column(column, data=data, scheme=scheme, hidden=hidden)
+        axis.plot(at, hidden_errors, "D", color=color, **DIAMOND)
+    label = "with dummies (CountBoundLandmarks: with a drawn bound)"
+    axis.plot([], [], "D", color="white", label=label, **DIAMOND)
     for name, (color, style) in LINES.items():
-        axis.step(
-            np.append(places, len(places)) - 0.5,
-            [*(up := table.column(column, data=data, scheme=name, hidden=PLAIN)), up[-1]],
-            where="post",
-            color=color,
-            linestyle=style,
-            linewidth=1.3,
-            label=name,
-        )
+        up = table.column(column, data=data, scheme=name, hidden=PLAIN)
+        options = {"color": color, "linestyle": style, "linewidth": 1.3, "label": name}
+        axis.step(np.append(places, len(places)) - 0.5, [*up, up[-1]], where="post", **options)
     axis.set_xlim(-0.5, len(places) - 0.5)
     axis.grid(axis="x", visible=False)
     _percents(axis, SHARES)
@@ -114,13 +81,12 @@ def _bars(axis: Any, table: ResultTable, data: str, column: str = "error") -> No
 
 def _unit(table: ResultTable, data: str) -> str:
     unit = str(table.column("unit", data=data)[0])
-    return {"%": "wrong answers, %", "kWh": "mean absolute error, kWh", "m": "mean distance, m"}[
-        unit
-    ]
+    names = {"%": "wrong answers, %", "kWh": "mean absolute error, kWh", "m": "mean distance, m"}
+    return names[unit]
 
 
 def figure_7(tables: Tables) -> Any:
-    """Errors of the schemes as the paper runs them; energy on a logarithmic scale."""
+    """Errors of the schemes as the paper runs them, from ``tables``; energy is logarithmic."""
     table = tables["figure-7"]
     figure, axes = subplots(1, 3, (14.0, 4.9))
     for axis, data in zip(axes, NAMES, strict=True):
@@ -133,7 +99,7 @@ def figure_7(tables: Tables) -> Any:
 
 
 def figure_7_neighbors(tables: Tables) -> Any:
-    """The same where readings may change by all that they can."""
+    """The same ``tables`` where readings may change by all that they can."""
     table = tables["figure-7-neighbours"]
     figure, axes = subplots(1, 3, (14.0, 4.9))
     for axis, data, column, title in (
@@ -151,25 +117,18 @@ def figure_7_neighbors(tables: Tables) -> Any:
 def _by_placement(
     axis: Any, table: ResultTable, column: str, shares: Sequence[float], **wanted: Any
 ) -> None:
-    for placement, (color, mark) in PLACED.items():
+    for placement, look in PLACED.items():
         up = [
             table.column(column, placement=placement, share=share, **wanted)[0] for share in shares
         ]
-        axis.plot(
-            range(len(shares)),
-            [np.nan if one is None else one for one in up],
-            "-",
-            color=color,
-            marker=mark,
-            markersize=6,
-            markerfacecolor="white",
-            linewidth=1.5,
-            label=placement,
+        plots.draw_line(
+            axis, range(len(shares)), up, look, hollow=True, linewidth=1.5, label=placement
         )
     _percents(axis, shares)
 
 
 def figure_8(tables: Tables) -> Any:
+    """Distances from landmarks by placement, from ``tables``."""
     figure, axes = subplots(1, 2, (9.0, 3.9))
     for axis, column, title in (
         (axes[0], "to_landmark", "to the nearest landmark"),
@@ -182,27 +141,32 @@ def figure_8(tables: Tables) -> Any:
 
 
 def figure_9(tables: Tables) -> Any:
-    """What the paper sums, what holds, and the part for which its conclusion appears."""
+    """From ``tables`` what the paper sums, what holds, and where its conclusion appears."""
     figure, axes = subplots(3, 3, (11.5, 10.0))
     rows = (
         ("definition5", "sum of Definition 5", SHARES),
         ("bridge", "bound that holds", SHARES),
         ("alone", "a_t of one step alone", INSIDE),
     )
-    for i, (column, words, shares) in enumerate(rows):
+    for i, (column, measure, shares) in enumerate(rows):
         for j, (degree, smoothing) in enumerate(SMOOTHING.items()):
             axis = axes[3 * i + j]
             _by_placement(axis, tables["figure-9"], column, shares, correlation=degree)
             if column != "alone":
                 axis.axhline(
-                    EPSILON, color=GRAY, linewidth=1.2, linestyle="--", label="without correlation"
+                    EPSILON,
+                    color=GRAY,
+                    linewidth=1.2,
+                    linestyle="--",
+                    label="without correlation",
                 )
             axis.set_ylim(bottom=0)
-            label_axes(axis, f"{words}, {degree} (s = {smoothing:g})", PERCENT, "temporal loss")
+            label_axes(axis, f"{measure}, {degree} (s = {smoothing:g})", PERCENT, "temporal loss")
     return shared_legend(figure, axes, 5)
 
 
 def figure_10(tables: Tables) -> Any:
+    """Distances of sets with dummies by placement, from ``tables``."""
     figure, axes = subplots(1, 2, (9.0, 3.9))
     for axis, metric in zip(axes, ("euclidean", "wasserstein"), strict=True):
         column = "of_largest_possible"
@@ -213,7 +177,7 @@ def figure_10(tables: Tables) -> Any:
 
 
 def figure_11(tables: Tables) -> Any:
-    """Uniform with dummies: above, sets are scored by distance, below by nearness in time."""
+    """Uniform with dummies, from ``tables``: above, sets are scored by distance, below by time."""
     table = tables["figure-11"]
     figure, axes = subplots(2, 3, (13.0, 7.2))
     colors = ("#c6dbef", "#6baed6", "#2171b5", "#08306b")
@@ -223,44 +187,32 @@ def figure_11(tables: Tables) -> Any:
             for k, (ratio, color) in enumerate(zip(RATIOS, colors, strict=True)):
                 lines = table.where(data=data, score=score, ratio=ratio)
                 at = [SHARES.index(line["share"]) + 0.2 * (k - 1.5) for line in lines]
-                axis.bar(
-                    at,
-                    [line["error"] for line in lines],
-                    0.18,
-                    color=color,
-                    label=f"{percent(ratio)} of epsilon for dummies",
-                )
+                label = f"{percent(ratio)} of epsilon for dummies"
+                axis.bar(at, [line["error"] for line in lines], 0.18, color=color, label=label)
             axis.set_xlim(-0.5, len(SHARES) - 0.5)
             axis.grid(axis="x", visible=False)
             _percents(axis, SHARES)
-            words = "by distance" if score == "distance" else "by nearness in time"
-            label_axes(axis, f"{data}, sets scored {words}", PERCENT, _unit(table, data))
+            score_name = "by distance" if score == "distance" else "by nearness in time"
+            label_axes(axis, f"{data}, sets scored {score_name}", PERCENT, _unit(table, data))
     return shared_legend(figure, axes, 4)
 
 
 def parameters(tables: Tables) -> Any:
-    """Adaptive against Uniform, by the parameters that the paper does not tell."""
+    """Adaptive against Uniform by parameters that the paper does not tell, from ``tables``."""
     table, shares = tables["adaptive-parameters"], SHARES[1:]
     figure, axes = subplots(1, 3, (13.0, 4.2))
     names = ("kappa", "increase", "decrease", "least")
     marks = zip(PARAMETERS, (*BARS.values(),), ("o", "s", "^", "D", "v"), strict=True)
     for chosen, color, mark in marks:
         for axis, data in zip(axes, NAMES, strict=True):
-            given = dict(zip(names, chosen, strict=True))
+            settings = dict(zip(names, chosen, strict=True))
             up = [
-                table.column("of_uniform", data=data, share=share, **given)[0] for share in shares
+                table.column("of_uniform", data=data, share=share, **settings)[0]
+                for share in shares
             ]
-            words = ", ".join(f"{name} {value:g}" for name, value in given.items())
-            axis.plot(
-                range(len(shares)),
-                up,
-                "-",
-                color=color,
-                marker=mark,
-                label=words,
-                markerfacecolor="white",
-                markersize=6,
-            )
+            label = ", ".join(f"{name} {value:g}" for name, value in settings.items())
+            look = (color, mark)
+            plots.draw_line(axis, range(len(shares)), up, look, hollow=True, label=label)
     for axis, data in zip(axes, NAMES, strict=True):
         axis.axhline(1.0, color=GRAY, linewidth=1.2, linestyle="--")
         _percents(axis, shares)

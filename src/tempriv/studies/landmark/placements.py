@@ -39,19 +39,24 @@ SMOOTHING = {"weak": 1.0, "moderate": 0.1, "strong": 0.01}
 SKEWED, SYMMETRIC, BIMODAL, UNIFORM = "skewed", "symmetric", "bimodal", "uniform"
 # centers as parts of the length; the paper's scale is the length "over a constant", which it does
 # not tell
-CENTRES = {SKEWED: (0.0,), SYMMETRIC: (0.5,), BIMODAL: (0.0, 1.0), UNIFORM: ()}
+CENTERS = {SKEWED: (0.0,), SYMMETRIC: (0.5,), BIMODAL: (0.0, 1.0), UNIFORM: ()}
 SCALE = 0.1
 
 
 def placed(placement: str, landmarks: int, run: int) -> Flags:
     """Landmarks drawn without replacement from a normal curve about each center, or anywhere.
 
+    Parameters:
+        placement: its name.
+        landmarks: how many.
+        run: its number, which decides the draw.
+
     >>> first, last = np.flatnonzero(placed("skewed", 20, 0))[[0, -1]]
     >>> int(first) < 5, int(last) < 60
     (True, True)
     """
     middles = (np.arange(LENGTH) + 0.5) / LENGTH
-    curves = [np.exp(-0.5 * ((middles - at) / SCALE) ** 2) for at in CENTRES[placement]]
+    curves = [np.exp(-0.5 * ((middles - at) / SCALE) ** 2) for at in CENTERS[placement]]
     weights = np.sum(curves, axis=0) if curves else np.ones(LENGTH)
     # the first of exponential times with these rates: Efraimidis and Spirakis 2006
     drawn = uniform(f"{placement} {landmarks} {run}", LENGTH) + 2.0**-21
@@ -62,8 +67,8 @@ def placed(placement: str, landmarks: int, run: int) -> Flags:
 
 
 def placements(size: LandmarkSize) -> Iterator[tuple[str, float, list[Flags]]]:
-    """With none or all steps as landmarks there is one placement only."""
-    for placement, share in itertools.product(CENTRES, SHARES):
+    """Placements, shares and sets of a ``size``; of none or all steps there is one set only."""
+    for placement, share in itertools.product(CENTERS, SHARES):
         runs = size.placements if share in INSIDE else 1
         landmarks = round(share * LENGTH)
         yield placement, share, [placed(placement, landmarks, run) for run in range(runs)]
@@ -93,12 +98,17 @@ def distances(marks: Flags, edges: bool) -> float | None:
 
 
 def figure_8(size: LandmarkSize) -> ResultTable:
+    """How far regular events are from landmarks, for each placement, in a ``size``."""
     lines: list[tuple[Any, ...]] = []
     for placement, share, sets in placements(size):
         line: list[Any] = [placement, share]
         for edges in (False, True):
-            found = [far for far in (distances(one, edges) for one in sets) if far is not None]
-            line += mean_and_error(found) if found else (None, None)
+            steps = [
+                far
+                for far in (distances(landmark_set, edges) for landmark_set in sets)
+                if far is not None
+            ]
+            line += mean_and_error(steps) if steps else (None, None)
         lines.append(tuple(line))
     columns = (
         *("placement", "share", "to_landmark", "to_landmark_error"),
@@ -121,8 +131,12 @@ def alone(chain: Chain, marks: Flags) -> Floats:
     """a_t of Definition 5 for each regular step by itself: what leaks between its two neighbors.
 
     Of the landmarks only those next to it count, and their own loss does not.
+
+    Parameters:
+        chain: that readings follow.
+        marks: which steps are landmarks.
     """
-    spent, found = budgets_of(marks), []
+    spent, losses = budgets_of(marks), []
     edges = [-1, *np.flatnonzero(marks).tolist(), len(marks)]
     if not marks.any():
         return loss(chain, spent).total
@@ -130,8 +144,8 @@ def alone(chain: Chain, marks: Flags) -> Floats:
         first, last = max(before, 0), min(after, len(marks) - 1)
         if after - before > 1:
             total = _between(chain, float(spent[0]), last - first + 1)
-            found.append(total[before + 1 - first : after - first])
-    return np.concatenate(found) if found else np.zeros(0)
+            losses.append(total[before + 1 - first : after - first])
+    return np.concatenate(losses) if losses else np.zeros(0)
 
 
 @functools.cache
@@ -140,16 +154,17 @@ def _between(chain: Chain, epsilon: float, steps: int) -> Floats:
 
 
 def figure_9(size: LandmarkSize) -> ResultTable:
+    """The temporal loss of each placement with Uniform budgets, in a ``size``."""
     lines: list[tuple[Any, ...]] = []
     for degree, smoothing in SMOOTHING.items():
         chain = Chain.smoothed_identity(STATES, smoothing)
         for placement, share, sets in placements(size):
             each: dict[str, list[float]] = {name: [] for name in LOSSES}
             for marks in sets:
-                given = (chain, budgets_of(marks), np.flatnonzero(marks).tolist())
-                closed = landmark_loss(*given, "definition5").total
-                bridge = landmark_loss(*given, "bridge").total
-                open_ = landmark_loss(*given, "definition5", "exclusive").total
+                inputs = (chain, budgets_of(marks), np.flatnonzero(marks).tolist())
+                closed = landmark_loss(*inputs, "definition5").total
+                bridge = landmark_loss(*inputs, "bridge").total
+                open_ = landmark_loss(*inputs, "definition5", "exclusive").total
                 single = alone(chain, marks)
                 each["definition5"].append(float(closed.mean()))
                 each["definition5_most"].append(float(closed.max()))
@@ -158,7 +173,7 @@ def figure_9(size: LandmarkSize) -> ResultTable:
                 each["bridge_most"].append(float(bridge.max()))
                 if len(single):
                     each["alone"].append(float(single.mean()))
-            means = [mean_and_error(found) if found else (None, None) for found in each.values()]
+            means = [mean_and_error(losses) if losses else (None, None) for losses in each.values()]
             spread = means[0][1]
             lines.append(
                 (degree, smoothing, placement, share, *(m for m, _ in means), spread, EPSILON)
@@ -181,7 +196,7 @@ LOSSES = (
 
 
 def figure_10(size: LandmarkSize) -> ResultTable:
-    """Mean over the sets that Partitioned makes, of 20 to 80 % landmarks."""
+    """Mean over the sets that Partitioned makes, of 20 to 80 % landmarks, in a ``size``."""
     lines: list[tuple[Any, ...]] = []
     metrics: tuple[Distance, ...] = ("euclidean", "wasserstein")
     for metric in metrics:
@@ -189,8 +204,12 @@ def figure_10(size: LandmarkSize) -> ResultTable:
             if share not in INSIDE:
                 continue
             options = [partitioned(marks, metric) for marks in sets]
-            of_possible, spread = mean_and_error([float(one.normalized.mean()) for one in options])
-            of_all = [float((one.distances / one.distances.max()).mean()) for one in options]
+            of_possible, spread = mean_and_error(
+                [float(option.normalized.mean()) for option in options]
+            )
+            of_all = [
+                float((option.distances / option.distances.max()).mean()) for option in options
+            ]
             lines.append((metric, placement, share, of_possible, spread, mean_and_error(of_all)[0]))
     columns = (
         *("distance", "placement", "share", "of_largest_possible", "standard_error"),
@@ -201,6 +220,7 @@ def figure_10(size: LandmarkSize) -> ResultTable:
 
 
 def tables(size: LandmarkSize) -> Iterator[ResultTable]:
+    """The tables of Figures 8 to 10, in a ``size``."""
     yield figure_8(size)
     yield figure_9(size)
     yield figure_10(size)
@@ -210,6 +230,7 @@ def tables(size: LandmarkSize) -> Iterator[ResultTable]:
 
 
 def rows(tables: Tables) -> Iterator[Row]:
+    """Verdicts on what the paper says of placements, from ``tables``."""
     yield from _distances(tables["figure-8"])
     yield from _losses(tables["figure-9"])
     yield from _generated(tables["figure-10"])
@@ -223,21 +244,21 @@ def _order(table: ResultTable, column: str, share: float, **wanted: Any) -> list
 
 def _distances(table: ResultTable) -> Iterator[Row]:
     section = Section("Distance from landmarks (Section 4.2.2, Figure 8)")
-    for column, words in (
+    for column, name in (
         ("to_landmark", "nearest landmark"),
         ("to_landmark_or_end", "nearest landmark or end"),
     ):
         orders = [_order(table, column, share) for share in INSIDE]
         least = sum(order[0] == UNIFORM for order in orders)
-        what = f"{words}, of 20 to 80 %: shares at which uniform has the least distance"
+        what = f"{name}, of 20 to 80 %: shares at which uniform has the least distance"
         yield section.holds(what, 4, least, "figure-8.csv")
         most = sum(order[-1] == SKEWED for order in orders)
-        what = f"{words}, of 20 to 80 %: shares at which skewed has the greatest"
+        what = f"{name}, of 20 to 80 %: shares at which skewed has the greatest"
         yield section.holds(what, 4, most, "figure-8.csv")
         (bimodal,), (symmetric,) = (
-            table.column(column, placement=one, share=INSIDE[0]) for one in (BIMODAL, SYMMETRIC)
+            table.column(column, placement=group, share=INSIDE[0]) for group in (BIMODAL, SYMMETRIC)
         )
-        what = f"{words}, 20 %: distance of bimodal over that of symmetric"
+        what = f"{name}, 20 %: distance of bimodal over that of symmetric"
         yield section.ours(
             what, bimodal / symmetric, "'uniform and bimodal ... limit the distance'"
         )
@@ -255,7 +276,7 @@ def _distances(table: ResultTable) -> Iterator[Row]:
 def _losses(table: ResultTable) -> Iterator[Row]:
     section = Section("Temporal loss by placement (Section 4.2.2, Figure 9)")
     cases = list(itertools.product(("moderate", "strong"), INSIDE))
-    for column, words in (
+    for column, name in (
         ("definition5", "Definition 5's sum"),
         ("definition5_open", "Definition 5's sum, open intervals"),
         ("bridge", "bound that holds"),
@@ -263,7 +284,7 @@ def _losses(table: ResultTable) -> Iterator[Row]:
     ):
         orders = [_order(table, column, share, correlation=degree) for degree, share in cases]
         most = sum(order[-1] == SKEWED for order in orders)
-        what = f"{words}, of 8 cases: the placement furthest from landmarks has the greatest loss"
+        what = f"{name}, of 8 cases: the placement furthest from landmarks has the greatest loss"
         reversed_ = column != "alone"
         yield section.row(
             what,
@@ -272,7 +293,7 @@ def _losses(table: ResultTable) -> Iterator[Row]:
             "does not hold" if reversed_ else "holds",
             "moderate and strong correlation, 20 to 80 %",
         )
-        what = f"{words}, of 8 cases: it has the least loss"
+        what = f"{name}, of 8 cases: it has the least loss"
         yield section.row(
             what,
             0,
@@ -281,22 +302,22 @@ def _losses(table: ResultTable) -> Iterator[Row]:
             "the opposite",
         )
     for degree in SMOOTHING:
-        for column, words in (("definition5", "Definition 5's sum"), ("alone", "a_t alone")):
+        for column, name in (("definition5", "Definition 5's sum"), ("alone", "a_t alone")):
             wide = [
                 max(table.column(column, correlation=degree, share=share))
                 - min(table.column(column, correlation=degree, share=share))
                 for share in INSIDE
             ]
-            what = f"{words}, {degree}: greatest difference between placements"
+            what = f"{name}, {degree}: greatest difference between placements"
             yield section.ours(what, max(wide), "'widening the gap' with the correlation")
-    for column, words in (("definition5", "Definition 5's sum"), ("alone", "a_t alone")):
+    for column, name in (("definition5", "Definition 5's sum"), ("alone", "a_t alone")):
         rises = sum(
-            table.column(column, correlation="weak", placement=one, share=share)
-            < table.column(column, correlation="moderate", placement=one, share=share)
-            < table.column(column, correlation="strong", placement=one, share=share)
-            for one, share in itertools.product(CENTRES, INSIDE)
+            table.column(column, correlation="weak", placement=group, share=share)
+            < table.column(column, correlation="moderate", placement=group, share=share)
+            < table.column(column, correlation="strong", placement=group, share=share)
+            for group, share in itertools.product(CENTERS, INSIDE)
         )
-        what = f"{words}, of 16 cases: the stronger the correlation, the greater the loss"
+        what = f"{name}, of 16 cases: the stronger the correlation, the greater the loss"
         yield section.holds(what, 16, rises, "figure-9.csv")
     section = Section("Landmarks against none (Section 3.3)")
     for degree in SMOOTHING:
@@ -314,8 +335,8 @@ def _generated(table: ResultTable) -> Iterator[Row]:
     section = Section("Sets with dummies (Section 4.3.1, Figure 10)")
     how = "parts of the largest distance possible; the paper's divisor is not told"
     euclidean, wasserstein = (
-        float(np.mean(table.column("of_largest_possible", distance=one)))
-        for one in ("euclidean", "wasserstein")
+        float(np.mean(table.column("of_largest_possible", distance=metric)))
+        for metric in ("euclidean", "wasserstein")
     )
     yield section.holds("Euclidean: mean distance", 0.3, euclidean, how, 0.1)
     yield section.fails("Wasserstein: mean distance", 0.2, wasserstein, how, 0.1)
@@ -325,8 +346,8 @@ def _generated(table: ResultTable) -> Iterator[Row]:
     }
     for metric, (published, verdict) in verdicts.items():
         skewed, bimodal = (
-            np.array(table.column("of_largest_possible", distance=metric, placement=one))
-            for one in (SKEWED, BIMODAL)
+            np.array(table.column("of_largest_possible", distance=metric, placement=group))
+            for group in (SKEWED, BIMODAL)
         )
         what = f"{metric.capitalize()}: greatest difference between skewed and bimodal"
         apart = float(np.abs(skewed - bimodal).max())

@@ -61,9 +61,9 @@ def sensitivities() -> Iterator[Row]:
             math.sqrt(day * (day + 1) * (2 * day + 1) / 6),
         ),
     ):
-        found = sensitivity(query, unit, MINUTES)
+        bounds = sensitivity(query, unit, MINUTES)
         how = f"sensitivity({query.__name__}, {type(unit.each).__name__})"
-        for norm, published, ours in (("L1", first, found.l1), ("L2", second, found.l2)):
+        for norm, published, ours in (("L1", first, bounds.l1), ("L2", second, bounds.l2)):
             verdict: Verdict = "ours" if published is None else "holds"
             yield section.row(f"{name}, {norm}", published, ours, verdict, how)
 
@@ -110,20 +110,13 @@ def meanings() -> Iterator[Row]:
     above = composition.gaussian_loss_above(noise, epsilon)
     how = "a Gaussian of exactly (1, 1e-5)"
     yield section.fails("Pr[loss > 1]: at most delta?", delta, above, how)
-    yield section.ours(
-        "Pr[loss > 1.5], the corrected bound",
-        composition.tail_bound(delta, margin),
-        "tail_bound(1e-5, margin=0.5)",
-    )
+    what = "Pr[loss > 1.5], the corrected bound"
+    yield section.ours(what, composition.tail_bound(delta, margin), "tail_bound(1e-5, margin=0.5)")
     beyond = composition.gaussian_loss_above(noise, epsilon + margin)
     yield section.ours("Pr[loss > 1.5], of that Gaussian", beyond, how)
     printed = (math.e - 1) / (math.e + 1) * (1 - delta) + delta
-    yield section.holds(
-        "total variation at (1, 1e-5)",
-        printed,
-        composition.advantage(epsilon, delta),
-        "advantage(1, 1e-5)",
-    )
+    what = "total variation at (1, 1e-5)"
+    yield section.holds(what, printed, composition.advantage(epsilon, delta), "advantage(1, 1e-5)")
     _, high = composition.odds_after(1.0, epsilon)
     yield section.holds("even odds after epsilon 1", math.e, high, "odds_after(1, 1)")
 
@@ -133,15 +126,11 @@ def local_answers() -> Iterator[Row]:
     for epsilon in (0.5, 1.0, 2.0):
         mechanism = RandomizedResponse(epsilon=epsilon, categories=(("no", "yes"),))
         keep = math.exp(epsilon) / (1 + math.exp(epsilon))
-        yield section.holds(
-            f"chance of the truth at epsilon {epsilon:g}",
-            keep,
-            1 - mechanism.errors[0],
-            "RandomizedResponse.errors",
-        )
-        found = exact.audit(mechanism, (0, 1), 3).found
+        what = f"chance of the truth at epsilon {epsilon:g}"
+        yield section.holds(what, keep, 1 - mechanism.errors[0], "RandomizedResponse.errors")
+        loss = exact.audit(mechanism, (0, 1), 3).found
         how = "all outcomes enumerated"
-        yield section.holds(f"loss at epsilon {epsilon:g}", epsilon, found, how)
+        yield section.holds(f"loss at epsilon {epsilon:g}", epsilon, loss, how)
 
 
 def alerts() -> Iterator[Row]:
@@ -160,8 +149,8 @@ def alerts() -> Iterator[Row]:
         threshold_share=0.5,
         unit=WholeSeries(4),
     )
-    found = exact.audit(small, (0, 1), 4, 1e-9).found
-    yield section.ours("loss on 4 steps, enumerated", found, "audit.exact")
+    loss = exact.audit(small, (0, 1), 4, 1e-9).found
+    yield section.ours("loss on 4 steps, enumerated", loss, "audit.exact")
 
 
 def counts() -> Iterator[Row]:
@@ -175,21 +164,18 @@ def counts() -> Iterator[Row]:
         ("Laplace, binary tree", {"epsilon": 1.0, **tree}),
         ("Laplace, 12-ary tree", {"epsilon": 1.0, **tree, "branching": 12}),
     ):
-        given = ", ".join(f"{key}={value!r}" for key, value in settings.items())
+        arguments = ", ".join(f"{key}={value!r}" for key, value in settings.items())
         # on a fine grid, as if counts were real numbers
         mechanism = RunningCount(
             bounds=((0, 1),), unit=Contribution(), horizon=MINUTES, grid=2.0**-6, **settings
         )
         ours = mechanism.errors[0] ** 2
-        yield section.ours(name, ours, f"RunningCount({given})")
+        yield section.ours(name, ours, f"RunningCount({arguments})")
     whole = RunningCount(
         bounds=((0, 1),), unit=Contribution(), horizon=MINUTES, epsilon=1.0, method="increments"
     )
-    yield section.ours(
-        "Laplace, noisy increments, noise in whole numbers",
-        whole.errors[0] ** 2,
-        "RunningCount(epsilon=1.0, method='increments')",
-    )
+    what = "Laplace, noisy increments, noise in whole numbers"
+    yield section.ours(what, whole.errors[0] ** 2, "RunningCount(epsilon=1.0, method='increments')")
 
 
 def afterwards() -> Iterator[Row]:
@@ -197,14 +183,14 @@ def afterwards() -> Iterator[Row]:
     length, epsilon = 24, 1.0
     mechanism = Laplace(epsilon=epsilon, bounds=((0, 1),), unit=WholeSeries(length))
     model = attacks.Autoregression(mean=0.5, persistence=0.95, spread=0.05)
-    found = attacks.denoise(mechanism, model, (0.0, 1.0))
-    how = f"denoise, {found.observers[0].trials:,} trials"
-    cap = found.cap_series
-    for one in found.observers:
-        yield section.ours(f"success of {one.name}", one.rate, how, at_most=cap)
+    denoised = attacks.denoise(mechanism, model, (0.0, 1.0))
+    how = f"denoise, {denoised.observers[0].trials:,} trials"
+    cap = denoised.cap_series
+    for observer in denoised.observers:
+        yield section.ours(f"success of {observer.name}", observer.rate, how, at_most=cap)
     yield section.ours("most that the guarantee allows", cap, how)
-    yield section.ours("error of released values", found.error_released, how)
-    yield section.ours("error after de-noising", found.error_denoised, how)
+    yield section.ours("error of released values", denoised.error_released, how)
+    yield section.ours("error after de-noising", denoised.error_denoised, how)
 
 
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
@@ -219,7 +205,11 @@ PARTS: dict[str, Callable[[], Iterator[Row]]] = {
 
 
 def study(progress: Callable[[str], None] = lambda part: None) -> list[Row]:
-    """All rows, part by part."""
+    """All rows, part by part.
+
+    Parameters:
+        progress: is told which part is done next.
+    """
     rows: list[Row] = []
     for name, part in PARTS.items():
         progress(name)
@@ -228,7 +218,12 @@ def study(progress: Callable[[str], None] = lambda part: None) -> list[Row]:
 
 
 def write(folder: Path, rows: Sequence[Row]) -> list[Path]:
-    """The table, a page to read, and the picture of it."""
+    """The table, a page to read, and the picture of it.
+
+    Parameters:
+        folder: where to.
+        rows: the verdicts.
+    """
     return [
         *common.write_rows(folder, "principles", TITLE, REMARKS, rows),
         common.write_picture(folder / "principles.png", picture(rows)),
@@ -236,7 +231,7 @@ def write(folder: Path, rows: Sequence[Row]) -> list[Path]:
 
 
 def picture(rows: Sequence[Row]) -> Any:
-    """What a day of releases costs by each method, and how wrong running counts are."""
+    """What a day of releases costs, and how wrong running counts are, drawn from ``rows``."""
     from tempriv.report.plots.series import figure_class
 
     left = [r for r in rows if r.what.startswith("epsilon") and r.section.startswith("1,440")]

@@ -26,6 +26,12 @@ def log_probability(
 ) -> float:
     """The logarithm of the probability of these answers, the threshold being 0.
 
+    Parameters:
+        values: one for each step.
+        alerts: the answers.
+        threshold_scale: of the noise on the threshold.
+        value_scale: of the noise on each value.
+
     >>> fair = log_probability(np.zeros(1), np.array([True]), 1.0, 1.0)
     >>> round(float(np.exp(fair)), 9)
     0.5
@@ -62,15 +68,24 @@ def sparse_vector_loss(
     are higher by 1, and the alerting ones lower by 1, or as high if all must change the same way.
     More quiet values come closer to the worst.
 
+    Parameters:
+        threshold_epsilon: the budget of the threshold.
+        alert_epsilon: the budget of each alert.
+        most: how many alerts.
+        factor: of the noise on values, which is factor / alert_epsilon.
+        monotone: whether all values change the same way.
+        quiet: how many values come before the alerts.
+
     >>> [round(sparse_vector_loss(0.5, 0.25, 2, factor=f), 4) for f in (2.0, 1.0)]
     [1.0, 1.5]
     """
     scale = factor / alert_epsilon
     height = 5 * scale
     alerts = np.arange(quiet + most) >= quiet
-    one = np.where(alerts, 0.0, height)
-    other = np.where(alerts, 0.0 if monotone else -1.0, height + 1)
+    stream = np.where(alerts, 0.0, height)
+    neighbor = np.where(alerts, 0.0 if monotone else -1.0, height + 1)
     first, second = (
-        log_probability(values, alerts, 1 / threshold_epsilon, scale) for values in (one, other)
+        log_probability(values, alerts, 1 / threshold_epsilon, scale)
+        for values in (stream, neighbor)
     )
     return first - second

@@ -36,15 +36,15 @@ CLASSES_OF_THE_CODE = (1, 2, 4)
 """Of Trace. The authors' program drops class 3, and their results are of these; the paper says "the
 same as" tslearn, whose examples have 1, 2 and 3."""
 
-PEOPLE, TESTED = 39_000, 1_000  # 40,000 together, of which the paper's authors test with 1,000
-HELD_OUT = 0.2  # of the originals of each class: test series are made of these only
-CHUNK = 4096  # series made at a time, from random numbers of their own
+PEOPLE, TEST_SERIES = 39_000, 1_000  # 40,000 together, of which the paper's authors test with 1,000
+TEST_SHARE = 0.2  # of the originals of each class: test series are made of these only
+CHUNK_SERIES = 4096  # series made at a time, from random numbers of their own
 
 SYMBOLS_SAX = Sax(symbols=6, segment=25, longest=15)
 TRACE_SAX = Sax(symbols=4, segment=10, longest=10)
 
 WAVE_LENGTHS = (200, 400, 600, 800, 1000)
-WAVES = 20_000
+WAVE_SERIES = 20_000
 
 Part = Literal["train", "test"]
 
@@ -60,6 +60,7 @@ class Labelled:
         return len(self.labels)
 
     def take(self, which: npt.NDArray[np.bool_] | Integers) -> Labelled:
+        """The series and labels ``which`` are chosen."""
         return Labelled(self.series[which], self.labels[which])
 
 
@@ -110,7 +111,7 @@ class Augmentation:
 
 TRACE_STRENGTH = Augmentation(delay=0.2, stretch=0.15, bend=0.2, scale=0.3, ripple=0.07)
 SYMBOLS_STRENGTH = Augmentation(delay=0.02, stretch=0.04, bend=0.07, scale=0.3, ripple=0.07)
-UNCHANGED = 0.01
+ORIGINAL_SHARE = 0.01
 BENDS, RIPPLES = 2, 3
 
 
@@ -124,7 +125,11 @@ def read(folder: Path) -> tuple[Labelled, Labelled]:
 
 
 def read_series(path: Path) -> Labelled:
-    """All series of a file; UCR's own split into train and test is not used."""
+    """All series of a file; UCR's own split into train and test is not used.
+
+    Parameters:
+        path: the file.
+    """
     import pyarrow
     import pyarrow.csv
 
@@ -148,7 +153,12 @@ def read_series(path: Path) -> Labelled:
 
 
 def of_classes(originals: Labelled, classes: tuple[int, ...]) -> Labelled:
-    """Only series of these classes."""
+    """Only series of these classes.
+
+    Parameters:
+        originals: the series that others are made of.
+        classes: labels of those to take.
+    """
     require(
         set(classes) <= set(originals.labels.tolist()),
         f"classes={classes}: must be labels of the data",
@@ -156,16 +166,26 @@ def of_classes(originals: Labelled, classes: tuple[int, ...]) -> Labelled:
     return originals.take(np.isin(originals.labels, classes))
 
 
-def parted(originals: Labelled, key: Key, held_out: float = HELD_OUT) -> tuple[Labelled, Labelled]:
-    """Originals to train and to test with: of each class the same share, no original in both."""
+def parted(
+    originals: Labelled, key: Key, held_out: float = TEST_SHARE
+) -> tuple[Labelled, Labelled]:
+    """Originals to train and to test with: of each class the same share, no original in both.
+
+    Parameters:
+        originals: the series that others are made of.
+        key: of the random numbers.
+        held_out: the share of each class to test with.
+    """
     require(0 < held_out < 1, f"held_out={held_out}: must be between 0 and 1")
     generator = simulation(key, "held out")
     tested = np.zeros(len(originals), dtype=np.bool_)
     for label in np.unique(originals.labels):
-        own = np.flatnonzero(originals.labels == label)
-        require(len(own) >= 2, f"class {label}: must have at least two series, to part", DataError)
-        count = min(max(1, round(held_out * len(own))), len(own) - 1)
-        tested[generator.permutation(own)[:count]] = True
+        members = np.flatnonzero(originals.labels == label)
+        require(
+            len(members) >= 2, f"class {label}: must have at least two series, to part", DataError
+        )
+        count = min(max(1, round(held_out * len(members))), len(members) - 1)
+        tested[generator.permutation(members)[:count]] = True
     return originals.take(~tested), originals.take(tested)
 
 
@@ -175,35 +195,49 @@ def parted(originals: Labelled, key: Key, held_out: float = HELD_OUT) -> tuple[L
 def augmented(
     originals: Labelled, count: int, key: Key, strength: Augmentation, part: str
 ) -> Iterator[Labelled]:
-    """So many series made of the originals, chunk by chunk; the same for a key and a part."""
+    """So many series made of the originals, chunk by chunk; the same for a key and a part.
+
+    Parameters:
+        originals: the series that others are made of.
+        count: how many series.
+        key: of the random numbers.
+        strength: how much a made series may differ from its original.
+        part: what they are for.
+    """
     require(count >= 1, f"count={count}: must be >= 1")
-    for number in range(-(-count // CHUNK)):
+    for number in range(-(-count // CHUNK_SERIES)):
         generator = simulation(key, f"made series {part} {number}")
-        size = min(CHUNK, count - number * CHUNK)
+        size = min(CHUNK_SERIES, count - number * CHUNK_SERIES)
         # all of a chunk is drawn, so that a smaller count is the beginning of a larger one
-        which = generator.integers(len(originals), size=CHUNK)
-        drawn = generator.random((CHUNK, 4 + 2 * BENDS + 2 * RIPPLES))
+        which = generator.integers(len(originals), size=CHUNK_SERIES)
+        drawn = generator.random((CHUNK_SERIES, 4 + 2 * BENDS + 2 * RIPPLES))
         chosen = originals.take(which[:size])
         yield Labelled(varied(chosen.series, strength, drawn[:size]), chosen.labels)
 
 
 def varied(series: Floats, strength: Augmentation, drawn: Floats) -> Floats:
-    """Each series varied by its own numbers between 0 and 1."""
+    """Each series varied by its own numbers between 0 and 1.
+
+    Parameters:
+        series: a row each.
+        strength: how much a made series may differ from its original.
+        drawn: numbers between 0 and 1, a row for each series.
+    """
     length = series.shape[1]
     clock = np.arange(length) / (length - 1)
     kept, delay, stretch, scale = drawn[:, :4].T
     even = 2 * drawn[:, 4:] - 1
     bends, ripples = even[:, : 2 * BENDS], even[:, 2 * BENDS :]
-    changed = np.where(kept < UNCHANGED, 0.0, 1.0)[:, None]
+    changed = np.where(kept < ORIGINAL_SHARE, 0.0, 1.0)[:, None]
 
     speed = 1 + strength.stretch * (2 * stretch - 1)
     at = (clock - strength.delay * delay[:, None]) * speed[:, None]
     at += strength.bend * _waves(clock, bends, slope=True)
     at = clock + changed * (at - clock)
-    found = _at_times(series, np.clip(at, 0.0, 1.0) * (length - 1))
-    found *= 1 + changed * strength.scale * (2 * scale - 1)[:, None]
-    found += changed * strength.ripple * _waves(clock, ripples, slope=False)
-    return found
+    changed_series = _at_times(series, np.clip(at, 0.0, 1.0) * (length - 1))
+    changed_series *= 1 + changed * strength.scale * (2 * scale - 1)[:, None]
+    changed_series += changed * strength.ripple * _waves(clock, ripples, slope=False)
+    return changed_series
 
 
 def _waves(clock: Floats, weights: Floats, slope: bool) -> Floats:
@@ -247,7 +281,18 @@ def made(
     seed: int,
     made_up: bool = False,
 ) -> Task:
-    """So many training series, and so many test series made of other originals."""
+    """So many training series, and so many test series made of other originals.
+
+    Parameters:
+        name: of the data set.
+        originals: the series that others are made of.
+        sax: how series become sequences.
+        strength: how much a made series may differ from its original.
+        people: how many training series.
+        tested: how many test series.
+        seed: of the random numbers.
+        made_up: whether the originals are not real.
+    """
     key = Key.from_seed(seed)
     learned, asked = parted(originals, key)
     train = collected(augmented(learned, people, key, strength, "train"))
@@ -258,12 +303,21 @@ def made(
 def trace(
     originals: Labelled,
     people: int = PEOPLE,
-    tested: int = TESTED,
+    tested: int = TEST_SERIES,
     seed: int = 0,
     classes: tuple[int, ...] = CLASSES_OF_THE_CODE,
     strength: Augmentation = TRACE_STRENGTH,
 ) -> Task:
-    """Three classes of Trace, for classification (section V-E)."""
+    """Three classes of Trace, for classification (section V-E).
+
+    Parameters:
+        originals: the series that others are made of.
+        people: how many training series.
+        tested: how many test series.
+        seed: of the random numbers.
+        classes: labels of those to take.
+        strength: how much a made series may differ from its original.
+    """
     chosen = of_classes(originals, classes)
     return made("Trace", chosen, TRACE_SAX, strength, people, tested, seed)
 
@@ -271,11 +325,19 @@ def trace(
 def symbols(
     originals: Labelled,
     people: int = PEOPLE,
-    tested: int = TESTED,
+    tested: int = TEST_SERIES,
     seed: int = 0,
     strength: Augmentation = SYMBOLS_STRENGTH,
 ) -> Task:
-    """The six classes of Symbols, for clustering (section V-D)."""
+    """The six classes of Symbols, for clustering (section V-D).
+
+    Parameters:
+        originals: the series that others are made of.
+        people: how many training series.
+        tested: how many test series.
+        seed: of the random numbers.
+        strength: how much a made series may differ from its original.
+    """
     return made("Symbols", originals, SYMBOLS_SAX, strength, people, tested, seed)
 
 
@@ -285,10 +347,15 @@ def read_tasks(folder: Path) -> tuple[Task, Task]:
     return symbols(originals[0]), trace(originals[1])
 
 
-def waves(length: int, people: int = WAVES, shown: int | None = None) -> Labelled:
+def waves(length: int, people: int = WAVE_SERIES, shown: int | None = None) -> Labelled:
     """Sines (label 0) and cosines (1) by turns over one period, z-scored (section V-I).
 
     Of a class all are the same. ``shown`` keeps the first so many points only (figure 17).
+
+    Parameters:
+        length: points of a period.
+        people: how many waves.
+        shown: how many points are kept.
 
     >>> some = waves(200, people=4)
     >>> some.labels.tolist(), some.series.shape, TRACE_SAX.sequences(some.series).texts()[:2]
@@ -301,54 +368,6 @@ def waves(length: int, people: int = WAVES, shown: int | None = None) -> Labelle
     both = (both - both.mean(axis=1, keepdims=True)) / both.std(axis=1, keepdims=True)
     labels = np.arange(people) % 2
     return Labelled(both[labels], labels)
-
-
-def stand_in(people: int, tested: int, seed: int = 0) -> tuple[Task, Task]:
-    """Made-up tasks in place of Symbols and Trace: six and three bent lines with small noise.
-
-    >>> symbols, trace = stand_in(people=30, tested=6)
-    >>> symbols.train.series.shape, symbols.classes, trace.classes, trace.made_up
-    ((30, 398), (1, 2, 3, 4, 5, 6), (1, 2, 4), True)
-    """
-    bends = {
-        1: (0.0, 1.5, -1.5, 0.5),
-        2: (1.0, -1.5, 0.5, 1.5),
-        3: (-1.5, 1.5, 0.5, 1.0),
-        4: (-1.5, 0.5, 0.7, 1.0),
-        5: (0.5, -1.0, 1.5, -1.0),
-        6: (1.5, 0.0, -1.5, 1.0),
-    }
-    generator = simulation(Key.from_seed(seed), "stand-in")
-
-    def originals(classes: tuple[int, ...], length: int) -> Labelled:
-        labels = np.repeat(classes, 10)
-        heights = np.array([bends[label] for label in labels.tolist()])
-        heights = heights + 0.1 * generator.standard_normal(heights.shape)
-        at = np.tile(np.linspace(0, heights.shape[1] - 1, length), (len(labels), 1))
-        return Labelled(_at_times(heights, at), labels.astype(np.int64))
-
-    return (
-        made(
-            "Symbols",
-            originals((1, 2, 3, 4, 5, 6), 398),
-            SYMBOLS_SAX,
-            SYMBOLS_STRENGTH,
-            people,
-            tested,
-            seed,
-            made_up=True,
-        ),
-        made(
-            "Trace",
-            originals(CLASSES_OF_THE_CODE, 275),
-            TRACE_SAX,
-            TRACE_STRENGTH,
-            people,
-            tested,
-            seed,
-            made_up=True,
-        ),
-    )
 
 
 # what the shapes of a task look like
@@ -365,13 +384,13 @@ class Shapes:
 
 
 def shapes_of(task: Task) -> Shapes:
-    """The most frequent sequence of each class, and what the first symbol alone would do."""
+    """The most frequent sequence of each class of a ``task``, and what first symbols tell."""
     train, test = task.sax.sequences(task.train.series), task.sax.sequences(task.test.series)
     modes, shares = {}, {}
     for label in task.classes:
-        own, counts = train.take(task.train.labels == label).distinct()
+        sequences, counts = train.take(task.train.labels == label).distinct()
         best = int(np.argmax(counts))
-        modes[label], shares[label] = own.texts()[best], float(counts[best] / counts.sum())
+        modes[label], shares[label] = sequences.texts()[best], float(counts[best] / counts.sum())
     return Shapes(
         len(train.distinct()[0]),
         modes,
@@ -383,7 +402,14 @@ def shapes_of(task: Task) -> Shapes:
 def first_symbol_accuracy(
     train: Sequences, labels: Integers, test: Sequences, truth: Integers
 ) -> float:
-    """How often the most frequent class of a series' first symbol is right; without any noise."""
+    """How often the most frequent class of a series' first symbol is right; without any noise.
+
+    Parameters:
+        train: sequences to learn from.
+        labels: of these.
+        test: sequences to tell.
+        truth: their labels.
+    """
     first, asked = train.matrix()[:, 0], test.matrix()[:, 0]
     names = np.unique(labels)
     counts = np.array(

@@ -45,7 +45,7 @@ SWEPT = (PUBLISHED, NEAREST, AUTOMATIC)  # where something else is varied
 EPSILONS = (0.5, 1.0, 2.0, 4.0)  # where methods are compared with many runs
 FIGURE_9 = (0.1, 0.5, *(float(n) for n in range(1, 11)))  # Section V-D
 FIGURE_11 = (0.1, 0.5, *(n / 2 for n in range(2, 17)))  # Section V-E
-FEW = (0.1, *EPSILONS, 8.0)
+COARSE_EPSILONS = (0.1, *EPSILONS, 8.0)
 SEED = 2023  # the paper's own for its pictures
 
 
@@ -70,9 +70,15 @@ class PrivShapeSize:
     fine: bool
 
     def epsilons(self, printed: tuple[float, ...]) -> tuple[float, ...]:
-        return printed if self.fine else tuple(one for one in printed if one in FEW)
+        """Those of the epsilons that are ``printed`` in the paper which are run."""
+        return (
+            printed
+            if self.fine
+            else tuple(epsilon for epsilon in printed if epsilon in COARSE_EPSILONS)
+        )
 
     def runs_at(self, epsilon: float, slow: bool) -> int:
+        """How many runs there are at an ``epsilon``; fewer of ``slow`` campaigns."""
         if epsilon not in EPSILONS:
             return self.others
         return self.slow if slow else self.runs
@@ -111,6 +117,13 @@ class SimulatedPeople:
 
 
 def people_of(train: Labelled, test: Labelled, sax: Sax) -> SimulatedPeople:
+    """The people that a campaign asks.
+
+    Parameters:
+        train: their series and labels.
+        test: series that shapes are judged by.
+        sax: how series become sequences.
+    """
     names = np.unique(train.labels)
     sequences = sax.sequences(train.series)
     texts: list[str] = []
@@ -118,9 +131,9 @@ def people_of(train: Labelled, test: Labelled, sax: Sax) -> SimulatedPeople:
     modes: list[str] = []
     counts: list[Integers] = []
     for j, name in enumerate(names):
-        own, many = sequences.take(train.labels == name).distinct()
-        modes.append(own.texts()[int(np.argmax(many))])
-        texts += own.texts()
+        texts_of_label, many = sequences.take(train.labels == name).distinct()
+        modes.append(texts_of_label.texts()[int(np.argmax(many))])
+        texts += texts_of_label.texts()
         labels += [j] * len(many)
         counts.append(many)
     return SimulatedPeople(
@@ -136,6 +149,7 @@ def people_of(train: Labelled, test: Labelled, sax: Sax) -> SimulatedPeople:
 
 
 def people_for(task: Task, sax: Sax | None = None) -> SimulatedPeople:
+    """The people of a ``task``, their series as ``sax`` makes them, the task's own by default."""
     return people_of(task.train, task.test, sax or task.sax)
 
 
@@ -147,7 +161,16 @@ def plan_for(
     labelled: bool,
     low: int = 1,
 ) -> ShapesPlan:
-    """With the paper's parameters: c = 3, N = 100, 2, 8, 70 and 20 % of the people."""
+    """With the paper's parameters: c = 3, N = 100, 2, 8, 70 and 20 % of the people.
+
+    Parameters:
+        people: those who answer.
+        name: of the method.
+        epsilon: the budget.
+        distance: by which devices name the nearest shape.
+        labelled: whether devices report a label too.
+        low: the least length of a sequence.
+    """
     return ShapesPlan(
         epsilon=epsilon,
         shapes=len(people.names),
@@ -161,11 +184,13 @@ def plan_for(
 
 
 def campaign_in(people: SimulatedPeople, plan: ShapesPlan, seed: int) -> ShapesProtocol:
+    """A campaign by a ``plan`` among some ``people``; ``seed`` is that of all randomness."""
     labels = people.labels if plan.labels else None
     return simulate_grouped(plan, people.texts, people.counts, Key.from_seed(seed), labels)
 
 
 def shapes_in(people: SimulatedPeople, plan: ShapesPlan, seed: int) -> tuple[Shape, ...]:
+    """The shapes of a campaign by a ``plan`` among some ``people``, by a ``seed``."""
     return campaign_in(people, plan, seed).shapes
 
 
@@ -178,13 +203,14 @@ class Judged:
 
 
 def judged(people: SimulatedPeople, plan: ShapesPlan, shapes: Sequence[Shape]) -> Judged:
+    """How good the ``shapes`` of a ``plan`` are for some ``people``."""
     which = nearest(shapes, people.tested, plan.distance)[0]
     if not plan.labels:
-        found = {shape.text for shape in shapes if shape.ends}
+        texts = {shape.text for shape in shapes if shape.ends}
         modes = set(people.modes)
-        return Judged(adjusted_rand(people.truth, which), len(found & modes) / len(modes))
-    given = np.array([people.names.index(str(shape.label)) for shape in shapes])
-    right = float(np.mean(given[which] == people.truth))
+        return Judged(adjusted_rand(people.truth, which), len(texts & modes) / len(modes))
+    shape_labels = np.array([people.names.index(str(shape.label)) for shape in shapes])
+    right = float(np.mean(shape_labels[which] == people.truth))
     first = first_of_each(people, shapes)
     whole = [
         shape is not None and shape.ends and shape.text == mode
@@ -194,7 +220,7 @@ def judged(people: SimulatedPeople, plan: ShapesPlan, shapes: Sequence[Shape]) -
 
 
 def first_of_each(people: SimulatedPeople, shapes: Sequence[Shape]) -> list[Shape | None]:
-    """The most frequent shape of each label."""
+    """The most frequent of the ``shapes`` for each label of the ``people``."""
     return [
         max((s for s in shapes if s.label == name), key=lambda s: s.count, default=None)
         for name in people.names
@@ -219,27 +245,18 @@ class Scores:
 COLUMNS = ("score", "score_error", "recovered", "recovered_error", "runs")
 
 
-def mean_of(found: Sequence[Judged]) -> Scores:
+def mean_of(results: Sequence[Judged]) -> Scores:
+    """The scores of some ``results``."""
     return Scores(
-        *spread([one.score for one in found]), *spread([one.recovered for one in found]), len(found)
+        *spread([result.score for result in results]),
+        *spread([result.recovered for result in results]),
+        len(results),
     )
 
 
 def spread(values: Sequence[float]) -> tuple[float, float]:
-    """The mean, and its standard error; NaN of one value."""
+    """The mean of ``values``, and its standard error; NaN of one value."""
     return mean_and_error(values, alone=float("nan"))
-
-
-def scores(
-    people: SimulatedPeople,
-    name: str,
-    epsilon: float,
-    distance: DistanceKind,
-    labelled: bool,
-    runs: int,
-) -> Scores:
-    """A campaign again and again, the people's sequences being the same."""
-    return each_of(people, {name: runs}, epsilon, distance, labelled)[name]
 
 
 def each_of(
@@ -249,24 +266,32 @@ def each_of(
     distance: DistanceKind,
     labelled: bool,
 ) -> dict[str, Scores]:
-    """The scores of methods, with so many campaigns each; the same seeds for all."""
-    found: dict[str, dict[int, Judged]] = {name: {} for name in runs}
-    for name in sorted(runs, key=lambda one: one != AUTOMATIC):
+    """The scores of methods, with so many campaigns each; the same seeds for all.
+
+    Parameters:
+        people: those who answer.
+        runs: of each method, by its name.
+        epsilon: the budget.
+        distance: by which devices name the nearest shape.
+        labelled: whether devices report a label too.
+    """
+    results: dict[str, dict[int, Judged]] = {name: {} for name in runs}
+    for name in sorted(runs, key=lambda method: method != AUTOMATIC):
         plan = plan_for(people, name, epsilon, distance, labelled)
         for seed in range(runs[name]):
-            if seed in found[name]:
+            if seed in results[name]:
                 continue
             course = campaign_in(people, plan, seed)
-            found[name][seed] = judged(people, plan, course.shapes)
+            results[name][seed] = judged(people, plan, course.shapes)
             if name == AUTOMATIC and course.method == METHODS[NEAREST] and NEAREST in runs:
-                found[NEAREST][seed] = found[name][seed]  # it was the same campaign
+                results[NEAREST][seed] = results[name][seed]  # it was the same campaign
     return {
-        name: mean_of([found[name][seed] for seed in range(many)]) for name, many in runs.items()
+        name: mean_of([results[name][seed] for seed in range(many)]) for name, many in runs.items()
     }
 
 
 def first_symbols(task: Task) -> SimulatedPeople:
-    """What is left of the people if all but the first symbol is forgotten."""
+    """What is left of the people of a ``task`` if all but the first symbol is forgotten."""
     return people_for(task, replace(task.sax, longest=1))
 
 
@@ -283,6 +308,12 @@ def tied(
 
     The shapes are the same for all: only who reads them chooses another one. "first" is in the
     order of labels; what a rule leaves open goes to the most frequent.
+
+    Parameters:
+        people: those who answer.
+        shapes: those that were found.
+        kind: of the distance.
+        seed: of ties decided at random.
     """
     place = sorted(range(len(shapes)), key=lambda i: -shapes[i].count)
     shapes = [shapes[i] for i in place]
@@ -297,12 +328,12 @@ def tied(
         "at random": drawn,
         "first": -np.broadcast_to(place, near.shape),
     }
-    given = np.array([people.names.index(str(shape.label)) for shape in shapes])
-    found = {}
+    shape_labels = np.array([people.names.index(str(shape.label)) for shape in shapes])
+    accuracies = {}
     for rule in RULES:
         which = np.where(near, preferred[rule], -np.inf).argmax(axis=1)
-        found[rule] = float(np.mean(given[which] == people.truth))
-    return found, float(np.mean(near.sum(axis=1) > 1))
+        accuracies[rule] = float(np.mean(shape_labels[which] == people.truth))
+    return accuracies, float(np.mean(near.sum(axis=1) > 1))
 
 
 # PatternLDP
@@ -311,7 +342,15 @@ def tied(
 def pattern_accuracy(
     task: Task, name: str, epsilon: float, size: PrivShapeSize, seed: int = SEED
 ) -> float:
-    """A forest from series and labels that PatternLDP has perturbed."""
+    """A forest from series and labels that PatternLDP has perturbed.
+
+    Parameters:
+        task: the data set.
+        name: of the variant.
+        epsilon: the budget.
+        size: how much of everything.
+        seed: of the random numbers.
+    """
     key, some = Key.from_seed(seed), _first(task, size.perturbed)
     mechanism = OfflinePattern(epsilon=epsilon, variant=VARIANTS[name], classes=task.classes)
     sent = mechanism.perturbed(some.series, key, some.labels)
@@ -323,7 +362,15 @@ def pattern_accuracy(
 def pattern_centers(
     task: Task, name: str, epsilon: float, size: PrivShapeSize, shaped: bool = False
 ) -> Any:
-    """The centers of clusters of series that PatternLDP has perturbed: KMeans or k-Shape."""
+    """The centers of clusters of series that PatternLDP has perturbed: KMeans or k-Shape.
+
+    Parameters:
+        task: the data set.
+        name: of the variant.
+        epsilon: the budget.
+        size: how much of everything.
+        shaped: whether by k-Shape.
+    """
     key, some = Key.from_seed(SEED), _first(task, size.shaped if shaped else size.perturbed)
     sent = OfflinePattern(epsilon=epsilon, variant=VARIANTS[name]).perturbed(some.series, key)
     if shaped:
@@ -336,6 +383,14 @@ def _first(task: Task, count: int) -> Labelled:
 
 
 def pattern_rand(task: Task, name: str, epsilon: float, size: PrivShapeSize) -> float:
+    """How well clusters of a ``task`` agree with its labels, by a variant's ``name``.
+
+    Parameters:
+        task: the data set.
+        name: of the variant.
+        epsilon: the budget.
+        size: how much of everything.
+    """
     centers = pattern_centers(task, name, epsilon, size)
     return adjusted_rand(task.test.labels, nearest_center(task.test.series, centers))
 
@@ -346,26 +401,39 @@ def pattern_rand(task: Task, name: str, epsilon: float, size: PrivShapeSize) -> 
 def apart(
     people: SimulatedPeople, texts: Sequence[str], kind: DistanceKind
 ) -> list[tuple[str, float, float, float]]:
-    """For each class mode the nearest text, and how far it is: DTW, edits, Euclidean."""
+    """For each class mode the nearest text, and how far it is: DTW, edits, Euclidean.
+
+    Parameters:
+        people: those who answer.
+        texts: the shapes that were found.
+        kind: of the distance.
+    """
     modes = Sequences.of_texts(list(people.modes), people.sax)
-    found = Sequences.of_texts(list(texts), people.sax)
-    best = distances(kind, modes, found).argmin(axis=1)
+    sequences = Sequences.of_texts(list(texts), people.sax)
+    best = distances(kind, modes, sequences).argmin(axis=1)
     kinds: tuple[DistanceKind, ...] = ("dtw", "levenshtein", "euclidean")
-    each = [distances(one, modes, found)[np.arange(len(best)), best] for one in kinds]
-    return [(texts[b], *(float(one[i]) for one in each)) for i, b in enumerate(best)]
+    each = [distances(measure, modes, sequences)[np.arange(len(best)), best] for measure in kinds]
+    return [(texts[b], *(float(row[i]) for row in each)) for i, b in enumerate(best)]
 
 
 # what is asked
 
 
 def asked_levels(people: SimulatedPeople, plan: ShapesPlan, seed: int) -> list[tuple[int, int]]:
-    """Level and number of candidates of each question about the tree."""
-    found: list[tuple[int, int]] = []
+    """Level and number of candidates of each question about the tree.
+
+    Parameters:
+        people: those who answer.
+        plan: of the campaign.
+        seed: of the random numbers.
+    """
+    levels: list[tuple[int, int]] = []
 
     def watch(course: ShapesProtocol, asked: int) -> None:
+        """Note what the campaign ``course`` asks next; ``asked`` people have answered."""
         if course.question is not None and course.question.kind == "level":
-            found.append((course.level, len(course.candidates)))
+            levels.append((course.level, len(course.candidates)))
 
     labels = people.labels if plan.labels else None
     simulate_grouped(plan, people.texts, people.counts, Key.from_seed(seed), labels, watch)
-    return found
+    return levels

@@ -9,24 +9,15 @@ import numpy as np
 
 from tempriv.local.shapes.sax import Sax, curve
 from tempriv.report.plots.series import GRAY, INK
-from tempriv.studies.common import (
-    BLUE,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    ResultTable,
-    Tables,
-    label_axes,
-    shared_legend,
-    subplots,
-)
+from tempriv.studies import plots
+from tempriv.studies.common import ResultTable, Tables
+from tempriv.studies.plots import label_axes, shared_legend, subplots
 from tempriv.studies.privshape.experiment import (
     AS_RUN,
     AUTOMATIC,
     BASELINE,
+    COARSE_EPSILONS,
     COMPARED,
-    FEW,
     FIRST,
     NEAREST,
     PUBLISHED,
@@ -37,36 +28,22 @@ from tempriv.studies.privshape.experiment import (
 
 # Okabe and Ito's colors
 LOOKS = {
-    BASELINE: (ORANGE, "s", "-"),
-    PUBLISHED: (VERMILION, "o", "-"),
-    NEAREST: (SKY, "^", "-"),
-    AUTOMATIC: (BLUE, "D", "-"),
+    BASELINE: (plots.ORANGE, "s", "-"),
+    PUBLISHED: (plots.VERMILION, "o", "-"),
+    NEAREST: (plots.SKY, "^", "-"),
+    AUTOMATIC: (plots.BLUE, "D", "-"),
     FIRST: (INK, "", "--"),
-    AS_RUN: (PURPLE, "v", ":"),
-    REPAIRED: (PURPLE, "v", "-"),
+    AS_RUN: (plots.PURPLE, "v", ":"),
+    REPAIRED: (plots.PURPLE, "v", "-"),
 }
+TOP = 1.04  # of axes that show shares
 TWICE = "bars: two standard errors"
 
 
 def _line(
     axis: Any, across: Any, lines: list[dict[str, Any]], name: str, column: str = "score"
 ) -> None:
-    color, mark, style = LOOKS[name]
-    up = np.array([line[column] for line in lines], dtype=float)
-    bars = 2 * np.nan_to_num(np.array([line[f"{column}_error"] for line in lines], dtype=float))
-    axis.errorbar(
-        across,
-        up,
-        yerr=bars,
-        color=color,
-        marker=mark or None,
-        linestyle=style,
-        markerfacecolor="white",
-        markersize=5.5 if len(lines) < 10 else 4.0,
-        linewidth=1.4,
-        capsize=2,
-        label=name,
-    )
+    plots.draw_means(axis, across, lines, column, LOOKS[name], name)
 
 
 def _by_epsilon(
@@ -86,22 +63,22 @@ def _across(line: dict[str, Any]) -> float:
 
 
 def _epsilons(axis: Any, table: ResultTable) -> None:
-    ticks = [one for one in FEW if one in table.column("epsilon")]
-    axis.set_xticks(np.sqrt(ticks), [f"{one:g}" for one in ticks])
+    ticks = [tick for tick in COARSE_EPSILONS if tick in table.column("epsilon")]
+    axis.set_xticks(np.sqrt(ticks), [f"{tick:g}" for tick in ticks])
 
 
 def figure_11(tables: Tables) -> Any:
-    figure, axes = subplots(1, 2, (10.5, 4.8))
+    """Accuracy and recovery on Trace by epsilon, from ``tables``."""
+    figure, axes = subplots(1, 2, (10.5, 4.8), top=TOP)
     _by_epsilon(axes[0], tables["figure-11"], tuple(LOOKS))
     _by_epsilon(axes[1], tables["figure-11"], COMPARED, "recovered")
     label_axes(axes[0], f"Trace: accuracy ({TWICE})", "epsilon", "test series told right")
     label_axes(axes[1], "Trace: shape recovery", "epsilon", "class modes found exactly")
-    for axis in axes:
-        axis.set_ylim(0, 1.04)
     return shared_legend(figure, axes, 4)
 
 
 def figure_9(tables: Tables) -> Any:
+    """Adjusted Rand index and recovery on Symbols by epsilon, from ``tables``."""
     figure, axes = subplots(1, 2, (10.5, 4.8))
     _by_epsilon(axes[0], tables["figure-9"], tuple(LOOKS))
     _by_epsilon(axes[1], tables["figure-9"], COMPARED, "recovered")
@@ -113,39 +90,20 @@ def figure_9(tables: Tables) -> Any:
 
 
 def ties(tables: Tables) -> Any:
-    """Accuracy by each rule, and the share of series whose nearest shape is not the only one."""
+    """Accuracy by each rule, and the share of series with a tie, from ``tables``."""
     table = tables["ties"]
-    figure, axes = subplots(1, 1, (6.4, 4.2))
-    for rule, color, mark in zip(RULES, (BLUE, SKY, ORANGE, VERMILION), "Do^s", strict=True):
+    figure, axes = subplots(1, 1, (6.4, 4.2), top=TOP)
+    for rule, color, mark in zip(
+        RULES, (plots.BLUE, plots.SKY, plots.ORANGE, plots.VERMILION), "Do^s", strict=True
+    ):
         lines = table.where(rule=rule)
-        axes[0].errorbar(
-            [_across(line) for line in lines],
-            [line["score"] for line in lines],
-            yerr=2 * np.nan_to_num([line["score_error"] for line in lines]),
-            color=color,
-            marker=mark,
-            markerfacecolor="white",
-            markersize=5.5,
-            linewidth=1.4,
-            capsize=2,
-            label=rule,
-        )
-    lines = table.where(rule=RULES[0])
-    axes[0].plot(
-        [_across(line) for line in lines],
-        [line["tied"] for line in lines],
-        ":",
-        color=GRAY,
-        label="test series with a tie",
-    )
+        roots = [_across(line) for line in lines]
+        plots.draw_means(axes[0], roots, lines, "score", (color, mark, "-"), rule)
+    shares = [line["tied"] for line in table.where(rule=RULES[0])]
+    axes[0].plot(roots, shares, ":", color=GRAY, label="test series with a tie")
     _epsilons(axes[0], table)
-    axes[0].set_ylim(0, 1.04)
-    label_axes(
-        axes[0],
-        "PrivShape on Trace: the same shapes, read by other rules",
-        "epsilon",
-        "test series told right",
-    )
+    title = "PrivShape on Trace: the same shapes, read by other rules"
+    label_axes(axes[0], title, "epsilon", "test series told right")
     return shared_legend(figure, axes, 3)
 
 
@@ -160,12 +118,8 @@ def _shapes(table: ResultTable) -> Any:
             (line,) = table.where(method=method, label=label)
             sax = Sax(symbols=line["symbols"], segment=line["segment"], longest=15)
             for text, color, wide in ((line["mode"], GRAY, 5.0), (line["shape"], None, 1.6)):
-                axis.plot(
-                    curve(text, sax, 200, line="smooth"),
-                    linewidth=wide,
-                    color=color or LOOKS[method][0],
-                    alpha=0.35 if color else 1.0,
-                )
+                options = {"color": color or LOOKS[method][0], "alpha": 0.35 if color else 1.0}
+                axis.plot(curve(text, sax, 200, line="smooth"), linewidth=wide, **options)
             axis.set_xticks([])
             axis.set_ylim(-2, 2)
             axis.set_title(line["shape"], fontsize=8.5, color=INK, loc="left")
@@ -176,21 +130,10 @@ def _shapes(table: ResultTable) -> Any:
     return figure
 
 
-def figure_8(tables: Tables) -> Any:
-    return _shapes(tables["table-3"])
-
-
-def figure_10(tables: Tables) -> Any:
-    return _shapes(tables["table-4"])
-
-
-def figure_12(tables: Tables) -> Any:
-    return _shapes(tables["figure-12"])
-
-
 def figures_16_17(tables: Tables) -> Any:
+    """Accuracy on waves by the number of points, from ``tables``."""
     table = tables["figures-16-17"]
-    figure, axes = subplots(1, 2, (10.0, 4.0))
+    figure, axes = subplots(1, 2, (10.0, 4.0), top=TOP)
     for axis, number, title in (
         (axes[0], 16, "the same shape in more points"),
         (axes[1], 17, "more of the shape"),
@@ -198,29 +141,29 @@ def figures_16_17(tables: Tables) -> Any:
         for k, name in enumerate((*COMPARED, REPAIRED)):
             lines = table.where(figure=number, method=name)
             _line(axis, [line["points"] + 15 * (k - 2) for line in lines], lines, name)
-        axis.set_ylim(0, 1.04)
         label_axes(axis, f"Waves: {title}", "points", "accuracy, epsilon 4")
     return shared_legend(figure, axes, 5)
 
 
 def figure_18(tables: Tables) -> Any:
+    """Accuracy and recovery without parts of SAX, from ``tables``."""
     table = tables["figure-18"]
     forms = table.unique("form")
-    figure, axes = subplots(2, len(forms), (11.5, 6.6))
+    figure, axes = subplots(2, len(forms), (11.5, 6.6), top=TOP)
     for j, form in enumerate(forms):
-        for i, (column, words) in enumerate(
+        for i, (column, measure) in enumerate(
             (("score", "accuracy"), ("recovered", "class modes found exactly"))
         ):
             axis = axes[i * len(forms) + j]
             _by_epsilon(axis, table, SWEPT, column, form=form)
-            axis.set_ylim(0, 1.04)
-            label_axes(axis, f"Trace, {form}", "epsilon", words)
+            label_axes(axis, f"Trace, {form}", "epsilon", measure)
     return shared_legend(figure, axes, 3)
 
 
 def figures_13_14(tables: Tables) -> Any:
+    """Scores by the number of symbols and by the segment, from ``tables``."""
     table = tables["figures-13-14"]
-    figure, axes = subplots(2, 2, (10.0, 7.2))
+    figure, axes = subplots(2, 2, (10.0, 7.2), top=TOP)
     for i, (data, up) in enumerate((("Symbols", "adjusted Rand index"), ("Trace", "accuracy"))):
         for j, (varied, across) in enumerate((("symbols", "symbols t"), ("segment", "segment w"))):
             axis = axes[2 * i + j]
@@ -228,14 +171,14 @@ def figures_13_14(tables: Tables) -> Any:
                 lines = table.where(data=data, varied=varied, method=name)
                 _line(axis, [line["value"] for line in lines], lines, name)
             axis.set_xticks(sorted({line["value"] for line in lines}))
-            axis.set_ylim(0, 1.04)
             label_axes(axis, f"{data}, epsilon 4", across, up)
     return shared_legend(figure, axes, 3)
 
 
 def figure_15(tables: Tables) -> Any:
+    """Scores by the distance, from ``tables``."""
     table = tables["figure-15"]
-    figure, axes = subplots(1, 2, (10.0, 4.0))
+    figure, axes = subplots(1, 2, (10.0, 4.0), top=TOP)
     for axis, data, up in (
         (axes[0], "Symbols", "adjusted Rand index"),
         (axes[1], "Trace", "accuracy"),
@@ -247,9 +190,9 @@ def figure_15(tables: Tables) -> Any:
             lines = table.where(data=data, method=name, epsilon=epsilon)
             axis.bar(
                 np.arange(len(kinds)) + 0.14 * (k - 2.5),
-                [one["score"] for one in lines],
+                [line["score"] for line in lines],
                 0.13,
-                yerr=2 * np.nan_to_num([one["score_error"] for one in lines]),
+                yerr=2 * np.nan_to_num([line["score_error"] for line in lines]),
                 color=LOOKS[name][0],
                 alpha=0.5 if epsilon == 1.0 else 1.0,
                 error_kw={"linewidth": 0.9, "ecolor": GRAY},
@@ -257,14 +200,14 @@ def figure_15(tables: Tables) -> Any:
             )
         axis.set_xticks(range(len(kinds)), kinds)
         axis.grid(axis="x", visible=False)
-        axis.set_ylim(0, 1.04)
         label_axes(axis, data, "distance", up)
     return shared_legend(figure, axes, 3)
 
 
 def users(tables: Tables) -> Any:
+    """Scores by the number of people, from ``tables``."""
     table = tables["users"]
-    figure, axes = subplots(1, 2, (10.0, 4.0))
+    figure, axes = subplots(1, 2, (10.0, 4.0), top=TOP)
     for axis, column, up in (
         (axes[0], "score", "accuracy"),
         (axes[1], "recovered", "class modes found exactly"),
@@ -272,32 +215,25 @@ def users(tables: Tables) -> Any:
         for name in SWEPT:
             lines = table.where(method=name)
             _line(axis, [line["people"] for line in lines], lines, name, column)
-        axis.set_ylim(0, 1.04)
         label_axes(axis, "Trace, epsilon 1", "people", up)
     return shared_legend(figure, axes, 3)
 
 
 def theorem_4(tables: Tables) -> Any:
+    """Candidates at each level, measured and at worst, from ``tables``."""
     table = tables["theorem-4"]
     figure, axes = subplots(1, 2, (10.0, 4.2))
     for axis, data in zip(axes, ("Symbols", "Trace"), strict=True):
         lines = table.where(data=data)
         levels = [line["level"] for line in lines]
-        for column, color, style, words in (
+        for column, color, style, label in (
             ("worst_baseline", LOOKS[BASELINE][0], ":", "baseline, worst case t (t - 1)^(l - 1)"),
             ("baseline", LOOKS[BASELINE][0], "-", "baseline, measured"),
             ("worst_published", LOOKS[PUBLISHED][0], ":", "PrivShape, worst case c k (t - 1)"),
             ("published", LOOKS[PUBLISHED][0], "-", "PrivShape, measured"),
         ):
-            axis.plot(
-                levels,
-                [line[column] for line in lines],
-                style,
-                color=color,
-                marker="o",
-                markersize=4,
-                label=words,
-            )
+            counts = [line[column] for line in lines]
+            plots.draw_line(axis, levels, counts, (color, "o"), style, markersize=4, label=label)
         axis.set_yscale("log")
         axis.set_xticks(levels)
         label_axes(axis, f"{data}, epsilon 4", "level of the tree", "candidates")
@@ -305,11 +241,11 @@ def theorem_4(tables: Tables) -> Any:
 
 
 PICTURES: dict[str, Callable[[Tables], Any]] = {
-    "figure-8": figure_8,
+    "figure-8": lambda tables: _shapes(tables["table-3"]),
     "figure-9": figure_9,
-    "figure-10": figure_10,
+    "figure-10": lambda tables: _shapes(tables["table-4"]),
     "figure-11": figure_11,
-    "figure-12": figure_12,
+    "figure-12": lambda tables: _shapes(tables["figure-12"]),
     "figures-13-14": figures_13_14,
     "figure-15": figure_15,
     "figures-16-17": figures_16_17,

@@ -44,16 +44,19 @@ Flags = npt.NDArray[np.bool_]
 TOLERANCE = 0.5
 GAINS = (0.8, 0.1, 0.5)
 REACH = (10.0, 1.0)
-LEAST_SCORE = 1.5
-STEEPEST = 3.0  # between one score and the next higher one
-ERRORS, SUMMED = 5, 7  # deviations whose mean counts, and how many the program adds up
-LATE = 2  # sampled points, and steps
-LEAST_BUDGET = 1e-6
+MIN_SCORE = 1.5
+MAX_SCORE_STEP = 3.0  # between one score and the next higher one
+AVERAGED_ERRORS, SUMMED_ERRORS = (
+    5,
+    7,
+)  # deviations whose mean counts, and how many the program adds up
+LATE_POINTS = 2  # sampled points, and steps
+MIN_BUDGET = 1e-6
 
 LABEL_SHARE = Fraction(1, 3)  # of epsilon, for the label
-BOUND = 3.0  # of z-scores, where Laplace noise needs one
-GRAIN = 1 << 10  # whole numbers to one standard deviation
-TOGETHER = 1 << 21  # readings that are worked on at a time
+BOUND_DEVIATIONS = 3.0  # of z-scores, where Laplace noise needs one
+STEPS_PER_DEVIATION = 1 << 10  # whole numbers to one standard deviation
+BATCH_READINGS = 1 << 21  # readings that are worked on at a time
 
 Variant = Literal["as run", "repaired", "clipped"]
 
@@ -124,12 +127,19 @@ class OfflinePattern:
     def perturbed(
         self, series: Any, key: Key, labels: Any = None, part: str = "people"
     ) -> Perturbed:
-        """Every row as its owner would send it; the same for a key and a ``part``."""
-        rows = _matrix(series, least=LATE + 2)
+        """Every row as its owner would send it; the same for a key and a ``part``.
+
+        Parameters:
+            series: a row for each person.
+            key: of the noise.
+            labels: what each series is an example of.
+            part: what the series are for; another part has other noise.
+        """
+        rows = _matrix(series, least=LATE_POINTS + 2)
         # simulated: it guarantees nothing, so that no release is made of it
         sent = _sent_labels(self, labels, len(rows), key.again(f"{self!r} labels", part))
         outputs = np.empty_like(rows)
-        together = max(1, TOGETHER // rows.shape[1])
+        together = max(1, BATCH_READINGS // rows.shape[1])
         for i, begin in enumerate(range(0, len(rows), together)):
             generator = simulation(key, f"{self!r} {part} {i}")
             outputs[begin : begin + together] = self._noisy(
@@ -139,17 +149,17 @@ class OfflinePattern:
 
     def _noisy(self, rows: Floats, generator: Any) -> Floats:
         length = rows.shape[1]
-        late = LATE if self.variant == "as run" else 0
+        late = LATE_POINTS if self.variant == "as run" else 0
         chosen = breaks(rows[:, late:])
         values = rows[:, : length - late]
         points = Points(values, chosen)
-        budgets, reach = self._shared(points, SUMMED if late else ERRORS)
+        budgets, reach = self._shared(points, SUMMED_ERRORS if late else AVERAGED_ERRORS)
         true = points.values
         if late:
-            true = points.earlier(true, LATE)
+            true = points.earlier(true, LATE_POINTS)
         if self.variant == "clipped":
-            true = np.clip(true, -BOUND, BOUND)
-            noisy = true + generator.laplace(size=len(true)) * (2 * BOUND / budgets)
+            true = np.clip(true, -BOUND_DEVIATIONS, BOUND_DEVIATIONS)
+            noisy = true + generator.laplace(size=len(true)) * (2 * BOUND_DEVIATIONS / budgets)
         else:
             drawn = generator.random(len(true))
             noisy = true + bounded_noise(drawn, budgets, reach, upside_down=bool(late))
@@ -160,7 +170,7 @@ class OfflinePattern:
         """The budget of each point, and how far noise reaches: as far as for the least score."""
         scores = flattened(points.scores(summed), points)
         least, total = points.least(scores), points.total(scores)
-        budgets = np.maximum(self.values_epsilon * scores / total, LEAST_BUDGET)
+        budgets = np.maximum(self.values_epsilon * scores / total, MIN_BUDGET)
         return budgets, np.log(REACH[0] / least + REACH[1])
 
 
@@ -171,6 +181,10 @@ def breaks(rows: Floats, tolerance: float = TOLERANCE) -> Flags:
     """Where no line from the last point kept passes all readings since within the tolerance.
 
     The first and the last reading are always kept.
+
+    Parameters:
+        rows: a series each.
+        tolerance: by how much a line may miss a reading.
 
     >>> breaks(np.array([[0.0, 1.0, 2.0, 3.0, 0.0, 0.0, 0.0]])).astype(int).tolist()
     [[1, 0, 0, 0, 1, 0, 1]]
@@ -205,13 +219,21 @@ class Points:
         self.rank = np.arange(len(self.which)) - self.first
 
     def earlier(self, values: Floats, back: int) -> Floats:
-        """The value of the point so many before; before the first, that of the first."""
+        """The value of the point so many before; before the first, that of the first.
+
+        Parameters:
+            values: one for each point.
+            back: how many points before.
+        """
         return values[np.maximum(np.arange(len(values)) - back, self.first)]
 
-    def scores(self, summed: int = ERRORS) -> Floats:
+    def scores(self, summed: int = AVERAGED_ERRORS) -> Floats:
         """The PID control error of each point: how far it is off the line through the two before.
 
         Before the first point the line is level.
+
+        Parameters:
+            summed: how many deviations are added up.
         """
         proportion, mean, slope = GAINS
         steps = self.steps.astype(np.float64)
@@ -224,33 +246,40 @@ class Points:
         recent = sum(
             np.where(self.rank >= back, self.earlier(off, back), 0.0) for back in range(summed)
         )
-        found = proportion * off + mean * recent / ERRORS
-        found += slope * (off - self.earlier(off, 1)) / gap
-        return np.maximum(found, LEAST_SCORE)
+        errors = proportion * off + mean * recent / AVERAGED_ERRORS
+        errors += slope * (off - self.earlier(off, 1)) / gap
+        return np.maximum(errors, MIN_SCORE)
 
     def least(self, values: Floats) -> Floats:
+        """For each point the least of the ``values`` of its series."""
         return np.minimum.reduceat(values, self.starts)[self.which]
 
     def total(self, values: Floats) -> Floats:
+        """For each point the sum of the ``values`` of its series."""
         return np.add.reduceat(values, self.starts)[self.which]
 
     def joined(self, values: Floats) -> Floats:
-        """Lines between the points of each series, which has one at each end."""
+        """Lines between the ``values`` at the points of each series, which has one at each end."""
         people, length = self.shape
         places = self.which * length + self.steps
         return np.interp(np.arange(people * length), places, values).reshape(people, length)
 
 
 def flattened(scores: Floats, points: Points) -> Floats:
-    """No score of a series more than ``STEEPEST`` above the next lower one, in ascending order."""
+    """No score of a series more than ``MAX_SCORE_STEP`` above the next lower one, in their order.
+
+    Parameters:
+        scores: one for each point.
+        points: those of all series.
+    """
     order = np.lexsort((scores, points.which))
-    climb = STEEPEST * points.rank
+    climb = MAX_SCORE_STEP * points.rank
     # at most s_j + 3 (i - j) for every lower j: a running minimum, of one series at a time
     base = np.arange(len(points.starts))[points.which] * -(climb.max() + scores.max() + 1.0)
     lowest = np.minimum.accumulate(scores[order] - climb + base) - base
-    found = np.empty_like(scores)
-    found[order] = np.minimum(lowest + climb, scores[order])
-    return found
+    flat = np.empty_like(scores)
+    flat[order] = np.minimum(lowest + climb, scores[order])
+    return flat
 
 
 def bounded_noise(
@@ -259,6 +288,12 @@ def bounded_noise(
     """Laplace noise of scale 1 / budget, cut off at the reach, from uniform numbers.
 
     ``upside_down`` is the authors' slip: below one half, u q / epsilon instead of u epsilon / q.
+
+    Parameters:
+        uniform: numbers between 0 and 1.
+        budgets: of each point.
+        reach: how far noise goes at most.
+        upside_down: whether with the authors' slip.
 
     >>> bounded_noise(np.array([0.0, 0.5, 1.0]), np.ones(3), np.full(3, 2.0)).round(9).tolist()
     [-2.0, 0.0, 2.0]
@@ -295,7 +330,7 @@ class EvenSamples:
     epsilon: float
     length: int
     points: int = 8
-    bound: float = BOUND
+    bound: float = BOUND_DEVIATIONS
     classes: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -309,9 +344,9 @@ class EvenSamples:
             f"points={self.points}: must be a whole number from 2 to length={self.length}",
         )
         require(
-            1 / GRAIN <= self.bound <= 1e6,
-            f"bound={self.bound}: must be a number of standard deviations from {1 / GRAIN} to a "
-            "million, such as 3",
+            1 / STEPS_PER_DEVIATION <= self.bound <= 1e6,
+            f"bound={self.bound}: must be a number of standard deviations from "
+            f"{1 / STEPS_PER_DEVIATION} to a million, such as 3",
         )
 
     @property
@@ -333,12 +368,19 @@ class EvenSamples:
 
     @property
     def _top(self) -> int:
-        return math.floor(self.bound * GRAIN)
+        return math.floor(self.bound * STEPS_PER_DEVIATION)
 
     def perturbed(
         self, series: Any, key: Key, labels: Any = None, part: str = "people"
     ) -> Perturbed:
-        """Every row as its owner would send it; one key serves each ``part`` once."""
+        """Every row as its owner would send it; one key serves each ``part`` once.
+
+        Parameters:
+            series: a row for each person.
+            key: of the noise.
+            labels: what each series is an example of.
+            part: what the series are for; another part has other noise.
+        """
         rows = _matrix(series, least=2)
         require(
             rows.shape[1] == self.length,
@@ -347,9 +389,13 @@ class EvenSamples:
         )
         sent = _sent_labels(self, labels, len(rows), key.series(f"{self!r} labels", part))
         steps = self.steps
-        true = np.clip(np.rint(rows[:, steps] * GRAIN), -self._top, self._top).astype(np.int64)
+        true = np.clip(np.rint(rows[:, steps] * STEPS_PER_DEVIATION), -self._top, self._top).astype(
+            np.int64
+        )
         run = StepRange(key.series(f"{self!r} values", part), 0, true.size)
-        noisy = (true + distributions.draw(self.law, [run], "value").reshape(true.shape)) / GRAIN
+        noisy = (
+            true + distributions.draw(self.law, [run], "value").reshape(true.shape)
+        ) / STEPS_PER_DEVIATION
         chosen = np.zeros(rows.shape, dtype=np.bool_)
         chosen[:, steps] = True
         return Perturbed(Points(rows, chosen).joined(noisy.ravel()), sent)
@@ -401,6 +447,6 @@ def _sent_labels(
         f"labels: must be one of {spec.classes} for each of {people} series",
         DataError,
     )
-    law = distributions.CategoryFlip(Fraction(spec.epsilon) * LABEL_SHARE, len(names))
-    shifts = distributions.draw(law, [StepRange(key, 0, people)], "label")
+    flip = distributions.CategoryFlip(Fraction(spec.epsilon) * LABEL_SHARE, len(names))
+    shifts = distributions.draw(flip, [StepRange(key, 0, people)], "label")
     return np.asarray(names[(np.searchsorted(names, known) + shifts) % len(names)])

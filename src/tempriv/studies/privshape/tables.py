@@ -14,14 +14,21 @@ from tempriv.local.shapes.distance import DistanceKind
 from tempriv.local.shapes.sax import Sax, without_segments
 from tempriv.local.shapes.sequences import longest_of
 from tempriv.studies.common import ResultTable
-from tempriv.studies.privshape.data import WAVE_LENGTHS, WAVES, Labelled, Task, shapes_of, waves
+from tempriv.studies.privshape.data import (
+    WAVE_LENGTHS,
+    WAVE_SERIES,
+    Labelled,
+    Task,
+    shapes_of,
+    waves,
+)
 from tempriv.studies.privshape.experiment import (
     AUTOMATIC,
     BASELINE,
+    COARSE_EPSILONS,
     COLUMNS,
     COMPARED,
     EPSILONS,
-    FEW,
     FIGURE_9,
     FIGURE_11,
     FIRST,
@@ -45,7 +52,6 @@ from tempriv.studies.privshape.experiment import (
     people_for,
     people_of,
     plan_for,
-    scores,
     shapes_in,
     spread,
     tied,
@@ -61,19 +67,19 @@ NAN = float("nan")
 
 
 def data(inputs: PrivShapeInputs) -> ResultTable:
-    """What the made series look like after SAX."""
+    """What the made series of ``inputs`` look like after SAX."""
     lines: list[tuple[Any, ...]] = []
     for task in (inputs.symbols, inputs.trace):
-        found = shapes_of(task)
-        for label, mode in found.modes.items():
+        modes = shapes_of(task)
+        for label, mode in modes.modes.items():
             lines.append(
                 (
                     task.name,
                     label,
                     mode,
-                    found.shares[label],
-                    found.different,
-                    found.first_symbol,
+                    modes.shares[label],
+                    modes.different,
+                    modes.first_symbol,
                     len(task.train),
                     task.made_up,
                 )
@@ -82,46 +88,64 @@ def data(inputs: PrivShapeInputs) -> ResultTable:
     return ResultTable("data", "class modes of the series at hand", columns, tuple(lines))
 
 
-def figure_11(task: Task, size: PrivShapeSize) -> ResultTable:
-    """Accuracy and recovery on Trace, by epsilon."""
+def _method_lines(
+    people: SimulatedPeople,
+    runs: dict[str, int],
+    epsilon: float,
+    labelled: bool,
+    *key: Any,
+    kind: DistanceKind | None = None,
+) -> Iterator[tuple[Any, ...]]:
+    """A line for each method: the ``key``, its name, and its scores."""
+    kind = kind or (EDIT if labelled else WARPED)
+    for name, means in each_of(people, runs, epsilon, kind, labelled).items():
+        yield (*key, name, *means.line)
+
+
+def _by_epsilon(
+    task: Task,
+    size: PrivShapeSize,
+    labelled: bool,
+    printed: tuple[float, ...],
+    patterned: tuple[float, ...],
+) -> Iterator[tuple[Any, ...]]:
+    """Scores by epsilon, of PatternLDP only where it is worth the time."""
     people, first = people_for(task), first_symbols(task)
-    lines: list[tuple[Any, ...]] = []
-    for epsilon in size.epsilons(FIGURE_11):
-        runs = {name: size.runs_at(epsilon, name == AUTOMATIC) for name in COMPARED}
-        for name, found in each_of(people, runs, epsilon, EDIT, True).items():
-            lines.append((epsilon, name, *found.line))
-        alone = scores(first, FIRST, epsilon, EDIT, True, size.runs_at(epsilon, False))
+    for epsilon in size.epsilons(printed):
+        # campaigns among Symbols are slow, as are those that ask for whole sequences
+        runs = {name: size.runs_at(epsilon, not labelled or name == AUTOMATIC) for name in COMPARED}
+        yield from _method_lines(people, runs, epsilon, labelled, epsilon)
+        (alone,) = _method_lines(
+            first, {FIRST: size.runs_at(epsilon, not labelled)}, epsilon, labelled, epsilon
+        )
         # of one symbol no whole shape is known
-        lines.append((epsilon, FIRST, alone.score, alone.score_error, 0.0, 0.0, alone.runs))
-        if epsilon not in FIGURE_9:  # forests are slow
-            continue
-        for name in VARIANTS:
-            accuracy = pattern_accuracy(task, name, epsilon, size)
-            lines.append((epsilon, name, accuracy, NAN, NAN, NAN, 1))
+        yield (*alone[:4], 0.0, 0.0, alone[-1])
+        for name in VARIANTS if epsilon in patterned else ():
+            score = (pattern_accuracy if labelled else pattern_rand)(task, name, epsilon, size)
+            yield epsilon, name, score, NAN, NAN, NAN, 1
+
+
+def figure_11(task: Task, size: PrivShapeSize) -> ResultTable:
+    """Accuracy and recovery on a ``task`` like Trace, by epsilon, in a ``size``."""
+    lines = tuple(_by_epsilon(task, size, True, FIGURE_11, FIGURE_9))  # forests are slow
     title = "accuracy on Trace and share of class modes recovered exactly"
-    return ResultTable("figure-11", title, ("epsilon", "method", *COLUMNS), tuple(lines))
+    return ResultTable("figure-11", title, ("epsilon", "method", *COLUMNS), lines)
 
 
 def figure_9(task: Task, size: PrivShapeSize) -> ResultTable:
-    """Adjusted Rand index on Symbols, by epsilon."""
-    people, first = people_for(task), first_symbols(task)
-    lines: list[tuple[Any, ...]] = []
-    for epsilon in size.epsilons(FIGURE_9):
-        runs = dict.fromkeys(COMPARED, size.runs_at(epsilon, slow=True))
-        for name, found in each_of(people, runs, epsilon, WARPED, False).items():
-            lines.append((epsilon, name, *found.line))
-        alone = scores(first, FIRST, epsilon, WARPED, False, size.runs_at(epsilon, slow=True))
-        lines.append((epsilon, FIRST, alone.score, alone.score_error, 0.0, 0.0, alone.runs))
-        if epsilon not in FEW:  # slow
-            continue
-        for name in VARIANTS:
-            lines.append((epsilon, name, pattern_rand(task, name, epsilon, size), NAN, NAN, NAN, 1))
+    """Adjusted Rand index on a ``task`` like Symbols, by epsilon, in a ``size``."""
+    lines = tuple(_by_epsilon(task, size, False, FIGURE_9, COARSE_EPSILONS))
     title = "adjusted Rand index on Symbols and share of class modes recovered exactly"
-    return ResultTable("figure-9", title, ("epsilon", "method", *COLUMNS), tuple(lines))
+    return ResultTable("figure-9", title, ("epsilon", "method", *COLUMNS), lines)
 
 
 def ties(task: Task, size: PrivShapeSize) -> ResultTable:
-    """PrivShape's shapes of Trace, read with other rules for what is equally near to two."""
+    """PrivShape's shapes of Trace, read with other rules for what is equally near to two.
+
+    Parameters:
+        task: the data set.
+        size: how much of everything.
+    """
     people = people_for(task)
     lines: list[tuple[Any, ...]] = []
     for epsilon in EPSILONS:
@@ -129,10 +153,10 @@ def ties(task: Task, size: PrivShapeSize) -> ResultTable:
         each = [
             tied(people, shapes_in(people, plan, seed), EDIT, seed) for seed in range(size.runs)
         ]
-        share = spread([one for _, one in each])[0]
+        share = spread([share_tied for _, share_tied in each])[0]
         for rule in RULES:
-            found = spread([one[rule] for one, _ in each])
-            lines.append((epsilon, rule, *found, share, size.runs))
+            means = spread([accuracies[rule] for accuracies, _ in each])
+            lines.append((epsilon, rule, *means, share, size.runs))
     columns = ("epsilon", "rule", "score", "score_error", "tied", "runs")
     title = "PrivShape's accuracy on Trace by the rule for equally near shapes"
     return ResultTable("ties", title, columns, tuple(lines))
@@ -141,7 +165,15 @@ def ties(task: Task, size: PrivShapeSize) -> ResultTable:
 def extracted(
     name: str, task: Task, labelled: bool, size: PrivShapeSize, epsilon: float = 4.0
 ) -> ResultTable:
-    """Shapes of one campaign, that of the paper's seed, and how far off they are."""
+    """Shapes of one campaign, that of the paper's seed, and how far off they are.
+
+    Parameters:
+        name: of the table.
+        task: the data set.
+        labelled: whether devices report a label too.
+        size: how much of everything.
+        epsilon: the budget.
+    """
     people, kind = people_for(task), EDIT if labelled else WARPED
     lines: list[tuple[Any, ...]] = []
     for method in COMPARED:
@@ -150,11 +182,11 @@ def extracted(
         texts = [shape.text for shape in shapes]
         if labelled:
             # each class by its own shape, as it is labeled
-            own = [s.text if s else texts[0] for s in first_of_each(people, shapes)]
-            found = [apart(people, [text], kind)[i] for i, text in enumerate(own)]
+            nearest_texts = [s.text if s else texts[0] for s in first_of_each(people, shapes)]
+            distances = [apart(people, [text], kind)[i] for i, text in enumerate(nearest_texts)]
         else:
-            found = apart(people, texts, kind)
-        lines += _off(people, method, found)
+            distances = apart(people, texts, kind)
+        lines += _off(people, method, distances)
     for method in VARIANTS:
         # the captions of Figures 8 and 10: KMeans and KShape, matched by DTW
         centers = pattern_centers(task, method, epsilon, size, shaped=labelled)
@@ -170,10 +202,10 @@ def extracted(
 
 
 def _off(
-    people: SimulatedPeople, method: str, found: Sequence[tuple[Any, ...]]
+    people: SimulatedPeople, method: str, distances: Sequence[tuple[Any, ...]]
 ) -> list[tuple[Any, ...]]:
-    each = zip(people.names, people.modes, found, strict=True)
-    return [(method, label, mode, *one) for label, mode, one in each]
+    each = zip(people.names, people.modes, distances, strict=True)
+    return [(method, label, mode, *values) for label, mode, values in each]
 
 
 def _wave_task(series: Labelled) -> Task:
@@ -183,16 +215,15 @@ def _wave_task(series: Labelled) -> Task:
 
 
 def figures_16_17(size: PrivShapeSize) -> ResultTable:
-    """Waves: the same shape in more points, and more of the shape."""
+    """Waves: the same shape in more points, and more of the shape; in a ``size``."""
     lines: list[tuple[Any, ...]] = []
     for figure, points in itertools.product((16, 17), WAVE_LENGTHS):
         length = points if figure == 16 else max(WAVE_LENGTHS)
         few = people_for(_wave_task(waves(length, 2, points)))
-        people = replace(few, counts=few.counts * (WAVES // 2))  # all of a class are the same
+        people = replace(few, counts=few.counts * (WAVE_SERIES // 2))  # all of a class are the same
         runs = dict.fromkeys(COMPARED, size.swept)
-        for name, found in each_of(people, runs, 4.0, EDIT, True).items():
-            lines.append((figure, points, name, *found.line))
-        task = _wave_task(waves(length, min(WAVES, size.perturbed // 2), points))
+        lines += _method_lines(people, runs, 4.0, True, figure, points)
+        task = _wave_task(waves(length, min(WAVE_SERIES, size.perturbed // 2), points))
         accuracy = pattern_accuracy(task, REPAIRED, 4.0, size)
         lines.append((figure, points, REPAIRED, accuracy, NAN, NAN, NAN, 1))
     title = "accuracy on sines and cosines, epsilon 4, by the number of points"
@@ -202,7 +233,12 @@ def figures_16_17(size: PrivShapeSize) -> ResultTable:
 
 
 def figure_18(task: Task, size: PrivShapeSize) -> ResultTable:
-    """Trace without segments, and without compression."""
+    """Trace without segments, and without compression.
+
+    Parameters:
+        task: the data set.
+        size: how much of everything.
+    """
     plain = task.sax
     longest = min(longest_of(plain.symbols), -(-task.train.series.shape[1] // plain.segment))
     forms = {
@@ -212,18 +248,23 @@ def figure_18(task: Task, size: PrivShapeSize) -> ResultTable:
     }
     runs = dict.fromkeys(SWEPT, size.swept)
     lines = tuple(
-        (form, epsilon, name, *found.line)
+        line
         for form, sax in forms.items()
         for people in (people_for(task, sax),)
         for epsilon in EPSILONS
-        for name, found in each_of(people, runs, epsilon, EDIT, True).items()
+        for line in _method_lines(people, runs, epsilon, True, form, epsilon)
     )
     columns = ("form", "epsilon", "method", *COLUMNS)
     return ResultTable("figure-18", "accuracy on Trace without parts of SAX", columns, lines)
 
 
 def figures_13_14(inputs: PrivShapeInputs, size: PrivShapeSize) -> ResultTable:
-    """Other numbers of symbols and other segments, epsilon 4."""
+    """Other numbers of symbols and other segments, epsilon 4.
+
+    Parameters:
+        inputs: what the study runs on.
+        size: how much of everything.
+    """
     lines: list[tuple[Any, ...]] = []
     for task, labelled, symbols, segments in (
         (inputs.symbols, False, T_SYMBOLS, W_SYMBOLS),
@@ -232,10 +273,8 @@ def figures_13_14(inputs: PrivShapeInputs, size: PrivShapeSize) -> ResultTable:
         varied = [("symbols", t, replace(task.sax, symbols=t)) for t in symbols]
         varied += [("segment", w, replace(task.sax, segment=w)) for w in segments]
         for what, value, sax in varied:
-            people = people_for(task, sax)
-            kind, runs = EDIT if labelled else WARPED, dict.fromkeys(SWEPT, size.swept)
-            for name, found in each_of(people, runs, 4.0, kind, labelled).items():
-                lines.append((task.name, what, value, name, *found.line))
+            people, runs = people_for(task, sax), dict.fromkeys(SWEPT, size.swept)
+            lines += _method_lines(people, runs, 4.0, labelled, task.name, what, value)
     columns = ("data", "varied", "value", "method", *COLUMNS)
     return ResultTable(
         "figures-13-14", "other symbols and segments, epsilon 4", columns, tuple(lines)
@@ -243,37 +282,36 @@ def figures_13_14(inputs: PrivShapeInputs, size: PrivShapeSize) -> ResultTable:
 
 
 def figure_15(inputs: PrivShapeInputs, size: PrivShapeSize) -> ResultTable:
-    """Other distances."""
+    """Other distances, from ``inputs``, in a ``size``."""
     both = (
         (people_for(inputs.symbols), "Symbols", False),
         (people_for(inputs.trace), "Trace", True),
     )
     runs = dict.fromkeys(SWEPT, size.swept)
     lines = tuple(
-        (task, kind, epsilon, name, *found.line)
+        line
         for people, task, labelled in both
         for kind, epsilon in itertools.product(KINDS, (1.0, 4.0))
-        for name, found in each_of(people, runs, epsilon, kind, labelled).items()
+        for line in _method_lines(people, runs, epsilon, labelled, task, kind, epsilon, kind=kind)
     )
     columns = ("data", "distance", "epsilon", "method", *COLUMNS)
     return ResultTable("figure-15", "other distances", columns, lines)
 
 
 def users(task: Task, size: PrivShapeSize) -> ResultTable:
-    """Fewer people, epsilon 1."""
+    """Fewer people of a ``task``, epsilon 1, in a ``size``."""
     lines: list[tuple[Any, ...]] = []
     for many in sorted({min(many, len(task.train)) for many in USERS}):
         people = people_of(task.train.take(np.arange(many)), task.test, task.sax)
         runs = dict.fromkeys(SWEPT, size.swept)
-        for name, found in each_of(people, runs, 1.0, EDIT, True).items():
-            lines.append((many, name, *found.line))
+        lines += _method_lines(people, runs, 1.0, True, many)
     return ResultTable(
         "users", "fewer people on Trace, epsilon 1", ("people", "method", *COLUMNS), tuple(lines)
     )
 
 
 def theorem_4(inputs: PrivShapeInputs) -> ResultTable:
-    """Candidates at each level, and the paper's ratio for the worst case."""
+    """Candidates at each level for ``inputs``, and the paper's ratio for the worst case."""
     lines: list[tuple[Any, ...]] = []
     for task, labelled in ((inputs.symbols, False), (inputs.trace, True)):
         people = people_for(task)
@@ -312,7 +350,12 @@ def theorem_4(inputs: PrivShapeInputs) -> ResultTable:
 
 
 def table_5(inputs: PrivShapeInputs, size: PrivShapeSize) -> ResultTable:
-    """Seconds for all people of a campaign, equal sequences together; PatternLDP with its model."""
+    """Seconds for all people of a campaign, equal sequences together; PatternLDP with its model.
+
+    Parameters:
+        inputs: what the study runs on.
+        size: how much of everything.
+    """
     lines: list[tuple[Any, ...]] = []
     for task, labelled in ((inputs.symbols, False), (inputs.trace, True)):
         people = people_for(task)
@@ -333,6 +376,7 @@ def table_5(inputs: PrivShapeInputs, size: PrivShapeSize) -> ResultTable:
 
 
 def tables(inputs: PrivShapeInputs, size: PrivShapeSize) -> Iterator[ResultTable]:
+    """All tables of the study, from ``inputs``, in a ``size``."""
     yield data(inputs)
     yield figure_11(inputs.trace, size)
     yield ties(inputs.trace, size)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tempriv.studies.common import ResultTable, Row, Study, Tables
+from tempriv.studies.common import ResultTable, Study, all_rows
 from tempriv.studies.sppa import cleaning, data, errors, events, segments
 from tempriv.studies.sppa.data import SppaInputs
 from tempriv.studies.sppa.experiment import FULL, QUICK, SppaSize, sized
@@ -49,11 +49,6 @@ def _tables(inputs: SppaInputs, size: SppaSize) -> Iterator[ResultTable]:
     yield from segments.tables(inputs, size)
 
 
-def _rows(tables: Tables) -> Iterator[Row]:
-    for part in (cleaning, errors, events, segments):
-        yield from part.rows(tables)
-
-
 STUDY = Study(
     name="sppa",
     title="Sampling periods, checked",
@@ -62,7 +57,7 @@ STUDY = Study(
     quick=QUICK,
     full=FULL,
     tables=_tables,
-    rows=_rows,
+    rows=all_rows(cleaning, errors, events, segments),
     pictures=PICTURES,
     remarks=REMARKS,
 )

@@ -40,35 +40,41 @@ class Cleaned:
 
 
 def displacements(trip: Any, start: Floats) -> Any:
-    """How far each place is from the start."""
-    there = ~np.ma.getmaskarray(trip)[:, 0]
-    return np.ma.array(np.linalg.norm(np.ma.getdata(trip) - start, axis=1), mask=~there)
+    """How far each place of a ``trip`` is from its ``start``."""
+    present = ~np.ma.getmaskarray(trip)[:, 0]
+    return np.ma.array(np.linalg.norm(np.ma.getdata(trip) - start, axis=1), mask=~present)
 
 
 def clean(mechanism: Threshold, trip: Floats, seed: int) -> Cleaned:
     """Release a trip and put it in order of distance, in the slots that hold a place.
 
     The start is known, as it is to whoever saw the person get in.
+
+    Parameters:
+        mechanism: that moves the places.
+        trip: places in meters.
+        seed: of the random numbers.
     """
     numbered = np.column_stack([trip, np.arange(len(trip))])
     moved = run_mechanism(mechanism, [numbered], seed)[0]
-    there = np.flatnonzero(~np.ma.getmaskarray(moved)[:, 0])
-    rows, origins = moved.data[there, :2], moved.data[there, 2].astype(np.int64)
+    filled = np.flatnonzero(~np.ma.getmaskarray(moved)[:, 0])
+    rows, origins = moved.data[filled, :2], moved.data[filled, 2].astype(np.int64)
     far = np.linalg.norm(rows - trip[0], axis=1)
     order = np.argsort(far, kind="stable")
 
     def laid(slots: Integers, places: Floats) -> Any:
+        """A trip with ``places`` in some ``slots``, and the others empty."""
         out: Any = np.ma.array(np.zeros_like(trip), mask=True)
         out[slots] = places
         return out
 
-    released = laid(there, rows)
+    released = laid(filled, rows)
     guessed = guess_origins(displacements(released, trip[0]), known_of(mechanism), rising=True)
-    guessed = guessed[there]
+    guessed = guessed[filled]
     named = guessed >= 0
     return Cleaned(
         released,
-        laid(there, rows[order]),
+        laid(filled, rows[order]),
         laid(guessed[named], rows[named]),
         origins,
         origins[order],
@@ -78,6 +84,9 @@ def clean(mechanism: Threshold, trip: Floats, seed: int) -> Cleaned:
 
 def in_order(origins: Integers) -> float:
     """Of released values next to each other, the share that stand in the order of reading.
+
+    Parameters:
+        origins: the step of each released value.
 
     >>> in_order(np.array([0, 2, 1]))
     0.5
@@ -92,65 +101,83 @@ TRIPS = (
 
 
 def trips(data: SppaDataset, mechanism: Threshold) -> Iterator[tuple[Any, ...]]:
+    """A line for each trip of ``data``: how much of it sorting restores from a ``mechanism``."""
     for number, trip in enumerate(data.series):
-        found = clean(mechanism, trip, number)
+        cleaned = clean(mechanism, trip, number)
         far = displacements(trip, trip[0]).data
-        slots = np.flatnonzero(~np.ma.getmaskarray(found.released)[:, 0])
+        slots = np.flatnonzero(~np.ma.getmaskarray(cleaned.released)[:, 0])
         errors = [
-            squared_error(trip, one, first=1, last=-1).mean ** 0.5
-            for one in (found.released, found.sorted, found.placed)
+            squared_error(trip, restored, first=1, last=-1).mean ** 0.5
+            for restored in (cleaned.released, cleaned.sorted, cleaned.placed)
         ]
         yield (
             *(data.name, number, len(trip), monotone_share(far, WINDOW), monotone_share(far)),
-            *(in_order(found.origins), in_order(found.sorted_origins)),
+            *(in_order(cleaned.origins), in_order(cleaned.sorted_origins)),
             *(
-                float(np.mean(slots == found.origins)),
-                float(np.mean(found.guessed == found.origins)),
+                float(np.mean(slots == cleaned.origins)),
+                float(np.mean(cleaned.guessed == cleaned.origins)),
             ),
             *errors,
         )
 
 
 def typical(table: ResultTable, data: SppaDataset) -> dict[str, int]:
-    """Two trips to look at: the one that leads away most, and one in the middle of all."""
+    """Two trips to look at: the one that leads away most, and one in the middle of all.
+
+    Parameters:
+        table: of all trips.
+        data: the data set.
+    """
     lines = table.where(data=data.name)
     lines.sort(key=lambda line: float(line["leads_away"]))
     return {"leads away": lines[-1]["trip"], "typical": lines[len(lines) // 2]["trip"]}
 
 
 def paths(data: SppaDataset, mechanism: Threshold, chosen: dict[str, int]) -> ResultTable:
+    """Distances from the start, step by step.
+
+    Parameters:
+        data: the data set.
+        mechanism: that moves the places.
+        chosen: the numbers of two trips, by kind.
+    """
     lines = []
     for kind, number in chosen.items():
         trip = data.series[number]
-        found = clean(mechanism, trip, number)
+        cleaned = clean(mechanism, trip, number)
         far = displacements(trip, trip[0]).data
-        others = (found.released, found.sorted, found.placed)
-        shown = [displacements(one, trip[0]).filled(np.nan) for one in others]
+        others = (cleaned.released, cleaned.sorted, cleaned.placed)
+        shown = [displacements(restored, trip[0]).filled(np.nan) for restored in others]
         for step in range(len(trip)):
-            lines.append((data.name, kind, step, *(float(one[step]) for one in (far, *shown))))
+            lines.append(
+                (data.name, kind, step, *(float(distances[step]) for distances in (far, *shown)))
+            )
     columns = ("data", "trip", "step", "original", "released", "sorted", "placed")
     title = f"Distance from the start in meters, Threshold with epsilon 1 and a window of {WINDOW}"
     return ResultTable("figure-1", title, columns, tuple(lines))
 
 
 def tables(inputs: SppaInputs, size: SppaSize) -> Iterator[ResultTable]:
+    """The tables of Figure 1, from ``inputs``, in a ``size``."""
     mechanism = Threshold(epsilon=EPSILON, window=WINDOW)
     both = [inputs.porto.some(size.cleaned), inputs.shenzhen.some(size.cleaned // 4)]
     lines = [(*line, protects(mechanism)) for data in both for line in trips(data, mechanism)]
     title = "What sorting by distance from the start restores, trip by trip"
-    found = ResultTable("figure-1-trips", title, (*TRIPS, "protects"), tuple(lines))
-    yield paths(both[0], mechanism, typical(found, both[0]))
-    yield found
+    trip_table = ResultTable("figure-1-trips", title, (*TRIPS, "protects"), tuple(lines))
+    yield paths(both[0], mechanism, typical(trip_table, both[0]))
+    yield trip_table
 
 
 # statements
 
 
 def rows(tables: Tables) -> Iterator[Row]:
+    """Verdicts on what the paper says of sorting, from ``tables``."""
     section = Section("Sorting by distance from the start (Section 2.4, Fig. 1)")
     table, how = tables["figure-1-trips"], "figure-1-trips.csv"
 
     def median(lines: list[dict[str, Any]], column: str) -> float:
+        """The median of a ``column`` over ``lines``."""
         return float(np.median([line[column] for line in lines]))
 
     for name in table.unique("data"):

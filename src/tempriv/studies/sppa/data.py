@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.errors import DataError, require
-from tempriv.studies.common import read_columns, require_files, to_meters, uniform
+from tempriv.studies.common import read_columns, require_files, to_meters
 from tempriv.utility.monitoring import velocities
 
 Floats = npt.NDArray[np.float64]
@@ -28,13 +28,13 @@ GAZE = Path("gaze") / "desktop_activity_gaze_30hz.parquet"
 PHONE = Path("har") / "uci_har_windows.parquet"
 FILES = (PORTO, SHENZHEN, GAZE, PHONE)
 
-CENTRES = {PORTO: (-8.6110, 41.1496), SHENZHEN: (114.0579, 22.5431)}  # longitude, latitude
+CENTERS = {PORTO: (-8.6110, 41.1496), SHENZHEN: (114.0579, 22.5431)}  # longitude, latitude
 SENSORS = ("acc_x", "acc_y", "acc_z", "gyro_x", "gyro_y", "gyro_z")
-PERIOD = 15.0  # seconds between two places of a taxi
-SHORTEST = 40  # points of a trip: two windows of 20 fit
-FASTEST = 200 / 3.6  # meters a second: trips with faster steps have lost or wrong places
+PERIOD_SECONDS = 15.0  # seconds between two places of a taxi
+MIN_TRIP_POINTS = 40  # points of a trip: two windows of 20 fit
+MAX_SPEED = 200 / 3.6  # meters a second: trips with faster steps have lost or wrong places
 STANDING, ROUNDS = 5, 2  # a round of the phone data begins with it; everybody goes through two
-SAME = 2e-3  # rounding of the phone's numbers
+ROUNDING = 2e-3  # rounding of the phone's numbers
 
 Bounds = tuple[tuple[float, float], ...]
 
@@ -64,7 +64,7 @@ class SppaDataset:
         else:
             places = np.linspace(0, len(self.series) - 1, most).round().astype(int)
             taken = tuple(self.series[i] for i in dict.fromkeys(places.tolist()))
-        cut = tuple(one[:steps] for one in taken)
+        cut = tuple(series[:steps] for series in taken)
         return SppaDataset(self.name, cut, self.period, self.bounds, self.unit)
 
 
@@ -78,14 +78,13 @@ class Activities:
 
 @dataclass(frozen=True, eq=False)
 class SppaInputs:
-    """What the study runs on; ``made_up`` if nothing of it is real."""
+    """What the study runs on."""
 
     porto: SppaDataset
     shenzhen: SppaDataset
     gaze: SppaDataset
     phone: SppaDataset
     activities: tuple[Activities, ...]
-    made_up: bool = False
 
     @property
     def all(self) -> tuple[SppaDataset, ...]:
@@ -93,11 +92,11 @@ class SppaInputs:
 
 
 def _porto(series: tuple[Floats, ...]) -> SppaDataset:
-    return SppaDataset("Porto taxis", series, PERIOD, ((-20e3, 20e3),) * 2, "m")
+    return SppaDataset("Porto taxis", series, PERIOD_SECONDS, ((-20e3, 20e3),) * 2, "m")
 
 
 def _shenzhen(series: tuple[Floats, ...]) -> SppaDataset:
-    return SppaDataset("Shenzhen taxis", series, PERIOD, ((-40e3, 40e3),) * 2, "m")
+    return SppaDataset("Shenzhen taxis", series, PERIOD_SECONDS, ((-40e3, 40e3),) * 2, "m")
 
 
 def _gaze(series: tuple[Floats, ...]) -> SppaDataset:
@@ -106,7 +105,7 @@ def _gaze(series: tuple[Floats, ...]) -> SppaDataset:
 
 def _phone(activities: tuple[Activities, ...]) -> SppaDataset:
     bounds = ((-2.0, 2.0),) * 3 + ((-5.0, 5.0),) * 3
-    series = tuple(one.values for one in activities)
+    series = tuple(stream.values for stream in activities)
     return SppaDataset("phone", series, 1 / 50, bounds, "g and rad/s")
 
 
@@ -118,8 +117,8 @@ def read(folder: Path) -> SppaInputs:
     require_files(folder, FILES)
     activities = read_phone(folder / PHONE)
     return SppaInputs(
-        _porto(read_places(folder / PORTO, "trip", CENTRES[PORTO], SHORTEST)),
-        _shenzhen(read_places(folder / SHENZHEN, "segment", CENTRES[SHENZHEN], SHORTEST)),
+        _porto(read_places(folder / PORTO, "trip", CENTERS[PORTO], MIN_TRIP_POINTS)),
+        _shenzhen(read_places(folder / SHENZHEN, "segment", CENTERS[SHENZHEN], MIN_TRIP_POINTS)),
         _gaze(read_gaze(folder / GAZE)),
         _phone(activities),
         activities,
@@ -137,26 +136,33 @@ def _series(rows: Floats, *keys: npt.NDArray[Any], step: npt.NDArray[Any]) -> li
 def read_places(
     path: Path, each: str, center: tuple[float, float], shortest: int
 ) -> tuple[Floats, ...]:
-    """Trips in meters east and north of the center: those with enough points and no jump."""
+    """Trips in meters east and north of the center: those with enough points and no jump.
+
+    Parameters:
+        path: the file.
+        each: the column that tells trips apart.
+        center: its longitude and latitude in degrees.
+        shortest: how many points a trip has at least.
+    """
     names = (each, "step", "longitude", "latitude")
     key, step, longitude, latitude = read_columns(path, names)
     degrees = np.stack([longitude, latitude], axis=1).astype(np.float64) - center
     meters = to_meters(degrees, center[1])
-    found = tuple(
-        one
-        for one in _series(meters, key, step=step)
-        if len(one) >= shortest and velocities(one, PERIOD).max() <= FASTEST
+    trips = tuple(
+        trip
+        for trip in _series(meters, key, step=step)
+        if len(trip) >= shortest and velocities(trip, PERIOD_SECONDS).max() <= MAX_SPEED
     )
     require(
-        len(found) > 0,
+        len(trips) > 0,
         f"{path}: must have a {each} of {shortest} points or more, none faster than 200 km/h",
         DataError,
     )
-    return found
+    return trips
 
 
 def read_gaze(path: Path) -> tuple[Floats, ...]:
-    """Where on the screen, a series for each person and activity."""
+    """Where on the screen, a series for each person and activity, from the file at ``path``."""
     names = ("subject", "activity", "frame", "gaze_x", "gaze_y")
     subject, activity, frame, across, down = read_columns(path, names)
     rows = np.stack([across, down], axis=1).astype(np.float64)
@@ -169,6 +175,9 @@ def read_phone(path: Path) -> tuple[Activities, ...]:
     A window that repeats the second half of the one before goes on where that ended; others are
     put behind it as they are: the file has no more. A round of the six activities begins with
     standing, after walking of some sort; everybody goes through two, so each activity returns.
+
+    Parameters:
+        path: the file.
     """
     window, step, activity, *sensors = read_columns(path, ("window", "t", "activity", *SENSORS))
     order = np.lexsort((step, window))
@@ -184,58 +193,9 @@ def read_phone(path: Path) -> tuple[Activities, ...]:
             rounds += 1
         half = len(new) // 2
         if i and labels[i - 1] == label and len(rows[i - 1]) == len(new):
-            repeats = bool(np.allclose(rows[i - 1][half:], new[:half], rtol=0, atol=SAME))
+            repeats = bool(np.allclose(rows[i - 1][half:], new[:half], rtol=0, atol=ROUNDING))
             new = new[half:] if repeats else new
         values, done = streams[-1]
         values.append(new)
         done.append(np.full(len(new), label))
     return tuple(Activities(np.concatenate(v), np.concatenate(a)) for v, a in streams)
-
-
-# made-up ones
-
-
-def stand_in(series: int, steps: int, seed: int = 0) -> SppaInputs:
-    """Made-up data of the same kinds, so that everything can be run without the real ones.
-
-    >>> made = stand_in(series=3, steps=60)
-    >>> [(one.name, len(one.series), one.series[0].shape) for one in made.all][2:]
-    [('gaze', 3, (60, 2)), ('phone', 3, (240, 6))]
-    """
-
-    def drawn(name: str, *shape: int) -> Floats:
-        return 2 * uniform(name, *shape, seed=seed) - 1
-
-    def taxis(name: str) -> tuple[Floats, ...]:
-        # turns now and then, at a speed that changes
-        turns = np.cumsum(drawn(f"{name} turns", series, steps) ** 5, axis=1)
-        speeds = 100 * (1 + drawn(f"{name} speeds", series, steps))
-        moves = np.stack([speeds * np.cos(turns), speeds * np.sin(turns)], axis=2)
-        return tuple(np.cumsum(moves, axis=1))
-
-    def gazes() -> tuple[Floats, ...]:
-        places = 0.5 + 0.4 * drawn("places", series, steps // 10 + 1, 2)
-        still = np.repeat(places, 10, axis=1)[:, :steps]
-        return tuple(still + 0.01 * drawn("trembling", series, steps, 2))
-
-    def phone() -> tuple[Activities, ...]:
-        found = []
-        times = np.arange(4 * steps)[:, None]
-        labels = np.repeat([5, 4, 1, 2], steps)
-        shaken = drawn("phone", series, 4 * steps, 6)
-        for one in range(series):
-            size = np.where(labels < 4, 0.4 * labels, 0.02)[:, None]
-            swing = np.sin(times * (0.2 + 0.1 * labels[:, None]) + np.arange(6))
-            upright = (labels == 5)[:, None] * np.array([1.0, 0, 0, 0, 0, 0])
-            found.append(Activities(size * (swing + 0.3 * shaken[one]) + upright, labels))
-        return tuple(found)
-
-    activities = phone()
-    return SppaInputs(
-        _porto(taxis("Porto")),
-        _shenzhen(taxis("Shenzhen")),
-        _gaze(gazes()),
-        _phone(activities),
-        activities,
-        made_up=True,
-    )

@@ -73,7 +73,7 @@ FULL = SppaSize(
 
 
 def sized(data: SppaDataset, size: SppaSize) -> SppaDataset:
-    """As many series of a data set as asked for."""
+    """As many series of ``data`` as a ``size`` asks for."""
     most, steps = {
         "Porto taxis": (size.trips, None),
         "Shenzhen taxis": (size.segments, None),
@@ -89,15 +89,22 @@ def sized(data: SppaDataset, size: SppaSize) -> SppaDataset:
 def column_by_column(
     make: Callable[[int], Any], series: Sequence[Floats], columns: int, seed: int
 ) -> Released:
-    """For mechanisms of one column: each of the columns by one of its own."""
+    """For mechanisms of one column: each of the columns by one of its own.
+
+    Parameters:
+        make: gives the mechanism of a column.
+        series: an array of rows for each.
+        columns: how many.
+        seed: of the random numbers.
+    """
     parts = [
-        run_mechanism(make(i), [one[:, i : i + 1] for one in series], seed * columns + i)
+        run_mechanism(make(i), [values[:, i : i + 1] for values in series], seed * columns + i)
         for i in range(columns)
     ]
     return [
         np.ma.array(
-            np.concatenate([one.data for one in rows], axis=1),
-            mask=np.concatenate([np.ma.getmaskarray(one) for one in rows], axis=1),
+            np.concatenate([column.data for column in rows], axis=1),
+            mask=np.concatenate([np.ma.getmaskarray(column) for column in rows], axis=1),
         )
         for rows in zip(*parts, strict=True)
     ]
@@ -105,6 +112,10 @@ def column_by_column(
 
 def window_mean(series: Floats, window: int) -> Any:
     """The mean of each window in the place of its readings, as the first and last are none's.
+
+    Parameters:
+        series: an array of rows.
+        window: in time steps.
 
     >>> window_mean(np.arange(7.0)[:, None], 2).ravel().tolist()
     [None, 1.5, 1.5, 3.5, 3.5, 5.0, None]
@@ -127,7 +138,7 @@ class SppaMethod:
 
 
 def protects(mechanism: Any) -> str:
-    """The unit of its guarantee in a few words."""
+    """The unit of a ``mechanism``'s guarantee in a few words."""
     unit = mechanism.unit
     if isinstance(unit, Pace):
         # the rows of every data set here keep their times, so nothing is left of it
@@ -154,14 +165,18 @@ def _bounded_way(mechanism: Any, bounds: Bounds) -> SppaMethod:
     low, high = np.array(bounds).T
 
     def run(series: Sequence[Floats], seed: int) -> Released:
-        found = run_mechanism(mechanism, series, seed)
-        return [np.ma.array(np.clip(one.data, low, high), mask=one.mask) for one in found]
+        """Release ``series`` by a ``seed``."""
+        released = run_mechanism(mechanism, series, seed)
+        return [np.ma.array(np.clip(part.data, low, high), mask=part.mask) for part in released]
 
     return SppaMethod(run, protects(mechanism))
 
 
 def joined(released: Any) -> Any:
     """Straight lines over empty slots; before the first release and after the last its value.
+
+    Parameters:
+        released: an array of rows, empty slots masked.
 
     >>> joined(np.ma.array([[0.0], [4.0], [0.0], [0.0], [7.0]], mask=[[1], [0], [1], [1], [0]]))
     array([[4.],
@@ -170,16 +185,25 @@ def joined(released: Any) -> Any:
            [6.],
            [7.]])
     """
-    there = np.flatnonzero(~np.ma.getmaskarray(released).any(axis=1))
+    filled = np.flatnonzero(~np.ma.getmaskarray(released).any(axis=1))
     every = np.arange(len(released))
-    columns = [np.interp(every, there, column) for column in released.data[there].T]
+    columns = [np.interp(every, filled, column) for column in released.data[filled].T]
     return np.stack(columns, axis=1)
 
 
 def period_of(
     data: SppaDataset, epsilon: float, window: int, tau: float, interpolation: Any, clamp: Any
 ) -> SamplingPeriod:
-    """As the paper's experiments: readings come at a known period, tau is a multiple of it."""
+    """As the paper's experiments: readings come at a known period, tau is a multiple of it.
+
+    Parameters:
+        data: the data set.
+        epsilon: the budget.
+        window: in time steps.
+        tau: the scale of the noise, in periods.
+        interpolation: the curve.
+        clamp: bounds of the noisy period.
+    """
     return SamplingPeriod(
         epsilon=epsilon,
         window=window,
@@ -195,10 +219,17 @@ def period_of(
 def interpolations(
     data: SppaDataset, epsilon: float, window: int, tau: float = 1.0
 ) -> dict[str, SppaMethod]:
-    """Every curve, as far as the noise goes and within safe bounds."""
+    """Every curve, as far as the noise goes and within safe bounds.
+
+    Parameters:
+        data: the data set.
+        epsilon: the budget.
+        window: in time steps.
+        tau: the scale of the noise, in periods.
+    """
     return {
-        f"{kind}{words}": _way(period_of(data, epsilon, window, tau, kind, clamp))
-        for words, clamp in (("", None), (", clamped", "safe"))
+        f"{kind}{suffix}": _way(period_of(data, epsilon, window, tau, kind, clamp))
+        for suffix, clamp in (("", None), (", clamped", "safe"))
         for kind in ("printed", "hermitian", "cosine")
     }
 
@@ -206,7 +237,14 @@ def interpolations(
 def sampling_ways(
     data: SppaDataset, epsilon: float, window: int, tau: float = 1.0
 ) -> dict[str, SppaMethod]:
-    """The paper's curve as printed (its real part), ours, and ours within safe bounds."""
+    """The paper's curve as printed (its real part), ours, and ours within safe bounds.
+
+    Parameters:
+        data: the data set.
+        epsilon: the budget.
+        window: in time steps.
+        tau: the scale of the noise, in periods.
+    """
     return {
         SPPA: _way(period_of(data, epsilon, window, tau, "printed", None)),
         COSINE: _way(period_of(data, epsilon, window, tau, "cosine", None)),
@@ -215,7 +253,14 @@ def sampling_ways(
 
 
 def mean_way(window: int) -> SppaMethod:
-    return SppaMethod(lambda series, seed: [window_mean(one, window) for one in series], NOTHING)
+    """The mean of each window, which protects nothing.
+
+    Parameters:
+        window: in readings.
+    """
+    return SppaMethod(
+        lambda series, seed: [window_mean(values, window) for values in series], NOTHING
+    )
 
 
 def ways(data: SppaDataset, epsilon: float, window: int) -> dict[str, SppaMethod]:
@@ -223,10 +268,16 @@ def ways(data: SppaDataset, epsilon: float, window: int) -> dict[str, SppaMethod
 
     What protects values does so for ``window`` readings in a row, with the columns sharing epsilon,
     as "local w-event" says.
+
+    Parameters:
+        data: the data set.
+        epsilon: the budget.
+        window: in readings.
     """
     unit = Window(window)
 
     def sampled(column: int) -> PatternSampling:
+        """The mechanism for one ``column``."""
         bounds = (data.bounds[column],)
         return PatternSampling(epsilon=epsilon / data.columns, bounds=bounds, unit=unit)
 
@@ -239,7 +290,7 @@ def ways(data: SppaDataset, epsilon: float, window: int) -> dict[str, SppaMethod
         **sampling_ways(data, epsilon, window),
         ETM: moved,
         JOINED: SppaMethod(
-            lambda *given: [joined(one) for one in moved.run(*given)], moved.protects
+            lambda *inputs: [joined(values) for values in moved.run(*inputs)], moved.protects
         ),
         ORDER: _way(NoisyOrder(epsilon=epsilon, window=window)),
         PEGASUS: _bounded_way(PeGaSus(epsilon=epsilon, bounds=data.bounds, unit=unit), data.bounds),
@@ -259,8 +310,15 @@ ERRORS = ("mse", "of_variance", "of_window_variance")
 def errors_of(
     data: SppaDataset, way: SppaMethod, window: int, seed: int
 ) -> tuple[float, float, float]:
-    """Over the slots that a sampling period releases: all but the first and the last."""
-    found = squared_errors(
+    """Over the slots that a sampling period releases: all but the first and the last.
+
+    Parameters:
+        data: the data set.
+        way: to release it.
+        window: in time steps.
+        seed: of the random numbers.
+    """
+    errors = squared_errors(
         data.series, way.run(data.series, seed), window=window + 2, first=1, last=-1
     )
-    return found.mean, found.of_variance, found.of_window_variance
+    return errors.mean, errors.of_variance, errors.of_window_variance

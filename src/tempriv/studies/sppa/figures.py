@@ -8,19 +8,9 @@ from typing import Any
 import numpy as np
 
 from tempriv.report.plots.series import GRAY, INK
-from tempriv.studies.common import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    ResultTable,
-    Tables,
-    label_axes,
-    shared_legend,
-    subplots,
-)
+from tempriv.studies import plots
+from tempriv.studies.common import ResultTable, Tables
+from tempriv.studies.plots import label_axes, shared_legend, subplots
 from tempriv.studies.sppa.cleaning import LEADS_AWAY
 from tempriv.studies.sppa.errors import SETTINGS
 from tempriv.studies.sppa.events import FIXED, MOVING, ORIGINAL, SHOWN
@@ -41,38 +31,32 @@ from tempriv.studies.sppa.segments import BLIND, GENEROUS
 
 # Okabe and Ito's colors; the paper's mechanisms have open marks, ours full ones
 LOOKS = {
-    SPPA: (BLUE, "o"),
-    ETM: (ORANGE, "s"),
-    JOINED: (ORANGE, None),
-    PEGASUS: (VERMILION, "^"),
-    COSINE: (SKY, "v"),
-    CLAMPED: (GREEN, "D"),
-    CURVE: (PURPLE, "P"),
+    SPPA: (plots.BLUE, "o"),
+    ETM: (plots.ORANGE, "s"),
+    JOINED: (plots.ORANGE, None),
+    PEGASUS: (plots.VERMILION, "^"),
+    COSINE: (plots.SKY, "v"),
+    CLAMPED: (plots.GREEN, "D"),
+    CURVE: (plots.PURPLE, "P"),
     ORDER: ("#8C6D31", "*"),
     PATTERN: ("#7B4EA3", "X"),
     MEAN: ("#1f2430", None),
     ORIGINAL: ("#c3c9d3", None),
     BLIND: ("#5b6472", None),
-    GENEROUS: (VERMILION, "1"),
+    GENEROUS: (plots.VERMILION, "1"),
 }
+PART = "of_window_variance"
 STYLES: dict[str, str] = {JOINED: "--", MEAN: "--", ORIGINAL: "-", BLIND: ":", GENEROUS: "-."}
 
 
 def _plot(axis: Any, name: str, across: Any, up: Any, label: str | None = None) -> None:
-    color, mark = LOOKS[name]
     # others often lie on these, which show from under them
-    under = name in (PEGASUS, ORIGINAL)
-    axis.plot(
-        across,
-        up,
-        STYLES.get(name, "-"),
-        color=color,
-        linewidth=3.0 if under else 1.4,
-        marker=mark,
-        markersize=8 if under else 5,
-        zorder=1.5 if under else 2,
-        markerfacecolor="white" if name in THEIRS else color,
-        label=label or name,
+    sizes = {"linewidth": 1.4, "markersize": 5, "zorder": 2.0}
+    if name in (PEGASUS, ORIGINAL):
+        sizes = {"linewidth": 3.0, "markersize": 8, "zorder": 1.5}
+    style, hollow = STYLES.get(name, "-"), name in THEIRS
+    plots.draw_line(
+        axis, across, up, LOOKS[name], style, hollow=hollow, label=label or name, **sizes
     )
 
 
@@ -81,7 +65,7 @@ def _data(table: ResultTable) -> list[str]:
 
 
 def figure_1(tables: Tables) -> Any:
-    """Distances from the start, released and sorted; and what that restores of every trip."""
+    """Distances from the start, released and sorted, and what that restores, from ``tables``."""
     figure, axes = subplots(1, 3, (12.0, 3.9))
     paths = tables["figure-1"]
     for axis, kind in zip(axes, ("leads away", "typical"), strict=False):
@@ -89,37 +73,29 @@ def figure_1(tables: Tables) -> Any:
         steps = [line["step"] for line in lines]
         for column, color, style in (
             ("original", INK, "-"),
-            ("released", ORANGE, "o"),
-            ("sorted", GREEN, "."),
-            ("placed", BLUE, "x"),
+            ("released", plots.ORANGE, "o"),
+            ("sorted", plots.GREEN, "."),
+            ("placed", plots.BLUE, "x"),
         ):
-            words = {"released": "by ETM", "sorted": "sorted", "placed": "placed by its law"}
-            far = [line[column] / 1000 for line in lines]
+            labels = {"released": "by ETM", "sorted": "sorted", "placed": "placed by its law"}
+            kilometers = [line[column] / 1000 for line in lines]
             fill = "white" if style == "o" else color
-            axis.plot(
-                steps,
-                far,
-                style,
-                color=color,
-                markersize=4.5,
-                markerfacecolor=fill,
-                label=words.get(column, column),
-            )
+            options = {"markerfacecolor": fill, "label": labels.get(column, column)}
+            axis.plot(steps, kilometers, style, color=color, markersize=4.5, **options)
         title = "a trip that leads away" if kind == "leads away" else "a typical trip"
         label_axes(axis, f"{title}, epsilon 1, w = 8", "step of 15 s", "km from the start")
     every, axis = tables["figure-1-trips"], axes[2]
-    for name, color, mark in zip(_data(every), (BLUE, VERMILION), ("o", "x"), strict=True):
+    for name, color, mark in zip(
+        _data(every), (plots.BLUE, plots.VERMILION), ("o", "x"), strict=True
+    ):
         lines = every.where(data=name)
         across = [line["leads_away"] for line in lines]
         up = [line["named"] for line in lines]
-        axis.plot(
-            across, up, mark, color=color, markersize=3, alpha=0.5, label=name, rasterized=True
-        )
+        points = {"markersize": 3, "alpha": 0.5, "label": name, "rasterized": True}
+        axis.plot(across, up, mark, color=color, **points)
     before = float(np.median(every.column("in_place")))
     axis.axhline(before, color=GRAY, linewidth=1, linestyle="--")
-    axis.annotate(
-        "as released", (0, before), (2, -12), textcoords="offset points", fontsize=9, color=INK
-    )
+    plots.annotate(axis, "as released", (0, before), (2, -12))
     axis.axvline(LEADS_AWAY, color=GRAY, linewidth=1, linestyle=":")
     axis.set_xlim(0, 1.02)
     axis.set_ylim(0, 1.02)
@@ -128,7 +104,7 @@ def figure_1(tables: Tables) -> Any:
 
 
 def figure_4(tables: Tables) -> Any:
-    """Errors against tau; dashed for epsilon 3, small marks for w = 4."""
+    """Errors against tau, from ``tables``; dashed for epsilon 3, small marks for w = 4."""
     table = tables["figure-4"]
     names = _data(table)
     figure, axes = subplots(1, len(names), (13.0, 4.0))
@@ -139,18 +115,17 @@ def figure_4(tables: Tables) -> Any:
                     continue  # there is no epsilon in it
                 lines = table.where(data=data, mechanism=name, epsilon=epsilon, window=window)
                 budget = "" if name == MEAN else f" epsilon {epsilon:g},"
-                words = f"{name},{budget} w = {window}"
-                color, mark = LOOKS[name]
-                axis.plot(
+                label = f"{name},{budget} w = {window}"
+                plots.draw_line(
+                    axis,
                     [line["tau"] for line in lines],
-                    [line["of_window_variance"] for line in lines],
+                    [line[PART] for line in lines],
+                    LOOKS[name],
                     "--" if epsilon > 1 else ":" if name == MEAN else "-",
-                    color=color,
-                    marker=mark,
+                    hollow=name in THEIRS,
                     markersize=3 if window == 4 else 6,
                     linewidth=2.4 if name == MEAN and window > 4 else 1.2,
-                    markerfacecolor="white" if name in THEIRS else color,
-                    label=words,
+                    label=label,
                 )
         axis.set_ylim(bottom=0)
         up = "squared error / variance in windows" if axis is axes[0] else ""
@@ -158,7 +133,7 @@ def figure_4(tables: Tables) -> Any:
     return shared_legend(figure, axes, 4)
 
 
-def _errors(table: ResultTable, across: str, words: str) -> Any:
+def _errors(table: ResultTable, across: str, title: str) -> Any:
     names = _data(table)
     figure, axes = subplots(1, len(names), (13.0, 4.6))
     for axis, data in zip(axes, names, strict=True):
@@ -167,32 +142,27 @@ def _errors(table: ResultTable, across: str, words: str) -> Any:
             protects = lines[0]["protects"].partition(";")[0]
             if across == "window":
                 protects = protects.replace(f" {lines[0]['window']}", " w")
-            _plot(
-                axis,
-                name,
-                [line[across] for line in lines],
-                [line["of_variance"] for line in lines],
-                f"{name} ({protects})",
-            )
+            errors = [line["of_variance"] for line in lines]
+            _plot(axis, name, [line[across] for line in lines], errors, f"{name} ({protects})")
         axis.axhline(1, color=GRAY, linewidth=0.8)
         axis.set_yscale("log")
         up = "squared error / variance of the series (log)" if axis is axes[0] else ""
-        label_axes(axis, data, words, up)
+        label_axes(axis, data, title, up)
     return shared_legend(figure, axes, 3)
 
 
 def figure_5(tables: Tables) -> Any:
-    """Errors against the budget, with what each mechanism protects."""
+    """Errors against the budget, with what each mechanism protects, from ``tables``."""
     return _errors(tables["figure-5"], "epsilon", "epsilon")
 
 
 def figure_6(tables: Tables) -> Any:
-    """Errors against the window."""
+    """Errors against the window, from ``tables``."""
     return _errors(tables["figure-6"], "window", "window w")
 
 
 def figure_7(tables: Tables) -> Any:
-    """Mean velocities between all pairs of steps, a map for each mechanism."""
+    """Mean velocities between all pairs of steps from ``tables``, a map for each mechanism."""
     table = tables["figure-7"]
     names = _data(table)
     figure, axes = subplots(len(names), len(SHOWN), (13.0, 2.9 * len(names)))
@@ -217,7 +187,7 @@ def figure_7(tables: Tables) -> Any:
 
 
 def figure_8(tables: Tables) -> Any:
-    """True against false positives; the paper's way above, with fixed labels below."""
+    """True against false positives, from ``tables``; above the paper's way, below fixed labels."""
     curves, areas = tables["figure-8-curves"], tables["figure-8"]
     names = _data(curves)
     figure, axes = subplots(2, len(names), (11.0, 7.6))
@@ -228,15 +198,9 @@ def figure_8(tables: Tables) -> Any:
                 points = sorted((line["false_positives"], line["true_positives"]) for line in lines)
                 across, up = zip(*((0.0, 0.0), *points, (1.0, 1.0)), strict=True)
                 (area,) = areas.column(column, data=data, mechanism=name)
-                color = LOOKS[name][0]
-                axis.plot(
-                    across,
-                    up,
-                    STYLES.get(name, "-"),
-                    color=color,
-                    linewidth=1.6,
-                    label=f"{name} {area:.2f}",
-                )
+                look, label = (LOOKS[name][0], None), f"{name} {area:.2f}"
+                style = STYLES.get(name, "-")
+                plots.draw_line(axis, across, up, look, style, linewidth=1.6, label=label)
             axis.plot([0, 1], [0, 1], color=GRAY, linewidth=0.8, linestyle=":")
             axis.legend(loc="lower right", fontsize=8, frameon=False)
             label_axes(axis, f"{data}, {labels}", "false positives", "true positives")
@@ -244,7 +208,7 @@ def figure_8(tables: Tables) -> Any:
 
 
 def table_1(tables: Tables) -> Any:
-    """F1 scores against the budget: of labels with what is printed, and of changes."""
+    """F1 scores against the budget, from ``tables``: of labels with what is printed, of changes."""
     table = tables["table-1"]
     figure, axes = subplots(1, 3, (12.0, 4.4))
     for axis, column, title in (
@@ -265,34 +229,21 @@ def table_1(tables: Tables) -> Any:
 
 
 def interpolations(tables: Tables) -> Any:
-    """Errors of curves within public bounds (full) and without (open), beside the mean."""
+    """Errors of curves in bounds (full) and not (open), beside the mean, from ``tables``."""
     table = tables["interpolations"]
     names = _data(table)
     figure, axes = subplots(1, len(names), (12.0, 3.2))
     kinds = ("printed", "hermitian", "cosine")
     for axis, data in zip(axes, names, strict=True):
-        for epsilon, color, apart in ((1.0, VERMILION, 0.12), (3.0, BLUE, -0.12)):
+        for epsilon, color, apart in ((1.0, plots.VERMILION, 0.12), (3.0, plots.BLUE, -0.12)):
             for place, kind in enumerate(kinds):
                 errors = [
-                    table.column("of_window_variance", data=data, epsilon=epsilon, mechanism=name)[
-                        0
-                    ]
+                    table.number(PART, data=data, epsilon=epsilon, mechanism=name)
                     for name in (kind, f"{kind}, clamped")
                 ]
-                heights = [place + apart] * 2
-                axis.plot(errors, heights, color=color, linewidth=1.5)
-                axis.plot(
-                    errors[0],
-                    heights[0],
-                    "o",
-                    color=color,
-                    markerfacecolor="white",
-                    label=f"epsilon {epsilon:g}",
-                )
-                axis.plot(
-                    errors[1], heights[1], "o", color=color, label=f"epsilon {epsilon:g}, clamped"
-                )
-        (mean,) = table.column("of_window_variance", data=data, epsilon=1.0, mechanism=MEAN)
+                label = f"epsilon {epsilon:g}"
+                plots.draw_span(axis, errors, place + apart, color, (label, f"{label}, clamped"))
+        mean = table.number(PART, data=data, epsilon=1.0, mechanism=MEAN)
         axis.axvline(mean, color=INK, linewidth=1.2, linestyle="--", label=MEAN)
         axis.set_yticks(range(len(kinds)), kinds if axis is axes[0] else [""] * len(kinds))
         axis.set_ylim(-0.5, len(kinds) - 0.5)

@@ -19,7 +19,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
-def label_f1(true: Any, found: Any) -> float:
+def label_f1(true: Any, clusters: Any) -> float:
     """The mean over the true labels of the F1 score of the cluster that stands for each.
 
     Clusters are matched to labels one to one, in the way that gives the highest mean; a label
@@ -33,14 +33,14 @@ def label_f1(true: Any, found: Any) -> float:
     with extra_packages("studies", "labels of segments"):
         from scipy.optimize import linear_sum_assignment
 
-    true, found = np.asarray(true).ravel(), np.asarray(found).ravel()
+    true, clusters = np.asarray(true).ravel(), np.asarray(clusters).ravel()
     require(
-        len(true) == len(found) > 0,
-        f"{len(found)} labels found for {len(true)}: give one for each step, and at least one",
+        len(true) == len(clusters) > 0,
+        f"{len(clusters)} labels found for {len(true)}: give one for each step, and at least one",
         DataError,
     )
     names, first = np.unique(true, return_inverse=True)
-    groups, second = np.unique(found, return_inverse=True)
+    groups, second = np.unique(clusters, return_inverse=True)
     both = np.zeros((len(names), len(groups)))
     np.add.at(both, (first, second), 1.0)
     scores = 2 * both / (both.sum(axis=1, keepdims=True) + both.sum(axis=0, keepdims=True))
@@ -51,6 +51,9 @@ def label_f1(true: Any, found: Any) -> float:
 def changes(labels: Any) -> Integers:
     """The steps at which a label differs from the one before.
 
+    Parameters:
+        labels: one for each step.
+
     >>> changes([4, 4, 1, 1, 4]).tolist()
     [2, 4]
     """
@@ -58,10 +61,15 @@ def changes(labels: Any) -> Integers:
     return np.flatnonzero(labels[1:] != labels[:-1]) + 1
 
 
-def change_f1(true: Any, found: Any, tolerance: int) -> float:
+def change_f1(true: Any, guessed: Any, tolerance: int) -> float:
     """The F1 score of moments: a true change is met by a found one at most so many steps off.
 
     Each change meets one other at most. Where there is no change and none is found it is 1.
+
+    Parameters:
+        true: steps at which labels change.
+        guessed: those that were found.
+        tolerance: in steps.
 
     >>> change_f1([100, 200], [103, 104, 290], tolerance=5)
     0.4
@@ -70,31 +78,40 @@ def change_f1(true: Any, found: Any, tolerance: int) -> float:
         isinstance(tolerance, (int, np.integer)) and tolerance >= 0,
         f"tolerance={tolerance}: must be a whole number of steps >= 0",
     )
-    true, found = np.sort(np.asarray(true).ravel()), np.sort(np.asarray(found).ravel())
-    if not len(true) + len(found):
+    true, guessed = np.sort(np.asarray(true).ravel()), np.sort(np.asarray(guessed).ravel())
+    if not len(true) + len(guessed):
         return 1.0
     met = i = j = 0
     # on a line the earliest two that can meet always may
-    while i < len(true) and j < len(found):
-        if abs(int(true[i]) - int(found[j])) <= tolerance:
+    while i < len(true) and j < len(guessed):
+        if abs(int(true[i]) - int(guessed[j])) <= tolerance:
             met, i, j = met + 1, i + 1, j + 1
-        elif found[j] < true[i]:
+        elif guessed[j] < true[i]:
             j += 1
         else:
             i += 1
-    return 2 * met / (len(true) + len(found))
+    return 2 * met / (len(true) + len(guessed))
 
 
-Law = Literal["normal", "l2", "rbf"]
+ChangeModel = Literal["normal", "l2", "rbf"]
 
 
-def cut(values: Any, number: int, *, law: Law = "normal", apart: int = 64, grid: int = 16) -> Any:
+def cut(
+    values: Any, number: int, *, model: ChangeModel = "normal", apart: int = 64, grid: int = 16
+) -> Any:
     """So many changes of the stream, by binary segmentation with the ``ruptures`` package.
 
-    ``law`` is what changes: ``normal`` mean and covariance, ``l2`` the mean. Changes are on a
+    ``model`` is what changes: ``normal`` mean and covariance, ``l2`` the mean. Changes are on a
     ``grid`` of steps, at least ``apart``. Columns are brought to variance 1.
 
-    >>> cut(np.repeat([0.0, 5.0, 1.0], 320), 2, law="l2").tolist()
+    Parameters:
+        values: a row for each step.
+        number: how many changes.
+        model: what changes.
+        apart: steps between two changes at least.
+        grid: of steps on which changes are.
+
+    >>> cut(np.repeat([0.0, 5.0, 1.0], 320), 2, model="l2").tolist()
     [320, 640]
     """
     with extra_packages("studies", "change points"):
@@ -111,6 +128,6 @@ def cut(values: Any, number: int, *, law: Law = "normal", apart: int = 64, grid:
     with warnings.catch_warnings():
         # it tells everybody that its covariances have a floor since version 1.1.5
         warnings.simplefilter("ignore", UserWarning)
-        search = ruptures.Binseg(model=law, min_size=apart, jump=grid)
+        search = ruptures.Binseg(model=model, min_size=apart, jump=grid)
     search.fit(values)
     return np.asarray(search.predict(n_bkps=number)[:-1], dtype=np.int64)

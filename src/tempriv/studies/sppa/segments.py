@@ -33,7 +33,9 @@ Floats = npt.NDArray[np.float64]
 
 ORIGINAL, BLIND = "original", "six equal parts"
 GENEROUS = "PeGaSus, 192 times epsilon"
-MORE = 8 * 6 * 4  # epsilon for each reading alone, each column alone, and a change by 1 of 4 g
+GENEROUS_FACTOR = (
+    8 * 6 * 4
+)  # epsilon for each reading alone, each column alone, and a change by 1 of 4 g
 SHOWN = (PEGASUS, GENEROUS, ETM, SPPA, CLAMPED, ORDER, PATTERN)
 PUBLISHED = {
     ORIGINAL: dict.fromkeys((0.25, 0.5, 0.75, 1.0), 0.813),
@@ -42,14 +44,18 @@ PUBLISHED = {
     SPPA: {0.25: 0.582, 0.5: 0.634, 0.75: 0.640, 1.0: 0.706},
 }
 ACTIVITIES = 6
-TOLERANCE = 64  # steps, 1.3 seconds; activities last ten and more
-GRID = 64  # of binary segmentation
+TOLERANCE_STEPS = 64  # steps, 1.3 seconds; activities last ten and more
+GRID_STEPS = 64  # of binary segmentation
 # chosen on the true streams; differences below the floor are no other activity
 CLUSTERING = Clustering(clusters=ACTIVITIES, window=3, switching=50.0, floor=0.3)
 
 
 def filled(released: Any) -> Floats:
-    """As seen, with the first release in the place of slots before it."""
+    """As seen, with the first release in the place of slots before it.
+
+    Parameters:
+        released: an array of rows, empty slots masked.
+    """
     seen = as_seen(released)
     first = int(np.argmax(~np.isnan(seen[:, 0])))
     seen[:first] = seen[first]
@@ -57,11 +63,12 @@ def filled(released: Any) -> Floats:
 
 
 def scored(truth: Activities, labels: Any, cuts: Any) -> tuple[float, float, float]:
+    """F1 of ``labels`` and their changes, and of ``cuts``, against the ``truth``."""
     when = changes(truth.labels)
     return (
         label_f1(truth.labels, labels),
-        change_f1(when, changes(labels), TOLERANCE),
-        change_f1(when, cuts, TOLERANCE),
+        change_f1(when, changes(labels), TOLERANCE_STEPS),
+        change_f1(when, cuts, TOLERANCE_STEPS),
     )
 
 
@@ -69,32 +76,48 @@ def scores(streams: Sequence[Any], truth: tuple[Activities, ...]) -> Floats:
     """For each stream: F1 of labels and of changes by TICC, of changes by binary segmentation.
 
     The adversary is told how many activities there are, and for the last how many changes.
+
+    Parameters:
+        streams: as they were released.
+        truth: streams and their activities.
     """
-    found = []
-    for one, true in zip(streams, truth, strict=True):
-        values = filled(one)
-        cuts = cut(values, len(changes(true.labels)), grid=GRID)
-        found.append(scored(true, CLUSTERING.of(values).labels, cuts))
-    return np.array(found)
+    rows = []
+    for stream, activities in zip(streams, truth, strict=True):
+        values = filled(stream)
+        cuts = cut(values, len(changes(activities.labels)), grid=GRID_STEPS)
+        rows.append(scored(activities, CLUSTERING.of(values).labels, cuts))
+    return np.array(rows)
 
 
 def blind_scores(truth: tuple[Activities, ...]) -> Floats:
-    """Of somebody who sees nothing, and cuts the time into equal parts."""
-    found = []
-    for one in truth:
-        steps, number = np.arange(len(one.labels)), len(changes(one.labels)) + 1
+    """Of somebody who sees nothing, and cuts the time into equal parts.
+
+    Parameters:
+        truth: streams and their activities.
+    """
+    rows = []
+    for activities in truth:
+        steps, number = np.arange(len(activities.labels)), len(changes(activities.labels)) + 1
         cuts = changes(steps * number // len(steps))
-        found.append(scored(one, steps * ACTIVITIES // len(steps), cuts))
-    return np.array(found)
+        rows.append(scored(activities, steps * ACTIVITIES // len(steps), cuts))
+    return np.array(rows)
 
 
 def table_1(
     phone: SppaDataset, truth: tuple[Activities, ...], budgets: tuple[float, ...]
 ) -> ResultTable:
-    series = [one.values for one in truth]
+    """F1 scores of what clustering finds in each release.
+
+    Parameters:
+        phone: the data set.
+        truth: streams and their activities.
+        budgets: the epsilons.
+    """
+    series = [activities.values for activities in truth]
     lines: list[tuple[Any, ...]] = []
 
     def add(epsilon: float, name: str, each: Floats, protects: str) -> None:
+        """Add a line: ``epsilon``, ``name``, ``each`` score's mean, what it ``protects``."""
         published = PUBLISHED.get(name, {}).get(epsilon)
         means = map(float, each.mean(axis=0))
         lines.append((epsilon, name, published, *means, standard_error(each[:, 0]), protects))
@@ -109,7 +132,8 @@ def table_1(
             add(epsilon, name, each, protects)
         made = ways(phone, epsilon, WINDOW)
         made[GENEROUS] = SppaMethod(
-            ways(phone, MORE * epsilon, WINDOW)[PEGASUS].run, "a change of 1 in one number"
+            ways(phone, GENEROUS_FACTOR * epsilon, WINDOW)[PEGASUS].run,
+            "a change of 1 in one number",
         )
         for name in SHOWN:
             add(epsilon, name, scores(made[name].run(series, 9), truth), made[name].protects)
@@ -122,6 +146,7 @@ def table_1(
 
 
 def tables(inputs: SppaInputs, size: SppaSize) -> Iterator[ResultTable]:
+    """Table 1 from some streams of ``inputs``, as many as a ``size`` says."""
     places = np.linspace(0, len(inputs.activities) - 1, size.clustered).round().astype(int)
     chosen = tuple(inputs.activities[i] for i in dict.fromkeys(places.tolist()))
     yield table_1(inputs.phone, chosen, size.budgets)
@@ -131,17 +156,19 @@ def tables(inputs: SppaInputs, size: SppaSize) -> Iterator[ResultTable]:
 
 
 def rows(tables: Tables) -> Iterator[Row]:
+    """Verdicts on what the paper says of activities, from ``tables``."""
     section = Section("Activities from a phone (Section 5.3.3, Table 1)")
     table, how = tables["table-1"], "table-1.csv"
 
     def of(name: str, column: str = "labels") -> Floats:
+        """The values of a ``column`` for a method's ``name``, by budget."""
         return np.array(table.column(column, mechanism=name))
 
     # "the F1 score of true data is the highest, followed by ... PeGaSus and ETM, and SPPA ..."
     right = (of(ORIGINAL) > of(PEGASUS)) & (of(PEGASUS) > of(ETM)) & (of(ETM) > of(SPPA))
     what = "share of budgets with the scores of original, PeGaSus, ETM, SPPA falling in this order"
     yield section.fails(what, 1, float(right.mean()), how)
-    lowest = np.min([of(one) for one in (ORIGINAL, ETM, SPPA)], axis=0)
+    lowest = np.min([of(series) for series in (ORIGINAL, ETM, SPPA)], axis=0)
     what = "share of budgets at which PeGaSus has the lowest score of them"
     yield section.fails(what, 0, float((of(PEGASUS) < lowest).mean()), how)
     what = "original: F1 of labels"
@@ -162,7 +189,7 @@ def rows(tables: Tables) -> Iterator[Row]:
     for name in (ORIGINAL, MEAN, BLIND, *SHOWN):
         what = f"{name}, epsilon 1: F1 of labels"
         yield section.ours(what, of(name)[-1], how)
-        what = f"{name}, epsilon 1: F1 of changes, within {TOLERANCE} steps"
+        what = f"{name}, epsilon 1: F1 of changes, within {TOLERANCE_STEPS} steps"
         yield section.ours(what, of(name, "changes")[-1], how)
         yield section.ours(
             f"{what}, by ruptures",

@@ -28,15 +28,19 @@ Integers = npt.NDArray[np.int64]
 # of the inner iteration: at most so many steps, until residuals are so small a part; Boyd et al.,
 # "Distributed Optimization and Statistical Learning via the Alternating Direction Method of
 # Multipliers" (2011), Section 3.4
-STEPS = 3000
+MAX_STEPS = 3000
 ACCURACY = 1e-4
-RELAXED = 1.6
-PATIENCE, UNEVEN = 20, 5.0
-PIECES = 20  # for each cluster, to begin with
+RELAXATION = 1.6
+CHECKED_STEPS, MAX_RESIDUAL_RATIO = 20, 5.0
+PIECES_PER_CLUSTER = 20  # for each cluster, to begin with
 
 
 def stacked(values: Floats, window: int) -> Floats:
     """Each reading with those before it, oldest first: rows of ``window`` times the columns.
+
+    Parameters:
+        values: a row for each step.
+        window: in readings.
 
     >>> stacked(np.array([[1.0], [2.0], [3.0]]), 2).tolist()
     [[1.0, 2.0], [2.0, 3.0]]
@@ -52,6 +56,10 @@ def cheapest_path(costs: Floats, switching: float) -> Integers:
     """A cluster for every step, so that costs and ``switching`` for each change are least.
 
     Their Algorithm 1: of a step's clusters each is reached from itself or from the cheapest one.
+
+    Parameters:
+        costs: of each cluster, a row for each step.
+        switching: what each change of cluster costs.
 
     >>> cheapest_path(np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]), 0.4).tolist()
     [0, 1, 0]
@@ -81,23 +89,33 @@ def cheapest_path(costs: Floats, switching: float) -> Integers:
 def toeplitz_mean(matrix: Floats, window: int) -> Floats:
     """The nearest symmetric block Toeplitz matrix: blocks as far from the diagonal are averaged.
 
+    Parameters:
+        matrix: of window times columns.
+        window: in readings.
+
     >>> toeplitz_mean(np.array([[1.0, 2.0], [4.0, 5.0]]), 2).tolist()
     [[3.0, 3.0], [3.0, 3.0]]
     """
     columns = len(matrix) // window
     even = (matrix + matrix.T) / 2
     blocks = even.reshape(window, columns, window, columns).transpose(0, 2, 1, 3)
-    found = np.empty_like(blocks)
+    means = np.empty_like(blocks)
     for apart in range(window):
         rows = np.arange(window - apart)
         block = blocks[rows + apart, rows].mean(axis=0)
-        found[rows + apart, rows] = block
-        found[rows, rows + apart] = block.T
-    return found.transpose(0, 2, 1, 3).reshape(matrix.shape)
+        means[rows + apart, rows] = block
+        means[rows, rows + apart] = block.T
+    return means.transpose(0, 2, 1, 3).reshape(matrix.shape)
 
 
 def lasso_objective(inverse: Floats, covariance: Floats, penalty: float) -> float:
-    """-log det + trace + penalty times the sum of sizes; infinite where it is no inverse."""
+    """-log det + trace + penalty times the sum of sizes; infinite where it is no inverse.
+
+    Parameters:
+        inverse: of a covariance.
+        covariance: that was seen.
+        penalty: for each unit of size of an entry.
+    """
     sign, log = np.linalg.slogdet(inverse)
     if sign <= 0 or np.linalg.eigvalsh(inverse)[0] <= 0:
         return float("inf")
@@ -108,6 +126,12 @@ def toeplitz_lasso(
     covariance: Floats, window: int, penalty: float, start: Floats | None = None
 ) -> Floats:
     """The sparse block Toeplitz inverse of least ``lasso_objective``, by ADMM (Section 4.2).
+
+    Parameters:
+        covariance: that was seen.
+        window: in readings.
+        penalty: for each unit of size of an entry.
+        start: the inverse to begin with.
 
     >>> toeplitz_lasso(np.array([[0.5]]), 1, penalty=0.5).round(4).tolist()  # 1 / (0.5 + 0.5)
     [[1.0]]
@@ -120,13 +144,13 @@ def toeplitz_lasso(
     # the curvature of log det lies between the squares of these, inverted
     rho = float(1 / (sizes[0] * sizes[-1]))
     sparse, dual = start, (np.linalg.inv(start) - covariance) / rho
-    for step in range(1, STEPS + 1):
+    for step in range(1, MAX_STEPS + 1):
         values, vectors = np.linalg.eigh(rho * (sparse - dual) - covariance)
         # without cancellation for large negative values
         root = np.sqrt(values**2 + 4 * rho)
         grown = np.where(values > 0, (values + root) / (2 * rho), 2 / (root - values))
         dense = (vectors * grown) @ vectors.T
-        previous, eager = sparse, RELAXED * dense + (1 - RELAXED) * sparse
+        previous, eager = sparse, RELAXATION * dense + (1 - RELAXATION) * sparse
         mean = toeplitz_mean(eager + dual, window)
         sparse = np.sign(mean) * np.maximum(np.abs(mean) - penalty / rho, 0.0)
         dual = dual + eager - sparse
@@ -135,7 +159,10 @@ def toeplitz_lasso(
         if max(primal, moved) < ACCURACY:
             break
         # Boyd et al. (2011), Section 3.4.1: neither residual is left far behind
-        if step % PATIENCE == 0 and not 1 / UNEVEN < primal / max(moved, 1e-300) < UNEVEN:
+        if (
+            step % CHECKED_STEPS == 0
+            and not 1 / MAX_RESIDUAL_RATIO < primal / max(moved, 1e-300) < MAX_RESIDUAL_RATIO
+        ):
             factor = 2.0 if primal > moved else 0.5
             rho, dual = rho * factor, dual / factor
     return sparse if np.linalg.eigvalsh(sparse)[0] > 0 else toeplitz_mean(dense, window)
@@ -153,16 +180,21 @@ class Laws:
     inverses: Floats
 
     def costs(self, windows: Floats, floor: float) -> Floats:
-        """Minus the log-likelihood of every window in every cluster."""
-        found = np.empty((len(windows), len(self.means)))
+        """Minus the log-likelihood of every window in every cluster.
+
+        Parameters:
+            windows: rows of so many readings.
+            floor: of every variance.
+        """
+        costs = np.empty((len(windows), len(self.means)))
         for k, (mean, inverse) in enumerate(zip(self.means, self.inverses, strict=True)):
             apart = windows - mean
             squares = np.sum((apart @ inverse) * apart, axis=1)
             log = np.linalg.slogdet(inverse)[1]
-            found[:, k] = (
+            costs[:, k] = (
                 squares + floor * np.trace(inverse) - log + windows.shape[1] * np.log(2 * np.pi)
             ) / 2
-        return found
+        return costs
 
 
 # the whole
@@ -211,7 +243,7 @@ class Clustering:
         require(self.floor > 0, f"floor={self.floor}: must be > 0")
 
     def of(self, values: Any) -> Clustered:
-        """The clusters of a stream of shape (steps, columns)."""
+        """The clusters of a stream of ``values`` of shape (steps, columns)."""
         values = np.asarray(values, dtype=np.float64)
         values = values.reshape(len(values), -1)
         least = max(2 * self.clusters, 2) * self.window
@@ -228,9 +260,9 @@ class Clustering:
         laws = self.laws_of(windows, path, None)
         objectives: list[float] = []
         for _ in range(self.rounds):
-            found = cheapest_path(laws.costs(windows, self.floor), self.switching)
-            same = bool((found == path).all()) and bool(objectives)
-            path = found
+            cheapest = cheapest_path(laws.costs(windows, self.floor), self.switching)
+            same = bool((cheapest == path).all()) and bool(objectives)
+            path = cheapest
             objectives.append(self.objective(windows, path, laws))
             if same:
                 break
@@ -241,6 +273,7 @@ class Clustering:
         return Clustered(labels, laws, tuple(objectives))
 
     def objective(self, windows: Floats, path: Integers, laws: Laws) -> float:
+        """What is minimized, for ``windows`` on a ``path`` through clusters with these ``laws``."""
         costs = laws.costs(windows, self.floor)
         along = float(costs[np.arange(len(path)), path].sum())
         sizes = float(np.abs(laws.inverses).sum())
@@ -248,7 +281,13 @@ class Clustering:
         return along + self.sparsity * sizes + self.switching * changes
 
     def laws_of(self, windows: Floats, path: Integers, before: Laws | None) -> Laws:
-        """The best law for each cluster's windows; an empty cluster keeps the law it had."""
+        """The best law for each cluster's windows; an empty cluster keeps the law it had.
+
+        Parameters:
+            windows: rows of so many readings.
+            path: the cluster of each window.
+            before: the laws that the clusters had.
+        """
         size = windows.shape[1]
         if before is None:
             identity = np.repeat(np.eye(size)[None], self.clusters, axis=0)
@@ -262,11 +301,11 @@ class Clustering:
             apart = mine - means[k]
             covariance = apart.T @ apart / len(mine) + self.floor * np.eye(size)
             penalty = 2 * self.sparsity / len(mine)
-            found = toeplitz_lasso(covariance, self.window, penalty, before.inverses[k])
+            lasso = toeplitz_lasso(covariance, self.window, penalty, before.inverses[k])
             # the iteration ends near the least: never take what is worse than before
             inverses[k] = min(
-                (found, before.inverses[k]),
-                key=lambda one: lasso_objective(one, covariance, penalty),
+                (lasso, before.inverses[k]),
+                key=lambda inverse: lasso_objective(inverse, covariance, penalty),
             )
         return replace(before, means=means, inverses=inverses)
 
@@ -274,12 +313,17 @@ class Clustering:
 def merged_pieces(values: Floats, clusters: int, floor: float) -> Integers:
     """Equal pieces of the stream, merged two by two where a common Gaussian law costs least.
 
+    Parameters:
+        values: a row for each step.
+        clusters: how many are left.
+        floor: of every variance.
+
     >>> merged_pieces(np.repeat([0.0, 9.0, 0.0], 40)[:, None], 2, 0.01)[[0, 60, 119]].tolist()
     [0, 1, 0]
     """
     steps, columns = values.shape
     # a piece must have a covariance of its own
-    number = max(clusters, min(PIECES * clusters, steps // (2 * columns + 2)))
+    number = max(clusters, min(PIECES_PER_CLUSTER * clusters, steps // (2 * columns + 2)))
     piece = np.arange(steps) * number // steps
     counts = np.bincount(piece, minlength=number).astype(np.float64)
     sums = np.zeros((number, columns))
@@ -289,6 +333,7 @@ def merged_pieces(values: Floats, clusters: int, floor: float) -> Integers:
         sums[k], squares[k] = mine.sum(axis=0), mine.T @ mine
 
     def spread(count: Floats, total: Floats, square: Floats) -> Floats:
+        """The cost of one law for pieces with this ``count``, ``total`` and ``square``."""
         mean = total / count[..., None]
         around = square / count[..., None, None] - mean[..., :, None] * mean[..., None, :]
         return np.asarray(count * np.linalg.slogdet(around + floor * np.eye(columns))[1])
@@ -297,6 +342,7 @@ def merged_pieces(values: Floats, clusters: int, floor: float) -> Integers:
     rise = np.full((number, number), np.inf)
 
     def compare(k: int, others: Integers) -> None:
+        """Note by how much the cost rises if piece ``k`` is merged with each of ``others``."""
         both = spread(
             counts[k] + counts[others], sums[k] + sums[others], squares[k] + squares[others]
         )
@@ -306,13 +352,15 @@ def merged_pieces(values: Floats, clusters: int, floor: float) -> Integers:
         compare(k, np.arange(k))
     group, left = np.arange(number), list(range(number))
     while len(left) > clusters:
-        one, other = sorted(int(i) for i in np.unravel_index(int(rise.argmin()), rise.shape))
-        group[group == other] = one
-        counts[one] += counts[other]
-        sums[one] += sums[other]
-        squares[one] += squares[other]
-        left.remove(other)
-        rise[other, :] = rise[:, other] = np.inf
-        alone[one] = spread(counts[one : one + 1], sums[one : one + 1], squares[one : one + 1])[0]
-        compare(one, np.array([i for i in left if i != one], dtype=np.int64))
+        kept, merged = sorted(int(i) for i in np.unravel_index(int(rise.argmin()), rise.shape))
+        group[group == merged] = kept
+        counts[kept] += counts[merged]
+        sums[kept] += sums[merged]
+        squares[kept] += squares[merged]
+        left.remove(merged)
+        rise[merged, :] = rise[:, merged] = np.inf
+        alone[kept] = spread(
+            counts[kept : kept + 1], sums[kept : kept + 1], squares[kept : kept + 1]
+        )[0]
+        compare(kept, np.array([i for i in left if i != kept], dtype=np.int64))
     return np.asarray(np.unique(group, return_inverse=True)[1][piece], dtype=np.int64)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tempriv.studies.common import ResultTable, Row, Study, Tables
+from tempriv.studies.common import ResultTable, Study, all_rows
 from tempriv.studies.tldp import costs, data, tasks
 from tempriv.studies.tldp.data import TldpInputs
 from tempriv.studies.tldp.experiment import FULL, QUICK, TldpSize
@@ -43,11 +43,6 @@ def _tables(inputs: TldpInputs, size: TldpSize) -> Iterator[ResultTable]:
     yield from tasks.tables(inputs, size)
 
 
-def _rows(tables: Tables) -> Iterator[Row]:
-    for part in (costs, tasks):
-        yield from part.rows(tables)
-
-
 STUDY = Study(
     name="tldp",
     title="Local differential privacy in the temporal setting, checked",
@@ -57,7 +52,7 @@ STUDY = Study(
     quick=QUICK,
     full=FULL,
     tables=_tables,
-    rows=_rows,
+    rows=all_rows(costs, tasks),
     pictures=PICTURES,
     remarks=REMARKS,
 )

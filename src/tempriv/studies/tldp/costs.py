@@ -27,15 +27,22 @@ from tempriv.utility.reorder_costs import UnitCosts
 
 RATIOS = tuple(round(0.2 * i, 1) for i in range(1, 11))  # Figures 5(a) to (c)
 WINDOW, EPSILON = 20, 5.0
-GRID = 0.05  # of budgets searched for Figure 6(c)
-LARGEST = 40.0
+EPSILON_STEP = 0.05  # of budgets searched for Figure 6(c)
+MAX_EPSILON = 40.0
 WINDOWS_OF_RANGES = (5, 10, 20, 50, 100, 150, 200)
 
 
 def unit_costs(
     window: int, missing: float = 1.0, repeated: float = 1.0, empty: float = 1.0
 ) -> UnitCosts:
-    """As multiples of the window, a step of delay being 1 (Section V-A2)."""
+    """As multiples of the window, a step of delay being 1 (Section V-A2).
+
+    Parameters:
+        window: in time steps.
+        missing: cost of a missing reading, in windows.
+        repeated: cost of a repeated one.
+        empty: cost of an empty slot.
+    """
     return UnitCosts(
         missing=missing * window, repeated=repeated * window, empty=empty * window, delay=1.0
     )
@@ -43,26 +50,34 @@ def unit_costs(
 
 @functools.lru_cache(maxsize=1024)
 def both(epsilon: float, window: int, steps: int) -> dict[str, tuple[Shares, Shares]]:
-    """For each mechanism, what theory says and what one run of so many steps shows."""
-    found = {}
+    """For each mechanism, what theory says and what one run of so many steps shows.
+
+    Parameters:
+        epsilon: the budget.
+        window: in time steps.
+        steps: of the run.
+    """
+    shares_of = {}
     for name, mechanism in mechanisms(epsilon, window).items():
         latency = latency_of(mechanism)
         run = sources(mechanism, 1, steps, seed=0)[0]
         margin = window + 2 * latency
-        found[name] = (
+        shares_of[name] = (
             mechanism.expected_shares(),
             reorder_costs.measured(run, latency, margin),
         )
-    return found
+    return shares_of
 
 
 def threshold_cost(epsilon: float, window: int, unit: UnitCosts) -> float:
+    """What a reading costs by Threshold at ``epsilon`` and ``window``, by ``unit`` costs."""
     choice = analysis.choose_threshold(epsilon, window)
     keep = analysis.keep_probability(epsilon, window, choice.threshold)
     return unit.cost(shares.threshold(window, choice.threshold, keep))
 
 
 def dual_cost(epsilon: float, window: int, unit: UnitCosts) -> float:
+    """What a reading costs by DualThreshold at ``epsilon``, ``window`` and ``unit`` costs."""
     choice = analysis.choose_dual(epsilon, window)
     keep = analysis.keep_probability(epsilon, window, choice.threshold)
     return unit.cost(shares.dual(window, choice.threshold, keep))
@@ -75,9 +90,9 @@ def figure_4() -> ResultTable:
     """The budget that each threshold costs; DualThreshold has the same."""
     lines = []
     for window in (10, 20, 50):
-        found = analysis.budgets(window)
+        known = analysis.budgets(window)
         for threshold, first, last, derived in zip(
-            found.thresholds.tolist(), found.first, found.last, found.derived, strict=True
+            known.thresholds.tolist(), known.first, known.last, known.derived, strict=True
         ):
             delays = window - threshold, threshold - 1
             lines.append((window, threshold, float(first), float(last), float(derived), *delays))
@@ -89,13 +104,13 @@ def figure_4() -> ResultTable:
 
 
 def figure_5_ratios(steps: int) -> Iterator[ResultTable]:
-    """Total cost as one of the unit costs grows, at k = 20 and epsilon 5."""
-    found = both(EPSILON, WINDOW, steps)
+    """Total cost as one of the unit costs grows, at k = 20 and epsilon 5, by runs of ``steps``."""
+    shares_of = both(EPSILON, WINDOW, steps)
     for letter, varied in (("a", "missing"), ("b", "repeated"), ("c", "empty")):
         lines = []
         for ratio in RATIOS:
             unit = unit_costs(WINDOW, **{varied: ratio})
-            for name, (theory, measured) in found.items():
+            for name, (theory, measured) in shares_of.items():
                 lines.append((ratio, name, unit.cost(theory), unit.cost(measured)))
         yield ResultTable(
             f"figure-5{letter}",
@@ -110,6 +125,7 @@ def _thing(varied: str) -> str:
 
 
 def figure_5_windows(steps: int, windows: tuple[int, ...]) -> ResultTable:
+    """Total cost for each of ``windows`` at epsilon 5, by runs of ``steps``."""
     lines = []
     for window in windows:
         unit = unit_costs(window)
@@ -129,6 +145,14 @@ def figure_5_windows(steps: int, windows: tuple[int, ...]) -> ResultTable:
 def figure_6_budgets(
     letter: str, window: int, steps: int, epsilons: tuple[float, ...]
 ) -> ResultTable:
+    """Total cost against epsilon.
+
+    Parameters:
+        letter: of the figure.
+        window: in time steps.
+        steps: of a run.
+        epsilons: the budgets.
+    """
     unit, lines = unit_costs(window), []
     for epsilon in epsilons:
         extended = {
@@ -147,8 +171,12 @@ def figure_6_budgets(
 
 
 def figure_6_ranges(windows: tuple[int, ...]) -> ResultTable:
-    """Which budgets Threshold can derive, and where it, or its dual, beats the two baselines."""
-    epsilons = [GRID * i for i in range(1, int(LARGEST / GRID) + 1)]
+    """Which budgets Threshold can derive, and where it, or its dual, beats the two baselines.
+
+    Parameters:
+        windows: in time steps.
+    """
+    epsilons = [EPSILON_STEP * i for i in range(1, int(MAX_EPSILON / EPSILON_STEP) + 1)]
     lines = []
     for window in windows:
         unit, known = unit_costs(window), analysis.budgets(window)
@@ -179,7 +207,7 @@ def figure_6_ranges(windows: tuple[int, ...]) -> ResultTable:
 
 
 def tables(size: TldpSize) -> Iterator[ResultTable]:
-    """Every table of the figures, one at a time."""
+    """Every table of the figures, one at a time, in a ``size``."""
     yield figure_4()
     yield from figure_5_ratios(size.steps)
     yield figure_5_windows(size.steps, size.windows)
@@ -192,6 +220,7 @@ def tables(size: TldpSize) -> Iterator[ResultTable]:
 
 
 def rows(tables: Tables) -> Iterator[Row]:
+    """Verdicts on what the paper says of budgets and costs, from ``tables``."""
     yield from _on_budgets(tables)
     yield from _on_costs(tables)
     yield from _on_the_choice()
@@ -211,16 +240,12 @@ def _on_budgets(tables: Tables) -> Iterator[Row]:
         line = ranges.where(window=window)[0]
         what = f"the most that any threshold derives, k = {window}"
         yield section.fails(what, printed, line["most_derivable"], "2 ln(2^(k-2) - 1), at c0 = 2")
+        what = f"what the last threshold derives, k = {window}"
         yield section.ours(
-            f"what the last threshold derives, k = {window}",
-            line["derived_at_last_threshold"],
-            "2 ln((k-1)(k-2)/2), at c0 = k - 1",
+            what, line["derived_at_last_threshold"], "2 ln((k-1)(k-2)/2), at c0 = k - 1"
         )
-        yield section.ours(
-            f"Threshold costs less than the baselines up to, k = {window}",
-            line["better_to"],
-            "M = N = E = k, D = 1",
-        )
+        what = f"Threshold costs less than the baselines up to, k = {window}"
+        yield section.ours(what, line["better_to"], "M = N = E = k, D = 1")
     line = ranges.where(window=200)[0]
     how = "M = N = E = k, D = 1, steps of 0.05"
     what = "Threshold costs less than the baselines from, k = 200"
@@ -244,12 +269,17 @@ def _falls_then_rises(values: list[float]) -> bool:
 def printed_first(window: int, threshold: int) -> float:
     """p_0 by the alternating sum of Lemma 4.1, which cancels in floating point.
 
+    Parameters:
+        window: in time steps.
+        threshold: how many slots are free at least.
+
     >>> round(printed_first(10, 5), 9) == round(float(analysis.dispatch(10, 5)[0]), 9)
     True
     """
 
     @functools.cache
     def taken(k: int, m: int) -> float:
+        """The chance that the first slot is taken, by Lemma 4.1 for ``k`` and ``m``."""
         if m == 1:
             return 2 / k
         total = 0.0

@@ -21,15 +21,15 @@ Floats = npt.NDArray[np.float64]
 Step = Callable[[int, int], Iterator[tuple[int | None, float]]]
 """For a pattern and how many slots are free: each lag of a reading (None: lost), its chance."""
 
-MOST_WINDOW = 12  # 2^(window - 1) patterns
+MAX_WINDOW = 12  # 2^(window - 1) patterns
 ROUNDING = 1e-9
 
 
 def _require_small(window: int, least: int) -> None:
     analysis.require_window(window, least)
     require(
-        window <= MOST_WINDOW,
-        f"window={window}: must be at most {MOST_WINDOW}, since 2^(window - 1) patterns are listed",
+        window <= MAX_WINDOW,
+        f"window={window}: must be at most {MAX_WINDOW}, since 2^(window - 1) patterns are listed",
     )
 
 
@@ -48,20 +48,20 @@ class _Chain:
             yield lag, chance, taken >> 1
 
     def matrix(self) -> Floats:
-        found = np.zeros((1 << self.window - 1,) * 2)
-        for pattern in range(len(found)):
+        transitions = np.zeros((1 << self.window - 1,) * 2)
+        for pattern in range(len(transitions)):
             for _, chance, after in self.options(pattern):
-                found[pattern, after] += chance
-        return found
+                transitions[pattern, after] += chance
+        return transitions
 
-    def lags(self, law: Floats) -> Floats:
+    def lags(self, patterns: Floats) -> Floats:
         """The chance of each lag if patterns have this law; what is missing from 1 is lost."""
-        found = np.zeros(self.window)
-        for pattern in np.flatnonzero(law).tolist():
+        chances = np.zeros(self.window)
+        for pattern in np.flatnonzero(patterns).tolist():
             for lag, chance, _ in self.options(pattern):
                 if lag is not None:
-                    found[lag] += law[pattern] * chance
-        return found
+                    chances[lag] += patterns[pattern] * chance
+        return chances
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Collapse:
     @property
     def epsilon(self) -> tuple[float, ...]:
         """Twice the log of the largest odds between two origins, as the paper counts a budget."""
-        return tuple(2 * math.log(max(law) / min(law)) for law in self.lags)
+        return tuple(2 * math.log(max(chances) / min(chances)) for chances in self.lags)
 
 
 def collision_free(epsilon: float, window: int, steps: int) -> Collapse:
@@ -89,6 +89,11 @@ def collision_free(epsilon: float, window: int, steps: int) -> Collapse:
 
     The odds are those of Forward (Equation 4). A slot that passes empty is lost for good, so there
     are ever fewer free ones, until only the last slot of the window is (Section IV-A, Figure 3).
+
+    Parameters:
+        epsilon: the budget of Forward.
+        window: in time steps.
+        steps: how many readings.
 
     >>> found = collision_free(epsilon=1.0, window=3, steps=50)
     >>> [round(found.latest[step], 3) for step in (0, 1, 2, 10, 49)]
@@ -102,6 +107,7 @@ def collision_free(epsilon: float, window: int, steps: int) -> Collapse:
     fall = math.exp(-epsilon / 2)
 
     def step(pattern: int, free: int) -> Iterator[tuple[int | None, float]]:
+        """The lags that a ``pattern`` with ``free`` slots leaves, with their chances."""
         at_once = not pattern & 1
         whole = (1.0 if at_once else 0.0) + (free - at_once) * fall
         for lag in range(window):
@@ -110,17 +116,17 @@ def collision_free(epsilon: float, window: int, steps: int) -> Collapse:
 
     chain = _Chain(window, step)
     matrix = chain.matrix()
-    law = np.zeros(len(matrix))
-    law[0] = 1.0
+    patterns = np.zeros(len(matrix))
+    patterns[0] = 1.0
     seen, stuck = [], []
     for _ in range(steps):
-        seen.append(tuple(chain.lags(law).tolist()))
-        stuck.append(float(law[-1]))
-        law = law @ matrix
+        seen.append(tuple(chain.lags(patterns).tolist()))
+        stuck.append(float(patterns[-1]))
+        patterns = patterns @ matrix
     # steps spent in the patterns that can still be left
     open_ = np.eye(len(matrix) - 1) - matrix[:-1, :-1]
     expected = float(np.linalg.solve(open_, np.ones(len(open_)))[0])
-    return Collapse(tuple(law[-1] for law in seen), tuple(stuck), tuple(seen), expected)
+    return Collapse(tuple(patterns[-1] for patterns in seen), tuple(stuck), tuple(seen), expected)
 
 
 @dataclass(frozen=True)
@@ -147,6 +153,10 @@ def ignore_at(window: int, threshold: int) -> Ignored:
     and from moderate budgets on more of them than the mechanism that the paper builds instead; at
     small budgets it loses fewer.
 
+    Parameters:
+        window: in time steps.
+        threshold: how many slots are free when readings are ignored.
+
     >>> found = ignore_at(window=10, threshold=4)
     >>> round(found.epsilon, 2), round(found.missing, 3), found.dropped
     (3.4, 0.138, 0.0)
@@ -158,6 +168,7 @@ def ignore_at(window: int, threshold: int) -> Ignored:
     analysis.require_threshold(window, threshold)
 
     def step(pattern: int, free: int) -> Iterator[tuple[int | None, float]]:
+        """The lags that a ``pattern`` with ``free`` slots leaves, with their chances."""
         if free <= threshold:
             yield None, 1.0
             return
@@ -166,12 +177,12 @@ def ignore_at(window: int, threshold: int) -> Ignored:
                 yield lag, 1 / free
 
     chain = _Chain(window, step)
-    law = _stationary(chain.matrix())
-    lags = chain.lags(law)
+    patterns = _stationary(chain.matrix())
+    lags = chain.lags(patterns)
     empty = 0.0  # slots that no reading has when their time comes
-    for pattern in np.flatnonzero(law).tolist():
+    for pattern in np.flatnonzero(patterns).tolist():
         for lag, chance, _ in chain.options(pattern):
-            empty += law[pattern] * chance * (not pattern & 1 and lag != 0)
+            empty += patterns[pattern] * chance * (not pattern & 1 and lag != 0)
     epsilon = 2 * math.log(float(lags.max() / lags.min()))
     return Ignored(
         missing=float(1 - lags.sum()),
@@ -198,11 +209,11 @@ def _stationary(matrix: Floats) -> Floats:
         if (after == reached).all():
             break
         reached = after
-    own = np.flatnonzero(reached)
-    flow = matrix[np.ix_(own, own)].T - np.eye(len(own))
+    states = np.flatnonzero(reached)
+    flow = matrix[np.ix_(states, states)].T - np.eye(len(states))
     flow[-1] = 1.0
-    right = np.zeros(len(own))
+    right = np.zeros(len(states))
     right[-1] = 1.0
-    law = np.zeros(len(matrix))
-    law[own] = np.maximum(np.linalg.solve(flow, right), 0.0)
-    return np.asarray(law / law.sum())
+    patterns = np.zeros(len(matrix))
+    patterns[states] = np.maximum(np.linalg.solve(flow, right), 0.0)
+    return np.asarray(patterns / patterns.sum())

@@ -35,11 +35,10 @@ class Stock:
 
 @dataclass(frozen=True)
 class TldpInputs:
-    """What the tasks run on; ``made_up`` if nothing of it is real."""
+    """What the tasks run on."""
 
     stock: Stock
     taxis: Floats
-    made_up: bool = False
 
 
 def read(folder: Path) -> TldpInputs:
@@ -49,7 +48,7 @@ def read(folder: Path) -> TldpInputs:
 
 
 def read_stock(path: Path) -> Stock:
-    """Daily closes of a stock."""
+    """Daily closes of a stock, from the file at ``path``."""
     opened, close = read_columns(path, ("open", "close"), np.float64)
     require(len(close) >= 2, f"{path}: must have at least two days", DataError)
     before = np.concatenate([opened[:1], close[:-1]])
@@ -57,7 +56,11 @@ def read_stock(path: Path) -> Stock:
 
 
 def read_taxis(path: Path) -> Floats:
-    """Places in meters, (segments, steps, 2), by a plane that touches the middle of all of them."""
+    """Places in meters, (segments, steps, 2), by a plane that touches the middle of all of them.
+
+    Parameters:
+        path: the file.
+    """
     names = ("segment", "step", "longitude", "latitude")
     segment, step, longitude, latitude = read_columns(path, names, np.float64)
     order = np.lexsort((step, segment))
@@ -75,27 +78,11 @@ def read_taxis(path: Path) -> Floats:
 def synthetic(length: int, seed: int = 0) -> Integers:
     """Integers from 0 to 100, each equally likely: the paper's SyntheticTS.
 
+    Parameters:
+        length: how many.
+        seed: of the random numbers.
+
     >>> synthetic(5).tolist() == synthetic(6)[:5].tolist(), int(synthetic(1000).max())
     (True, 100)
     """
     return uniform_integers("SyntheticTS", LARGEST_INTEGER + 1, length, seed=seed)
-
-
-def stand_in(days: int, segments: int, steps: int, seed: int = 0) -> TldpInputs:
-    """Made-up data of the same shapes: a random walk for prices, walks about six places for taxis.
-
-    >>> made = stand_in(days=30, segments=12, steps=20)
-    >>> made.stock.close.shape, made.taxis.shape, made.made_up
-    ((30,), (12, 20, 2), True)
-    """
-
-    def coins(name: str, *shape: int) -> Integers:
-        return 2 * uniform_integers(name, 2, *shape, seed=seed, purpose="coin") - 1
-
-    moves = coins("prices", days)
-    close = 100 * np.exp(np.cumsum(0.01 * moves))
-    steps_taken = coins("taxis", segments, steps, 2)
-    angles = np.arange(segments) % 6 * (2 * np.pi / 6)
-    centers = 10_000 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    taxis = centers[:, None, :] + 300.0 * np.cumsum(steps_taken, axis=1)
-    return TldpInputs(Stock(close, (moves > 0).astype(np.int64)), taxis, made_up=True)

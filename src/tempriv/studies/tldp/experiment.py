@@ -64,6 +64,11 @@ def mechanisms(epsilon: float, window: int, *, whole: bool = False) -> dict[str,
 
     The same epsilon is not the same guarantee: the paper's three and DualThreshold keep it (halved)
     for the odds of one slot alone, BlockShuffle for swaps inside its blocks, NoisyOrder for all.
+
+    Parameters:
+        epsilon: the budget.
+        window: in time steps.
+        whole: whether series are released at their end.
     """
     latency = None if whole else least_latency(epsilon, window, DELTA)
     return {
@@ -82,35 +87,61 @@ def latency_of(mechanism: Mechanism) -> int:
     """How many steps after a slot's own time it comes out; none, for those that never look ahead.
 
     A series that is released whole has no meaning of time left, so nothing is late.
+
+    Parameters:
+        mechanism: that moves rows.
     """
     return int(getattr(mechanism, "latency", None) or 0)
 
 
 def release(mechanism: Mechanism, values: npt.NDArray[Any], seed: int) -> Any:
-    """Many series through a mechanism, in the same shape; empty slots are masked."""
+    """Many series through a mechanism, in the same shape; empty slots are masked.
+
+    Parameters:
+        mechanism: what releases the series.
+        values: of shape (series, steps) or (series, steps, columns).
+        seed: of the noise.
+    """
     number, steps = values.shape[:2]
     rows, counts = values.reshape(number * steps, -1), np.full(number, steps, dtype=np.int64)
     return perturb_series(mechanism, rows, counts, seed, "study").reshape(values.shape)
 
 
 def sources(mechanism: Mechanism, number: int, steps: int, seed: int) -> Integers:
-    """For each slot the step of the row in it, or -1: which row that is depends on no value."""
+    """For each slot the step of the row in it, or -1: which row that is depends on no value.
+
+    Parameters:
+        mechanism: what releases the series.
+        number: how many series.
+        steps: of each.
+        seed: of the noise.
+    """
     rows = np.broadcast_to(np.arange(steps), (number, steps))
     return np.asarray(release(mechanism, rows, seed).filled(-1), dtype=np.int64)
 
 
-def as_it_comes(found: Integers, latency: int) -> Integers:
-    """The slots as somebody has them who watches: none before the first is out."""
+def as_it_comes(slots: Integers, latency: int) -> Integers:
+    """The slots as somebody has them who watches: none before the first is out.
+
+    Parameters:
+        slots: the step of the row in each slot, a row for each run.
+        latency: in steps.
+    """
     if not latency:
-        return found
-    waiting = np.full((len(found), min(latency, found.shape[1])), -1, dtype=np.int64)
-    return np.concatenate([waiting, found], axis=1)[:, : found.shape[1]]
+        return slots
+    waiting = np.full((len(slots), min(latency, slots.shape[1])), -1, dtype=np.int64)
+    return np.concatenate([waiting, slots], axis=1)[:, : slots.shape[1]]
 
 
-def in_slots(values: npt.NDArray[Any], found: Integers) -> Iterator[Any]:
-    """The released series of each run: the values at the sources, gaps masked."""
-    for one in found:
-        gone = one < 0
-        moved = values[np.where(gone, 0, one)]
+def in_slots(values: npt.NDArray[Any], slots: Integers) -> Iterator[Any]:
+    """The released series of each run: the values at the sources, gaps masked.
+
+    Parameters:
+        values: one for each step.
+        slots: the step of the row in each slot, a row for each run.
+    """
+    for run in slots:
+        gone = run < 0
+        moved = values[np.where(gone, 0, run)]
         mask = gone if moved.ndim == 1 else np.repeat(gone[:, None], moved.shape[1], axis=1)
         yield np.ma.array(moved, mask=mask)

@@ -68,11 +68,11 @@ def _errors(
 ) -> Iterator[tuple[str, str, Floats]]:
     """For every order mechanism, and both ways to look at those that hold rows back."""
     for name, mechanism in mechanisms(epsilon, WINDOW).items():
-        found = sources(mechanism, runs, len(values), seed=2)
+        arrived = sources(mechanism, runs, len(values), seed=2)
         latency = latency_of(mechanism)
-        views = [(LIVE, as_it_comes(found, latency))] + ([(LATER, found)] if latency else [])
+        views = [(LIVE, as_it_comes(arrived, latency))] + ([(LATER, arrived)] if latency else [])
         for view, slots in views:
-            yield name, view, np.array([error(one) for one in in_slots(values, slots)])
+            yield name, view, np.array([error(run) for run in in_slots(values, slots)])
 
 
 def _line(epsilon: float, name: str, view: str, errors: Floats) -> tuple[Any, ...]:
@@ -83,38 +83,51 @@ COLUMNS = ("epsilon", "mechanism", "seen", "squared_error", "standard_error")
 
 
 def figure_7a(stock: Stock, runs: int) -> ResultTable:
-    """Running counts of the days that went up."""
+    """Running counts of the days that went up.
+
+    Parameters:
+        stock: with its days that went up.
+        runs: how many runs.
+    """
     up, lines = stock.up, []
     truth, days = running_count(up, 1), np.arange(1, len(up) + 1)
     for epsilon in EPSILONS:
-        for name, view, errors in _errors(epsilon, up, runs, lambda one: count_error(up, one, 1)):
+        for name, view, errors in _errors(epsilon, up, runs, lambda run: count_error(up, run, 1)):
             lines.append(_line(epsilon, name, view, errors))
         response = RandomizedResponse(epsilon=value_budget(epsilon), categories=(("not up", "up"),))
         reported = release(response, np.repeat(up[None], runs, axis=0), seed=2)
-        counts = [running_count(one, 1) for one in reported]
+        counts = [running_count(answers, 1) for answers in reported]
         # each day is turned round with this probability, whatever it was
         turned = response.errors[0]
         corrected = [(count - turned * days) / (1 - 2 * turned) for count in counts]
-        for name, found in ((RESPONSE, counts), (CORRECTED, corrected)):
-            errors = np.array([mean_square(one - truth) for one in found])
+        for name, series in ((RESPONSE, counts), (CORRECTED, corrected)):
+            errors = np.array([mean_square(count - truth) for count in series])
             lines.append(_line(epsilon, name, LIVE, errors))
     title = f"Squared error of the running count of up-days, k = {WINDOW}"
     return ResultTable("figure-7a", title, COLUMNS, tuple(lines))
 
 
 def averages(name: str, of: str, values: Floats, runs: int, length: int) -> ResultTable:
-    """Moving averages over so many steps; in Figure 7(c) as many as the window has."""
+    """Moving averages over so many steps; in Figure 7(c) as many as the window has.
+
+    Parameters:
+        name: of the table.
+        of: what is averaged.
+        values: one for each step.
+        runs: how many runs.
+        length: steps of an average.
+    """
     lines = []
     for epsilon in EPSILONS:
         for mechanism, view, errors in _errors(
-            epsilon, values, runs, lambda one: average_error(values, one, length)
+            epsilon, values, runs, lambda run: average_error(values, run, length)
         ):
             lines.append(_line(epsilon, mechanism, view, errors))
         noisy = Laplace(
             epsilon=value_budget(epsilon), bounds=((float(values.min()), float(values.max())),)
         )
         added = release(noisy, np.repeat(values[None], runs, axis=0), seed=2)
-        errors = np.array([average_error(values, one, length) for one in added])
+        errors = np.array([average_error(values, run, length) for run in added])
         lines.append(_line(epsilon, "Laplace", LIVE, errors))
     title = f"Squared error of the moving average of {of} over {length} steps, k = {WINDOW}"
     return ResultTable(name, title, COLUMNS, tuple(lines))
@@ -126,17 +139,31 @@ def figure_7_ratios(
     """How many times as wrong the baseline is: as the unit costs of Section II-D say, and really.
 
     In powers of ten; 0 is where both are as good.
+
+    Parameters:
+        name: of the table.
+        baseline: the mechanism that Threshold is compared with.
+        unit: the paper's costs.
+        measured: the table of errors.
     """
     lines = []
     for epsilon in EPSILONS:
         made = mechanisms(epsilon, WINDOW)
-        predicted = [unit.cost(made[one].expected_shares()) for one in (baseline, "Threshold")]
-        found = [
-            measured.column("squared_error", epsilon=epsilon, mechanism=one, seen=LIVE)[0]
-            for one in (baseline, "Threshold")
+        predicted = [
+            unit.cost(made[mechanism].expected_shares()) for mechanism in (baseline, "Threshold")
+        ]
+        errors = [
+            measured.column("squared_error", epsilon=epsilon, mechanism=mechanism, seen=LIVE)[0]
+            for mechanism in (baseline, "Threshold")
         ]
         lines.append(
-            (epsilon, *(float(np.log10(one / other)) for one, other in (predicted, found)))
+            (
+                epsilon,
+                *(
+                    float(np.log10(error / error_of_threshold))
+                    for error, error_of_threshold in (predicted, errors)
+                ),
+            )
         )
     title = f"{baseline} against Threshold: logarithm of the ratio of squared errors"
     columns = ("epsilon", "predicted", "measured")
@@ -150,14 +177,19 @@ def counting_costs(stock: Stock) -> reorder_costs.UnitCosts:
 
 
 def average_costs(stock: Stock) -> reorder_costs.UnitCosts:
-    """Case 2: the spread of the closes about the mean of their neighborhood."""
+    """Case 2, for a ``stock``: the spread of the closes about the mean of their neighborhood."""
     near = moving_average(stock.close, WINDOW).data
     squares = moving_average(stock.close**2, WINDOW).data
     return reorder_costs.average_costs(0.0, float(np.mean(squares - near**2)), WINDOW, WINDOW)
 
 
 def table_2(taxis: Floats, runs: int) -> ResultTable:
-    """How much groups of released trajectories have in common with groups of the true ones."""
+    """How much groups of released trajectories have in common with groups of the true ones.
+
+    Parameters:
+        taxis: of shape (segments, steps, 2).
+        runs: how many runs.
+    """
     truth = k_medoids(distances(taxis), GROUPS).labels
     ends = np.stack([taxis.min(axis=(0, 1)), taxis.max(axis=(0, 1))], axis=1)
     lines = []
@@ -171,13 +203,13 @@ def table_2(taxis: Floats, runs: int) -> ResultTable:
             "Laplace": noisy,
             **mechanisms(epsilon, WINDOW, whole=True),
         }.items():
-            found = []
+            agreements = []
             for seed in range(runs):
                 moved = release(mechanism, taxis, seed)
                 groups = k_medoids(distances(moved), GROUPS).labels
-                found.append(mutual_information(truth, groups))
+                agreements.append(mutual_information(truth, groups))
             printed = PUBLISHED[name][int(epsilon) - 1] if name in PUBLISHED else None
-            scores = np.array(found)
+            scores = np.array(agreements)
             lines.append((epsilon, name, printed, float(scores.mean()), float(np.ptp(scores))))
     columns = ("epsilon", "mechanism", "published", "ours", "range")
     title = f"Mutual information of groups of {len(taxis):,} taxi segments, normalized"
@@ -185,20 +217,35 @@ def table_2(taxis: Floats, runs: int) -> ResultTable:
 
 
 def restored(stock: Stock, steps: int) -> ResultTable:
-    """What sorting restores: of a counter, and of a stock that goes up and down."""
+    """What sorting restores: of a counter, and of a stock that goes up and down.
+
+    Parameters:
+        stock: with its closes.
+        steps: how many are sorted.
+    """
     kinds = {"counter": np.arange(float(steps)), "close": stock.close[:steps]}
     lines = []
     for epsilon in (0.5, 1.0, 3.0, 5.0, 10.0):
         for name, mechanism in mechanisms(epsilon, WINDOW).items():
             for kind, values in kinds.items():
-                found = try_order(mechanism, values)
-                lines.append((epsilon, name, kind, found.before, found.sorted, found.informed))
+                restored_shares = try_order(mechanism, values)
+                lines.append(
+                    (
+                        epsilon,
+                        name,
+                        kind,
+                        restored_shares.before,
+                        restored_shares.sorted,
+                        restored_shares.informed,
+                    )
+                )
     columns = ("epsilon", "mechanism", "values", "before", "sorted", "informed")
     title = f"Share of released steps restored by sorting, k = {WINDOW}"
     return ResultTable("restored-order", title, columns, tuple(lines))
 
 
 def tables(inputs: TldpInputs, size: TldpSize) -> Iterator[ResultTable]:
+    """Every table of the tasks, from ``inputs``, in a ``size``."""
     stock, runs = inputs.stock, size.runs
     counts = figure_7a(stock, runs)
     yield counts
@@ -218,6 +265,7 @@ def tables(inputs: TldpInputs, size: TldpSize) -> Iterator[ResultTable]:
 
 
 def rows(tables: Tables) -> Iterator[Row]:
+    """Verdicts on what the paper says of tasks, from ``tables``."""
     yield from _on_counts(tables)
     yield from _on_averages(tables)
     yield from _on_groups(tables["table-2"])
@@ -228,10 +276,12 @@ def _wins(table: ResultTable, better: str, others: tuple[str, ...]) -> int:
     """At how many budgets one of them is less wrong than all others."""
 
     def error(epsilon: float, name: str) -> float:
+        """The error of a mechanism's ``name`` at an ``epsilon``."""
         return float(table.column("squared_error", epsilon=epsilon, mechanism=name, seen=LIVE)[0])
 
     return sum(
-        all(error(epsilon, better) < error(epsilon, one) for one in others) for epsilon in EPSILONS
+        all(error(epsilon, better) < error(epsilon, other) for other in others)
+        for epsilon in EPSILONS
     )
 
 
@@ -248,9 +298,9 @@ def _on_counts(tables: Tables) -> Iterator[Row]:
     what = "share of budgets at which Backward is better than Forward"
     yield section.holds(what, 1, wins / len(EPSILONS), how)
     ratios = tables["figure-7b"].where()
-    for one in ("predicted", "measured"):
-        wins = sum(line[one] > 0 for line in ratios)
-        what = f"budgets of 8 at which Threshold is better than Backward, {one}"
+    for column in ("predicted", "measured"):
+        wins = sum(line[column] > 0 for line in ratios)
+        what = f"budgets of 8 at which Threshold is better than Backward, {column}"
         yield section.ours(what, wins, "figure-7b.csv")
 
 
@@ -285,25 +335,24 @@ def _on_groups(table: ResultTable) -> Iterator[Row]:
     section = Section("Groups of taxis, budgets 1 to 8 (Section V-C3, Table II)")
 
     def of(name: str) -> list[float]:
-        return [float(one) for one in table.column("ours", mechanism=name)]
+        """The scores of a mechanism's ``name``, by budget."""
+        return [float(score) for score in table.column("ours", mechanism=name)]
 
     wins = sum(a > b for a, b in zip(of("Threshold"), of("Laplace"), strict=True))
     what = "share of budgets at which Threshold keeps more of the groups than Laplace"
     yield section.holds(what, 1, wins / len(EPSILONS), "table-2.csv")
     for name in table.unique("mechanism"):
         scores = of(name)
-        yield section.ours(
-            f"{name}, mean over the budgets",
-            float(np.mean(scores)),
-            "other taxis than the paper's: compare rows, not numbers",
-        )
+        what = f"{name}, mean over the budgets"
+        how = "other taxis than the paper's: compare rows, not numbers"
+        yield section.ours(what, float(np.mean(scores)), how)
 
 
 def _on_restoring(table: ResultTable) -> Iterator[Row]:
     section = Section("A counter is sorted back, k = 10, epsilon 0.5 to 10")
     for name in table.unique("mechanism"):
         lines = table.where(mechanism=name, values="counter")
-        for column, words in (("before", "in place before"), ("informed", "restored")):
+        for column, kind in (("before", "in place before"), ("informed", "restored")):
             least = min(line[column] for line in lines)
-            what = f"{name}: share of steps {words}, least"
+            what = f"{name}: share of steps {kind}, least"
             yield section.ours(what, least, "try_order")

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tempriv.collect.protocol.assignment import ALL
+from tempriv.collect.protocol.assignment import HASH_VALUES
 from tempriv.collect.protocol.forms import (
     CampaignDraft,
     FormField,
@@ -113,7 +113,7 @@ class ProtocolQuestion:
     fits: Callable[[Bytes], Flags]
     support: Callable[[Bytes], Integers]
     low: int = 0
-    high: int = ALL
+    high: int = HASH_VALUES
     positions: Integers | None = None
     keeps_reports: bool = False
 
@@ -242,6 +242,7 @@ class OneQuestionState(ProtocolState):
         return None if self.is_over else self.campaign.definition.only_question(self.campaign)
 
     def after(self, support: Integers, people: int) -> OneQuestionState:
+        """Return the state after ``people`` answered with this ``support``: it is over."""
         return replace(self, support=tuple(support.tolist()), people=people)
 
     @property
@@ -297,7 +298,7 @@ class CampaignKind(ABC, Generic[Plan]):
         """
 
     def check_plan(self, plan: Plan) -> None:
-        """Refuse a plan that no campaign may have; nothing by default."""
+        """Refuse a ``plan`` that no campaign may have; nothing by default."""
 
     # the protocol
 
@@ -323,7 +324,7 @@ class CampaignKind(ABC, Generic[Plan]):
         )
 
     def only_question(self, campaign: Campaign) -> ProtocolQuestion:
-        """Return the question of a campaign that has one."""
+        """Return the question of a ``campaign`` that has one."""
         raise NotImplementedError
 
     # the owner of a device
@@ -333,7 +334,7 @@ class CampaignKind(ABC, Generic[Plan]):
         """Return what a device reveals under this ``plan``, one thing a sentence."""
 
     def odds_sentence(self, plan: Plan) -> str:
-        """Return the guarantee as odds, about what this kind protects."""
+        """Return the guarantee of a ``plan`` as odds, about what this kind protects."""
         return odds_sentence("what the device holds", plan.epsilon)
 
     def warnings(self, plan: Plan) -> list[str]:
@@ -616,16 +617,16 @@ def odds(epsilon: float) -> str:
     return f"{math.ceil(exact / unit - 1e-9) * unit:.3g}"
 
 
-def odds_sentence(what: str, epsilon: float) -> str:
+def odds_sentence(subject: str, epsilon: float) -> str:
     """Return the guarantee as odds.
 
     Parameters:
-        what: the data that is protected.
+        subject: the data that is protected.
         epsilon: the loss of all answers about it.
     """
     return (
-        f"Whatever someone suspects about {what}, all that the device sends about it changes the "
-        f"odds at most {odds(epsilon)}-fold (epsilon = {epsilon:g}), towards anyone, the "
+        f"Whatever someone suspects about {subject}, all that the device sends about it changes "
+        f"the odds at most {odds(epsilon)}-fold (epsilon = {epsilon:g}), towards anyone, the "
         "organization included."
     )
 
@@ -719,6 +720,7 @@ def simulate_category(
     """
 
     def reports(numbers: Integers, keystreams: DeviceKeystreams) -> Bytes:
+        """The reports of the devices with these ``numbers``, by their ``keystreams``."""
         values = devices.choices("category", weights, numbers)
         rows: Bytes = message.frequency.reports(values, keystreams("report"))
         return rows
@@ -768,12 +770,12 @@ def _without_infinities(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def epsilon_field(value: float, what: str, **changes: Any) -> FormField:
+def epsilon_field(value: float, subject: str, **changes: Any) -> FormField:
     """Return the field for an epsilon.
 
     Parameters:
         value: what it holds at first.
-        what: what the epsilon is for, for its hint.
+        subject: what the epsilon is for, for its hint.
         changes: other attributes of the field, such as its label.
     """
     field = number(
@@ -785,8 +787,8 @@ def epsilon_field(value: float, what: str, **changes: Any) -> FormField:
         max=100,
         wide=True,
         note="odds",
-        hint=f"How much {what} may give away. Smaller is more private and less precise; 0.5 to 4 "
-        "is usual.",
+        hint=f"How much {subject} may give away. Smaller is more private and less precise; 0.5 to "
+        "4 is usual.",
     )
     return replace(field, **changes)
 

@@ -66,8 +66,8 @@ class FrequencyCampaignPlan:
     def __post_init__(self) -> None:
         require(is_epsilon(self.epsilon), f"epsilon={self.epsilon}: must be > 0 and at most 100")
         refuse_categories(self.categories)
-        known = (AUTOMATIC, *ORACLES)
-        require(self.oracle in known, f"oracle={self.oracle}: must be one of {', '.join(known)}")
+        names = (AUTOMATIC, *ORACLES)
+        require(self.oracle in names, f"oracle={self.oracle}: must be one of {', '.join(names)}")
 
     @property
     def chosen_oracle(self) -> str:
@@ -126,6 +126,7 @@ class FrequencyKind(CampaignKind[FrequencyCampaignPlan]):
     )
 
     def read_plan(self, document: Any, epsilon: float, people: int) -> FrequencyCampaignPlan:
+        """Read the ``document`` of a plan with the campaign's ``epsilon`` and ``people``."""
         with refuse_damage():
             values = members(document, ("categories", "oracle"))
             names = unique_texts(values["categories"])
@@ -134,6 +135,7 @@ class FrequencyKind(CampaignKind[FrequencyCampaignPlan]):
         )
 
     def only_question(self, campaign: Campaign) -> ProtocolQuestion:
+        """Return the question of a ``campaign``: which category a device has."""
         return category_question(self._message(campaign), f"{campaign.id}/0")
 
     def _message(self, campaign: Campaign) -> StreamQuestion:
@@ -149,6 +151,7 @@ class FrequencyKind(CampaignKind[FrequencyCampaignPlan]):
         )
 
     def consent(self, plan: FrequencyCampaignPlan) -> list[str]:
+        """Return how a device reports its category under this ``plan``."""
         oracle = ORACLES[plan.chosen_oracle](epsilon=plan.epsilon, size=len(plan.categories))
         count = len(plan.categories)
         others = "the other one" if count == 2 else f"any of the {count - 1} others"
@@ -167,6 +170,7 @@ class FrequencyKind(CampaignKind[FrequencyCampaignPlan]):
         ]
 
     def warnings(self, plan: FrequencyCampaignPlan) -> list[str]:
+        """Warn if shares under this ``plan`` will be far off."""
         oracle = ORACLES[plan.chosen_oracle](epsilon=plan.epsilon, size=len(plan.categories))
         error = math.sqrt(oracle.variance(plan.people)) / plan.people
         if error <= LARGE_ERROR:
@@ -177,27 +181,33 @@ class FrequencyKind(CampaignKind[FrequencyCampaignPlan]):
         ]
 
     def smallest_group(self, plan: FrequencyCampaignPlan) -> int:
+        """Return the number of devices in the ``plan``: all are asked the one question."""
         return plan.people
 
     def can_answer(self, plan: FrequencyCampaignPlan, data: OwnedData) -> bool:
-        known = data.categories is None or set(data.categories) <= set(plan.categories)
-        return data.has_category and known
+        """Whether ``data`` has a category that the ``plan`` knows."""
+        all_known = data.categories is None or set(data.categories) <= set(plan.categories)
+        return data.has_category and all_known
 
     def relevant_data(
         self, plan: FrequencyCampaignPlan, data: OwnedData
     ) -> tuple[Floats | None, str | None]:
+        """Return the category of ``data``; nothing else counts for a ``plan`` of this kind."""
         return None, data.category
 
     def read_message(self, body: dict[str, Any]) -> StreamQuestion:
+        """Read the ``body`` of a question."""
         return read_category_message(body)
 
     def answer(self, request: AnswerRequest) -> bytes:
+        """Return the answer that a ``request`` asks for."""
         plan = request.campaign.plan
         assert isinstance(plan, FrequencyCampaignPlan)
         index = category_index(plan.categories, request.data.category, request.key)
         return answer_category(request, index)
 
     def result(self, state: ProtocolState, steps: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return shares at the end, in ``state``; this kind has no ``steps``."""
         plan = state.campaign.plan
         assert isinstance(state, OneQuestionState) and state.support is not None
         assert isinstance(plan, FrequencyCampaignPlan)
@@ -208,6 +218,7 @@ class FrequencyKind(CampaignKind[FrequencyCampaignPlan]):
     def simulate(
         self, campaign: Campaign, body: dict[str, Any], devices: SimulatedDevices
     ) -> tuple[bytes, Reports]:
+        """Let ``devices`` answer the question ``body`` of a ``campaign``."""
         message = read_category_message(body)
         return simulate_category(message, falling_weights(message.size), devices)
 
@@ -219,4 +230,5 @@ class FrequencyKind(CampaignKind[FrequencyCampaignPlan]):
         return (FormGroup(title="Question and privacy", fields=fields), ORACLE_GROUP)
 
     def plan_of_form(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the plan that ``values`` of the form stand for."""
         return {"categories": values["categories"], "oracle": values["oracle"]}

@@ -102,6 +102,7 @@ class ShapesState(ProtocolState):
         )
 
     def after(self, support: Integers, people: int) -> ShapesState:
+        """Return the state after a round in which ``people`` answered with this ``support``."""
         return replace(
             self,
             protocol=self.protocol.after(support, people),
@@ -181,6 +182,9 @@ class ShapesKind(CampaignKind[ShapesPlan]):
     )
 
     def read_plan(self, document: Any, epsilon: float, people: int) -> ShapesPlan:
+        """Read the ``document`` of a plan; ``epsilon`` and ``people`` must be those of the
+        campaign.
+        """
         plan = ShapesPlan.from_dict(document)
         require(
             plan.epsilon == epsilon and plan.people == people,
@@ -190,6 +194,7 @@ class ShapesKind(CampaignKind[ShapesPlan]):
         return plan
 
     def check_plan(self, plan: ShapesPlan) -> None:
+        """Refuse a ``plan`` with labels on several lines."""
         require(
             all(label.isprintable() for label in plan.labels),
             "labels: must each be on one line",
@@ -197,9 +202,11 @@ class ShapesKind(CampaignKind[ShapesPlan]):
         )
 
     def start(self, campaign: Campaign, first_step: int = 0) -> ShapesState:
+        """Return the first state of a ``campaign``; there is no ``first_step``."""
         return ShapesState(campaign, ShapesProtocol(_plan_of(campaign), campaign.id))
 
     def load(self, campaign: Campaign, document: dict[str, Any]) -> ShapesState:
+        """Return the state of a ``campaign`` that ``to_dict`` gave as ``document``."""
         return ShapesState(
             campaign,
             ShapesProtocol.from_dict(_plan_of(campaign), document["course"]),
@@ -208,16 +215,17 @@ class ShapesKind(CampaignKind[ShapesPlan]):
         )
 
     def consent(self, plan: ShapesPlan) -> list[str]:
+        """Return what a device does with its series under this ``plan``."""
         sax = plan.sax
-        asked = "which of some shapes its own is most like, how long it is, or two letters of it"
+        question = "which of some shapes its own is most like, how long it is, or two letters of it"
         if plan.method in ("automatic", "one-shot"):
-            asked += ", or the whole word"
+            question += ", or the whole word"
         label = f" and one of {len(plan.labels)} labels" if plan.labels else ""
         return [
             f"The device turns its series of at most {plan.readings:,} readings into a word: every "
             f"{sax.segment} readings become one of {sax.symbols} letters, from low to high"
             + (", and letters that repeat are written once." if sax.compressed else "."),
-            f"It answers one question of the campaign and no other: {asked}{label}.",
+            f"It answers one question of the campaign and no other: {question}{label}.",
             "It answers through noise of its own: it may name something else than it holds, and "
             "nobody can tell whether it did.",
             "The series never leaves the device. Which question a device gets is drawn by lot; the "
@@ -225,6 +233,7 @@ class ShapesKind(CampaignKind[ShapesPlan]):
         ]
 
     def warnings(self, plan: ShapesPlan) -> list[str]:
+        """Warn if the ``plan`` has too few devices for its method."""
         needed = least_people(plan)
         if plan.people >= needed:
             return []
@@ -234,16 +243,20 @@ class ShapesKind(CampaignKind[ShapesPlan]):
         ]
 
     def smallest_group(self, plan: ShapesPlan) -> int:
+        """Return a size that no round of the ``plan`` falls below but by rare chance."""
         planned = smallest_round(plan)
         return math.floor(planned - SMALL_GROUP_DEVIATIONS * math.sqrt(planned))
 
     def can_answer(self, plan: ShapesPlan, data: OwnedData) -> bool:
+        """Whether ``data`` has a series, whatever the ``plan``."""
         return data.series is not None
 
     def relevant_data(self, plan: ShapesPlan, data: OwnedData) -> tuple[Floats | None, str | None]:
+        """Return the readings of ``data`` that the ``plan`` is for, and the label."""
         return data.readings(plan.readings), data.label
 
     def answer(self, request: AnswerRequest) -> bytes:
+        """Return the answer that a ``request`` asks for."""
         message, ledgers = request.question.message, request.ledgers
         assert isinstance(message, ShapesQuestion)
         series = request.data.readings(message.readings)
@@ -255,6 +268,9 @@ class ShapesKind(CampaignKind[ShapesPlan]):
     def verify_question(
         self, campaign: Campaign, body: dict[str, Any], now: datetime
     ) -> VerifiedQuestion:
+        """Verify that the question ``body`` of a ``campaign`` follows from its plan, whatever is
+        ``now``.
+        """
         message = ShapesQuestion.from_json(json.dumps(body))
         require(
             message in _planned_questions(_plan_of(campaign), campaign.id, message),
@@ -264,6 +280,7 @@ class ShapesKind(CampaignKind[ShapesPlan]):
         return VerifiedQuestion(f"{campaign.id}/{message.round}", message)
 
     def result(self, state: ProtocolState, steps: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return shapes at the end, in ``state``; this kind has no ``steps``."""
         assert isinstance(state, ShapesState)
         facts = describe_outcome(state.outcome)
         names = ("shapes", "rounds", "counted", "method")
@@ -273,6 +290,7 @@ class ShapesKind(CampaignKind[ShapesPlan]):
     def simulate(
         self, campaign: Campaign, body: dict[str, Any], devices: SimulatedDevices
     ) -> tuple[bytes, Reports]:
+        """Let ``devices`` answer the question ``body`` of a ``campaign``."""
         message = ShapesQuestion.from_json(json.dumps(body))
         sax = message.sax
         pool = series_pool(min(message.readings, sax.segment * sax.longest, MAX_SIMULATED_READINGS))
@@ -288,6 +306,7 @@ class ShapesKind(CampaignKind[ShapesPlan]):
         answer_index: Integers = np.asarray(which, dtype=np.int64)
 
         def reports(numbers: Integers, keystreams: DeviceKeystreams) -> Bytes:
+            """The reports of the devices with these ``numbers``, by their ``keystreams``."""
             series = devices.choices("series", falling_weights(POOL_SERIES), numbers)
             rows: Bytes = answers.reports(answer_index[series], keystreams)  # type: ignore[arg-type]
             return rows
@@ -298,11 +317,12 @@ class ShapesKind(CampaignKind[ShapesPlan]):
         return _QUESTION_FIELDS, _MORE_FIELDS
 
     def form_problems(self, values: Mapping[str, Any]) -> dict[str, str]:
+        """Return what does not fit together in the ``values`` of the form, by field."""
         problems = {}
         symbols, longest, edges = values["symbols"], values["longest"], values["values"]
-        most = MAX_CODE_BITS // math.ceil(math.log2(symbols))
-        if longest > most:
-            problems["longest"] = f"With {symbols} letters, at most {most} fit."
+        longest_fitting = MAX_CODE_BITS // math.ceil(math.log2(symbols))
+        if longest > longest_fitting:
+            problems["longest"] = f"With {symbols} letters, at most {longest_fitting} fit."
         if values["low"] > longest:
             problems["low"] = "Must be at most the longest sequence."
         if abs(sum(values["shares"]) - 100) > 1e-6 or min(values["shares"]) <= 0:
@@ -314,10 +334,11 @@ class ShapesKind(CampaignKind[ShapesPlan]):
         return problems
 
     def plan_of_form(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        own = ("epsilon", "shapes", "people", "distance", "method", "labels", "low")
+        """Return the plan that ``values`` of the form stand for."""
+        names = ("epsilon", "shapes", "people", "distance", "method", "labels", "low")
         sax = ("symbols", "segment", "compressed", "partial", "longest")
         return {
-            **{name: values[name] for name in (*own, "breadth", "least", "readings")},
+            **{name: values[name] for name in (*names, "breadth", "least", "readings")},
             "sax": {**{name: values[name] for name in sax}, "values": values["values"] or None},
             "shares": [share / 100 for share in values["shares"]],
         }
@@ -448,7 +469,7 @@ _MORE_FIELDS = form_group(
         "compressed": "Then only the order of rises and falls counts, not how fast they came.",
         "partial": "Where the number of readings is no multiple of the readings per letter.",
         "values": "In ascending order, one fewer than there are letters. Empty: equally likely "
-        "cells of the normal law.",
+        "cells of the normal distribution.",
         "low": "Lengths below this are not asked about.",
         "breadth": "More candidates lose fewer shapes on the way and divide the answers further.",
         "least": "Of the baseline method only: candidates with fewer are dropped.",

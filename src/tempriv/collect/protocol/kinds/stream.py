@@ -197,6 +197,7 @@ class StreamState(ProtocolState):
         return category_question(message, name, positions=self.protocol.asked)
 
     def after(self, support: Integers, people: int) -> StreamState:
+        """Return the state after a question that ``people`` answered with this ``support``."""
         message = self.protocol.question
         assert message is not None
         bounds = self.bounds
@@ -228,12 +229,14 @@ class StreamState(ProtocolState):
         return {"course": self.protocol.to_dict(), "bounds": bounds}
 
     def closes_at(self, question: ProtocolQuestion, now: datetime) -> datetime:
+        """Return when a ``question`` that is open ``now`` closes: with its step at the latest."""
         end = self.next_step_at
         if question.kind == "compare":
             return now + min(timedelta(seconds=self.campaign.patience), COMPARE_SHARE * (end - now))
         return end
 
     def started(self, now: datetime) -> StreamState | None:
+        """Return the state at the step that it is ``now``."""
         first = max(0, step_at(self.campaign, now))
         if first >= _plan_of(self.campaign).steps:
             return None
@@ -245,6 +248,7 @@ class StreamState(ProtocolState):
         return self.campaign.opens_at + timedelta(seconds=seconds)
 
     def next_step(self, now: datetime | None = None) -> StreamState:
+        """Return the state at the next step, if it has come ``now``."""
         state = replace(self, protocol=self.protocol.next_step())
         if now is None:
             return state
@@ -255,6 +259,7 @@ class StreamState(ProtocolState):
         return state
 
     def step_record(self, people: int) -> dict[str, Any] | None:
+        """Return the release of a complete step, whose last question ``people`` answered."""
         if self.protocol.question is not None:
             return None
         low, high = self.bounds
@@ -306,6 +311,7 @@ class StreamKind(CampaignKind[StreamCampaignPlan]):
     )
 
     def read_plan(self, document: Any, epsilon: float, people: int) -> StreamCampaignPlan:
+        """Read the ``document`` of a plan with the campaign's ``epsilon`` and ``people``."""
         names = ("categories", "method", "window", "every", "steps", "oracle")
         with refuse_damage():
             values = members(document, names)
@@ -316,9 +322,11 @@ class StreamKind(CampaignKind[StreamCampaignPlan]):
         return StreamCampaignPlan(epsilon=epsilon, people=people, **values)
 
     def start(self, campaign: Campaign, first_step: int = 0) -> StreamState:
+        """Return the state of a ``campaign`` at its ``first_step``."""
         return _first_state(campaign, first_step)
 
     def load(self, campaign: Campaign, document: dict[str, Any]) -> StreamState:
+        """Return the state of a ``campaign`` that ``to_dict`` gave as ``document``."""
         plan = _plan_of(campaign).stream
         low, high = (tuple(side) for side in document["bounds"])
         return StreamState(
@@ -326,6 +334,7 @@ class StreamKind(CampaignKind[StreamCampaignPlan]):
         )
 
     def consent(self, plan: StreamCampaignPlan) -> list[str]:
+        """Return when a device is asked under this ``plan``, and what it reveals."""
         if plan.stream.divides_people:
             who = (
                 "At each step some devices are drawn by lot; who answered rests for the rest of a "
@@ -344,18 +353,24 @@ class StreamKind(CampaignKind[StreamCampaignPlan]):
         ]
 
     def odds_sentence(self, plan: StreamCampaignPlan) -> str:
-        what = f"what the device had within any {plan.window} steps in a row"
-        return odds_sentence(what, plan.epsilon)
+        """Return the guarantee of a ``plan`` as odds, about any window of steps."""
+        subject = f"what the device had within any {plan.window} steps in a row"
+        return odds_sentence(subject, plan.epsilon)
 
     def can_answer(self, plan: StreamCampaignPlan, data: OwnedData) -> bool:
+        """Whether ``data`` has an observed category, whatever the ``plan``."""
         return data.has_observed
 
     def relevant_data(
         self, plan: StreamCampaignPlan, data: OwnedData
     ) -> tuple[Floats | None, str | None]:
+        """Return the observed category of ``data``; nothing else counts for a ``plan`` of this
+        kind.
+        """
         return None, data.observed
 
     def answer(self, request: AnswerRequest) -> bytes:
+        """Return the answer that a ``request`` asks for."""
         plan, message = _plan_of(request.campaign), request.question.message
         assert isinstance(message, StreamQuestion)
         ledger = request.ledgers.window(
@@ -367,16 +382,20 @@ class StreamKind(CampaignKind[StreamCampaignPlan]):
         return device.answer(message, request.key).to_bytes()
 
     def cost(self, plan: StreamCampaignPlan, limits: DeviceLimits) -> float:
-        """What all answers within the owner's ``stream_seconds`` come to at most."""
+        """Return what all answers to a ``plan`` within an owner's ``limits`` come to at most."""
         steps = min(math.ceil(limits.stream_seconds / plan.every) + 1, plan.steps)
         return math.ceil(steps / plan.window) * plan.epsilon
 
     def visit_seconds(self, plan: StreamCampaignPlan) -> float:
+        """Return the seconds between visits that no step of the ``plan`` is missed by."""
         return plan.every / VISITS_PER_STEP
 
     def verify_question(
         self, campaign: Campaign, body: dict[str, Any], now: datetime
     ) -> VerifiedQuestion:
+        """Verify that the question ``body`` of a ``campaign`` follows from its plan and is about
+        ``now``.
+        """
         message = StreamQuestion.from_json(json.dumps(body))
         plan, step = _plan_of(campaign), step_at(campaign, now)
         require(
@@ -395,11 +414,15 @@ class StreamKind(CampaignKind[StreamCampaignPlan]):
         return VerifiedQuestion(f"{campaign.id}/{message.step}/{message.part}", message)
 
     def result(self, state: ProtocolState, steps: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return the ``steps`` that are complete, whatever the ``state``."""
         return {"steps": steps, "people": max((step["people"] for step in steps), default=0)}
 
     def table(
         self, plan: StreamCampaignPlan, result: dict[str, Any], uploads: list[tuple[int, bytes]]
     ) -> pa.Table:
+        """Return a row for each category and step of a ``result`` of this ``plan``; there are no
+        ``uploads``.
+        """
         rows = [
             {
                 "category": name,
@@ -418,6 +441,7 @@ class StreamKind(CampaignKind[StreamCampaignPlan]):
     def simulate(
         self, campaign: Campaign, body: dict[str, Any], devices: SimulatedDevices
     ) -> tuple[bytes, Reports]:
+        """Let ``devices`` answer the question ``body`` of a ``campaign``."""
         message = read_category_message(body)
         # a device's rank among all stays; which category has that rank changes with the steps
         return simulate_category(message, simulated_weights(message.step, message.size), devices)
@@ -442,6 +466,7 @@ class StreamKind(CampaignKind[StreamCampaignPlan]):
         return (form_group("Question and privacy", fields, hints), ORACLE_GROUP)
 
     def form_problems(self, values: Mapping[str, Any]) -> dict[str, str]:
+        """Return what does not fit together in the ``values`` of the form, by field."""
         problems = {}
         seconds = values["steps"] * values["every"]
         if seconds > values["lasts"]:
@@ -450,15 +475,17 @@ class StreamKind(CampaignKind[StreamCampaignPlan]):
                 "fewer steps."
             )
         adapts = values["method"] in ("LBA", "LBD", "LPA", "LPD")
-        most = values["every"] / (2 if adapts else 1)
-        if values["patience"] > most:
+        longest_patience = values["every"] / (2 if adapts else 1)
+        if values["patience"] > longest_patience:
             problems["patience"] = (
                 f"A step is {values['every']:,g} seconds long and has up to "
-                f"{'two questions' if adapts else 'one question'}: at most {most:,g} seconds."
+                f"{'two questions' if adapts else 'one question'}: at most "
+                f"{longest_patience:,g} seconds."
             )
         return problems
 
     def plan_of_form(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the plan that ``values`` of the form stand for."""
         names = ("categories", "method", "window", "every", "steps", "oracle")
         return {name: values[name] for name in names}
 

@@ -104,10 +104,10 @@ class UploadCampaignPlan:
             not isinstance(unit, (Person, Contribution)),
             f"{name}: protects people in a table of many; a device has one series",
         )
-        most = unit.length if isinstance(unit, WholeSeries) else self.readings
+        longest = unit.length if isinstance(unit, WholeSeries) else self.readings
         require(
-            most >= self.readings,
-            f"readings={self.readings}: the mechanism is for series of at most {most}",
+            longest >= self.readings,
+            f"readings={self.readings}: the mechanism is for series of at most {longest}",
         )
         has_delta = isinstance(loss, Concentrated)
         stated = loss.epsilon_at(STATED_DELTA) if isinstance(loss, Concentrated) else loss.epsilon
@@ -150,6 +150,7 @@ class UploadState(ProtocolState):
         return None if self.is_over else self.campaign.definition.only_question(self.campaign)
 
     def after(self, support: Integers, people: int) -> UploadState:
+        """Return the state after ``people`` sent their series; there is no ``support``."""
         return replace(self, people=people)
 
     @property
@@ -198,6 +199,7 @@ class UploadKind(CampaignKind[UploadCampaignPlan]):
     )
 
     def read_plan(self, document: Any, epsilon: float, people: int) -> UploadCampaignPlan:
+        """Read the ``document`` of a plan with the campaign's ``epsilon`` and ``people``."""
         with refuse_damage():
             values = members(document, ("mechanism", "readings"))
             readings = whole_number(values["readings"])
@@ -210,12 +212,15 @@ class UploadKind(CampaignKind[UploadCampaignPlan]):
         )
 
     def start(self, campaign: Campaign, first_step: int = 0) -> UploadState:
+        """Return the first state of a ``campaign``; there is no ``first_step``."""
         return UploadState(campaign)
 
     def load(self, campaign: Campaign, document: dict[str, Any]) -> UploadState:
+        """Return the state of a ``campaign`` that ``to_dict`` gave as ``document``."""
         return UploadState(campaign, document["people"])
 
     def only_question(self, campaign: Campaign) -> ProtocolQuestion:
+        """Return the question of a ``campaign``: the protected series."""
         plan = _plan_of(campaign)
         body = {
             "tempriv": "upload question",
@@ -236,6 +241,7 @@ class UploadKind(CampaignKind[UploadCampaignPlan]):
         )
 
     def consent(self, plan: UploadCampaignPlan) -> list[str]:
+        """Return what a device sends under this ``plan``."""
         name = type(plan.mechanism).__name__
         return [
             f"The device sends a series of {plan.readings:,} readings, once, after {name} has "
@@ -244,17 +250,21 @@ class UploadKind(CampaignKind[UploadCampaignPlan]):
         ]
 
     def odds_sentence(self, plan: UploadCampaignPlan) -> str:
+        """Return the guarantee of the mechanism of a ``plan`` in plain words."""
         return plan.guarantee.plain
 
     def can_answer(self, plan: UploadCampaignPlan, data: OwnedData) -> bool:
+        """Whether ``data`` has a series, whatever the ``plan``."""
         return data.series is not None
 
     def relevant_data(
         self, plan: UploadCampaignPlan, data: OwnedData
     ) -> tuple[Floats | None, str | None]:
+        """Return the readings of ``data`` that the ``plan`` is for."""
         return data.readings(plan.readings), None
 
     def answer(self, request: AnswerRequest) -> bytes:
+        """Return the answer that a ``request`` asks for."""
         plan, campaign, ledgers = _plan_of(request.campaign), request.campaign, request.ledgers
         low, high = plan.bounds
         series = np.full(plan.readings, (low + high) / 2)
@@ -276,19 +286,25 @@ class UploadKind(CampaignKind[UploadCampaignPlan]):
         return _head_of(campaign) + new_token() + report.tobytes()
 
     def cost(self, plan: UploadCampaignPlan, limits: DeviceLimits) -> float:
-        """For the unit that the owner counts by; the whole series if none is named."""
+        """Return the loss under a ``plan`` for the unit in the owner's ``limits``, or for the whole
+        series.
+        """
         restated = plan.guarantee.for_unit(limits.upload_unit or WholeSeries(plan.readings))
         if not isinstance(restated, Guarantee):
             return math.inf
         return restated.loss.epsilon_at(limits.most_delta)
 
     def result(self, state: ProtocolState, steps: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return how many series came, of the ``state`` at the end; this kind has no ``steps``."""
         assert isinstance(state, UploadState)
         return {"series": state.people, "people": state.people}
 
     def table(
         self, plan: UploadCampaignPlan, result: dict[str, Any], uploads: list[tuple[int, bytes]]
     ) -> pa.Table:
+        """Return a row for each reading of all ``uploads`` under a ``plan``; nothing else is in the
+        ``result``.
+        """
         values = np.frombuffer(b"".join(row for _, row in uploads), dtype="<f8").astype(np.float64)
         devices = pa.array([str(number) for number, _ in uploads], pa.string())
         rows = pa.array(np.repeat(np.arange(len(devices)), plan.readings))
@@ -303,11 +319,13 @@ class UploadKind(CampaignKind[UploadCampaignPlan]):
     def simulate(
         self, campaign: Campaign, body: dict[str, Any], devices: SimulatedDevices
     ) -> tuple[bytes, Reports]:
+        """Let ``devices`` answer the question ``body`` of a ``campaign``."""
         plan = _plan_of(campaign)
         low, high = plan.bounds
         pool = low + (high - low) * (0.5 + 0.4 * series_pool(plan.readings))
 
         def reports(numbers: Integers, keystreams: DeviceKeystreams) -> Bytes:
+            """Protected series of the devices with these ``numbers``, by their ``keystreams``."""
             count = len(numbers)
             which = devices.choices("series", falling_weights(POOL_SERIES), numbers)
             block = Block(
@@ -332,7 +350,7 @@ class UploadKind(CampaignKind[UploadCampaignPlan]):
                 integer("readings", "Readings of a series", 24, "readings", 1, MAX_READINGS),
                 choice(
                     "mechanism",
-                    "Mechanism",
+                    "How readings are protected",
                     {
                         "laplace": "Laplace noise on bounded readings",
                         "other": "Another one, as JSON",
@@ -347,9 +365,9 @@ class UploadKind(CampaignKind[UploadCampaignPlan]):
         laplace = form_group(
             "Laplace noise",
             [
-                epsilon_field(1, "what a device sends"),
-                number("low", "Lowest reading", 0, "unit of the readings"),
-                number("high", "Highest reading", 5, "unit of the readings"),
+                epsilon_field(1, "the series that a device sends"),
+                number("low", "Lowest reading", 0, "your unit"),
+                number("high", "Highest reading", 5, "your unit"),
                 choice(
                     "unit",
                     "What epsilon is for",
@@ -372,7 +390,7 @@ class UploadKind(CampaignKind[UploadCampaignPlan]):
                 FormField(name="pasted", label="Mechanism as JSON", type="json", value=example),
                 epsilon_field(
                     1,
-                    "what a device sends",
+                    "the series that a device sends",
                     name="announced",
                     label="Epsilon, if the mechanism has none of its own",
                 ),
@@ -386,6 +404,7 @@ class UploadKind(CampaignKind[UploadCampaignPlan]):
         return question, laplace, other
 
     def form_problems(self, values: Mapping[str, Any]) -> dict[str, str]:
+        """Return what does not fit together in the ``values`` of the form, by field."""
         if values["mechanism"] == "laplace" and values["low"] >= values["high"]:
             return {"high": "Must be above the lowest reading."}
         if values["mechanism"] == "other" and not isinstance(
@@ -395,11 +414,13 @@ class UploadKind(CampaignKind[UploadCampaignPlan]):
         return {}
 
     def form_epsilon(self, values: Mapping[str, Any]) -> float:
+        """Return the epsilon of the campaign that ``values`` of the form stand for."""
         if values["mechanism"] == "laplace":
             return float(values["epsilon"])
         return float(values["pasted"].get("epsilon", values["announced"]))
 
     def plan_of_form(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the plan that ``values`` of the form stand for."""
         readings = values["readings"]
         if values["mechanism"] == "other":
             return {"readings": readings, "mechanism": values["pasted"]}

@@ -78,7 +78,14 @@ def answer(
     caller: DeviceCaller,
     service: Service,
 ) -> dict[str, str]:
-    """The answer of a device; one that was there already is there still."""
+    """The answer of a device; one that was there already is there still.
+    \f
+    Parameters:
+        name: of the campaign.
+        body: the question and the answer.
+        caller: the device.
+        service: of the server.
+    """
     try:
         data = base64.b64decode(body.answer, validate=True)
     except (ValueError, binascii.Error):
@@ -119,7 +126,13 @@ def answer(
     },
 )
 async def answers(request: Request, address: ClientAddress, service: Service) -> Response:
-    """Answers of many devices, each with its own secret; what became of each."""
+    """Answers of many devices, each with its own secret; what became of each.
+    \f
+    Parameters:
+        request: with the batch.
+        address: of the client.
+        service: of the server.
+    """
     limits: RateLimits = request.app.state.limits
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in _DECODERS:

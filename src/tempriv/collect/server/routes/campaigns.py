@@ -59,14 +59,15 @@ class NewCampaign(BaseModel):
     version: Literal[1] = 1
 
     def made(self, service: CollectionService) -> Campaign:
+        """The campaign with this spec, with what is left out filled in by the ``service``."""
         now = service.clock().replace(microsecond=0)
         document = self.model_dump()
         document["version"] = VERSION
         document["opens"] = self.opens or utc_text(now)
         document["deadline"] = self.deadline or utc_text(now + timedelta(days=DEFAULT_DAYS))
         document["nonce"] = self.nonce or new_id()
-        made = Campaign.from_dict(document)
-        return Campaign.from_json(made.to_json())  # what is kept can be read again
+        campaign = Campaign.from_dict(document)
+        return Campaign.from_json(campaign.to_json())  # what is kept can be read again
 
 
 class KindList(BaseModel):
@@ -83,7 +84,12 @@ class FormValues(BaseModel):
 
 @kind_routes.get("", response_model_exclude_none=True)
 def kinds(caller: StaffCaller, service: Service) -> KindList:
-    """The kinds of campaigns: what each finds out, its form, and how its result is drawn."""
+    """The kinds of campaigns: what each finds out, its form, and how its result is drawn.
+    \f
+    Parameters:
+        caller: somebody of the staff.
+        service: of the server.
+    """
     with service.store.reading() as db:
         enrolled = views.fleet_of(db)["enrolled"]
     return KindList(kinds=[kind.describe(enrolled) for kind in campaign_kinds().values()])
@@ -91,7 +97,14 @@ def kinds(caller: StaffCaller, service: Service) -> KindList:
 
 @kind_routes.post("/{kind}/draft")
 def draft(kind: KindName, body: FormValues, caller: StaffCaller, service: Service) -> CampaignDraft:
-    """The campaign that a form makes, ready to preview or begin; or what is wrong with it."""
+    """The campaign that a form makes, ready to preview or begin; or what is wrong with it.
+    \f
+    Parameters:
+        kind: name of the kind.
+        body: what was filled in.
+        caller: somebody of the staff.
+        service: of the server.
+    """
     return campaign_kinds()[kind].draft(body.values, service.clock())
 
 
@@ -104,7 +117,13 @@ def _row(db: Any, name: str) -> Any:
 
 @routes.post("/preview")
 def preview(body: NewCampaign, caller: StaffCaller, service: Service) -> dict[str, Any]:
-    """What a campaign would mean for a device, without beginning it."""
+    """What a campaign would mean for a device, without beginning it.
+    \f
+    Parameters:
+        body: the campaign.
+        caller: somebody of the staff.
+        service: of the server.
+    """
     campaign = body.made(service)
     with service.store.reading() as db:
         enrolled = views.fleet_of(db)["enrolled"]
@@ -120,7 +139,13 @@ def preview(body: NewCampaign, caller: StaffCaller, service: Service) -> dict[st
 
 @routes.post("", status_code=201)
 def begin(body: NewCampaign, caller: StaffCaller, service: Service) -> dict[str, Any]:
-    """Publish a campaign; from now on nothing of it can be changed."""
+    """Publish a campaign; from now on nothing of it can be changed.
+    \f
+    Parameters:
+        body: the campaign.
+        caller: somebody of the staff.
+        service: of the server.
+    """
     campaign = body.made(service)
     name = done(service.store.submit(lambda db: service.begin(db, campaign, caller.number)))
     return _document(service, name)
@@ -128,6 +153,12 @@ def begin(body: NewCampaign, caller: StaffCaller, service: Service) -> dict[str,
 
 @routes.get("")
 def campaigns(caller: AnyCaller, service: Service) -> dict[str, Any]:
+    """All campaigns; a device sees those that are open.
+    \f
+    Parameters:
+        caller: anybody with a token.
+        service: of the server.
+    """
     with service.store.reading() as db:
         rows = views.campaign_rows(db, caller)
         return {"campaigns": [views.document_of(db, row) for row in rows]}
@@ -135,6 +166,13 @@ def campaigns(caller: AnyCaller, service: Service) -> dict[str, Any]:
 
 @routes.get("/{name}")
 def campaign(name: Name, caller: AnyCaller, service: Service) -> dict[str, Any]:
+    """One campaign, and how far it is.
+    \f
+    Parameters:
+        name: of the campaign.
+        caller: anybody with a token.
+        service: of the server.
+    """
     return _document(service, name)
 
 
@@ -145,7 +183,13 @@ def _document(service: CollectionService, name: str) -> dict[str, Any]:
 
 @routes.get("/{name}/question")
 def question(name: Name, caller: AnyCaller, service: Service) -> dict[str, Any]:
-    """What is asked now; a device is also told whether it is asked."""
+    """What is asked now; a device is also told whether it is asked.
+    \f
+    Parameters:
+        name: of the campaign.
+        caller: anybody with a token.
+        service: of the server.
+    """
     with service.store.reading() as db:
         return {"question": views.question_of(db, _row(db, name), caller)}
 
@@ -160,7 +204,14 @@ class QuestionReference(BaseModel):
 def close_question(
     name: Name, body: QuestionReference, caller: StaffCaller, service: Service
 ) -> dict[str, Any]:
-    """Go on with what was received to this question."""
+    """Go on with what was received to this question.
+    \f
+    Parameters:
+        name: of the campaign.
+        body: the question that is meant.
+        caller: somebody of the staff.
+        service: of the server.
+    """
     _document(service, name)
     done(service.store.submit(lambda db: service.close_question(db, name, body.question)))
     return _document(service, name)
@@ -168,7 +219,13 @@ def close_question(
 
 @routes.post("/{name}/cancel")
 def cancel(name: Name, caller: StaffCaller, service: Service) -> dict[str, Any]:
-    """Ask nobody any more; nothing comes out."""
+    """Ask nobody any more; nothing comes out.
+    \f
+    Parameters:
+        name: of the campaign.
+        caller: somebody of the staff.
+        service: of the server.
+    """
     _document(service, name)
     done(service.store.submit(lambda db: service.cancel(db, name)))
     return _document(service, name)
@@ -187,7 +244,13 @@ def _result(service: CollectionService, name: str) -> dict[str, Any]:
 
 @routes.get("/{name}/result")
 def result(name: Name, caller: StaffCaller, service: Service) -> dict[str, Any]:
-    """What the campaign found; of a stream also while it runs."""
+    """What the campaign found; of a stream also while it runs.
+    \f
+    Parameters:
+        name: of the campaign.
+        caller: somebody of the staff.
+        service: of the server.
+    """
     return _result(service, name)
 
 
@@ -209,20 +272,27 @@ def release(
     service: Service,
     form: Annotated[Literal["json", "csv", "zip"], Query()] = "zip",
 ) -> Response:
-    """The release as files: the table, its description for ``tempriv verify``, or both."""
+    """The release as files: the table, its description for ``tempriv verify``, or both.
+    \f
+    Parameters:
+        name: of the campaign.
+        caller: somebody of the staff.
+        service: of the server.
+        form: ``json``, ``csv`` or ``zip``.
+    """
     document = _result(service, name)
     with service.store.reading() as db:
         uploads = views.uploads_of(db, name)
-    made = results.release_of(document, uploads)
+    release_table = results.release_of(document, uploads)
     with tempfile.TemporaryDirectory() as folder:
-        path = made.write(Path(folder) / f"campaign-{name[:8]}.csv")
+        path = release_table.write(Path(folder) / f"campaign-{name[:8]}.csv")
         table, description = path.read_bytes(), sidecar_path(path).read_bytes()
     if form == "zip":
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive_bytes = io.BytesIO()
+        with zipfile.ZipFile(archive_bytes, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(path.name, table)
             archive.writestr(sidecar_path(path).name, description)
-        return _download(packed.getvalue(), f"campaign-{name[:8]}.zip", "application/zip")
+        return _download(archive_bytes.getvalue(), f"campaign-{name[:8]}.zip", "application/zip")
     if form == "csv":
         return _download(table, path.name, "text/csv")
     return _download(description, sidecar_path(path).name, "application/json")
@@ -242,7 +312,14 @@ def _download(data: bytes, name: str, kind: str) -> Response:
 async def events(
     name: Name, request: Request, caller: StaffCaller, service: Service
 ) -> StreamingResponse:
-    """The campaign, again whenever something has changed."""
+    """The campaign, again whenever something has changed.
+    \f
+    Parameters:
+        name: of the campaign.
+        request: stays open.
+        caller: somebody of the staff.
+        service: of the server.
+    """
     await run_in_threadpool(_document, service, name)
     return StreamingResponse(
         _events(request, service, name),

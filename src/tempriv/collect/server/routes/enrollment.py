@@ -45,12 +45,22 @@ class NewDevices(BaseModel):
 
 @routes.get("/v1/me")
 def me(caller: AnyCaller) -> dict[str, Any]:
-    """Who the token belongs to."""
+    """Who the token belongs to.
+    \f
+    Parameters:
+        caller: the owner of the token.
+    """
     return {"role": caller.role, "number": caller.number, "name": caller.name}
 
 
 @routes.get("/v1/staff")
 def list_staff(caller: AdminCaller, service: Service) -> dict[str, Any]:
+    """The tokens of the staff, without their secrets.
+    \f
+    Parameters:
+        caller: an admin.
+        service: of the server.
+    """
     with service.store.reading() as db:
         rows = db.execute(select(schema.staff).order_by(schema.staff.c.number)).all()
     return {
@@ -69,13 +79,26 @@ def list_staff(caller: AdminCaller, service: Service) -> dict[str, Any]:
 
 @routes.post("/v1/staff", status_code=201)
 def make_staff(body: NewStaff, caller: AdminCaller, service: Service) -> dict[str, Any]:
-    """A token for a colleague; it is shown this once."""
+    """A token for a colleague; it is shown this once.
+    \f
+    Parameters:
+        body: role and name.
+        caller: an admin.
+        service: of the server.
+    """
     token = done(service.store.submit(lambda db: service.make_staff(db, body.role, body.name)))
     return {"number": token.number, "role": token.role, "name": body.name, "token": token.text}
 
 
 @routes.delete("/v1/staff/{number}")
 def revoke(number: Number, caller: AdminCaller, service: Service) -> dict[str, Any]:
+    """Revoke the token of a colleague.
+    \f
+    Parameters:
+        number: of the token.
+        caller: an admin.
+        service: of the server.
+    """
     if not done(service.store.submit(lambda db: service.revoke(db, number, caller.number))):
         raise HttpProblem(404, "no such token, or it was revoked before")
     return {"number": number, "revoked": True}
@@ -83,14 +106,25 @@ def revoke(number: Number, caller: AdminCaller, service: Service) -> dict[str, A
 
 @routes.get("/v1/fleet")
 def fleet(caller: StaffCaller, service: Service) -> dict[str, int]:
-    """How many devices are enrolled, and how many one-time tokens wait."""
+    """How many devices are enrolled, and how many one-time tokens wait.
+    \f
+    Parameters:
+        caller: somebody of the staff.
+        service: of the server.
+    """
     with service.store.reading() as db:
         return views.fleet_of(db)
 
 
 @routes.post("/v1/enrolments", status_code=201)
 def make_tokens(body: NewTokens, caller: AdminCaller, service: Service) -> dict[str, Any]:
-    """One-time tokens, one for each device that is to come; they are shown this once."""
+    """One-time tokens, one for each device that is to come; they are shown this once.
+    \f
+    Parameters:
+        body: how many.
+        caller: somebody of the staff.
+        service: of the server.
+    """
     texts = done(service.store.submit(lambda db: service.make_tokens(db, body.count)))
     first = parse(texts[0])
     assert first is not None
@@ -99,7 +133,13 @@ def make_tokens(body: NewTokens, caller: AdminCaller, service: Service) -> dict[
 
 @routes.post("/v1/devices")
 def enroll(body: NewDevices, address: ClientAddress, service: Service) -> dict[str, Any]:
-    """Enroll devices: each with its one-time token and the SHA-256 of its own secret."""
+    """Enroll devices: each with its one-time token and the SHA-256 of its own secret.
+    \f
+    Parameters:
+        body: tokens and digests.
+        address: of the client.
+        service: of the server.
+    """
     parsed = []
     for device in body.devices:
         token = parse(device.token)
@@ -119,7 +159,13 @@ def enroll(body: NewDevices, address: ClientAddress, service: Service) -> dict[s
 
 @routes.delete("/v1/devices/{number}")
 def withdraw(number: Number, caller: AnyCaller, service: Service) -> dict[str, Any]:
-    """A device that takes part no more: by itself, or by an admin."""
+    """A device that takes part no more: by itself, or by an admin.
+    \f
+    Parameters:
+        number: of the device.
+        caller: the device or an admin.
+        service: of the server.
+    """
     by_itself = caller.role == "device" and caller.number == number
     if not (by_itself or caller.is_admin):
         raise HttpProblem(403, "only an admin or the device itself can do that")
