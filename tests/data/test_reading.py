@@ -367,8 +367,15 @@ from pathlib import Path
 from tempriv.data import duckdb
 from tempriv.data.series import SeriesTable
 duckdb.MEMORY_LIMIT = "60MB"
-reading = SeriesTable(Path(sys.argv[1]), values=("v",), time="t", series="who").read()
-for number, block in enumerate(reading):
+table = SeriesTable(Path(sys.argv[1]), values=("v",), time="t", series="who")
+blocks = iter(table.read())
+next(blocks)
+print("spilling", flush=True)
+sys.stdin.readline()
+blocks.close()
+print("left", flush=True)
+sys.stdin.readline()
+for number, block in enumerate(table.read()):
     print(number, flush=True)
     sys.stdin.readline()
 """
@@ -378,7 +385,7 @@ SECRET = 1234.56789
 
 
 def test_a_killed_run_leaves_no_spilled_rows_behind(tmp_path):
-    """A table that does not fit in memory is spilled encrypted, and removed after kill -9."""
+    """What does not fit in memory is spilled encrypted, and gone when read, or after kill -9."""
     n = 4_000_000
     names = pa.array(["somebody-0815"] * (n // 2) + ["somebody-4711"] * (n // 2))
     order = np.random.default_rng(1).permutation(n)
@@ -395,7 +402,17 @@ def test_a_killed_run_leaves_no_spilled_rows_behind(tmp_path):
         stdout=subprocess.PIPE,
         env=os.environ | {"TMPDIR": str(spills)},
     )
-    assert process.stdout.readline() == b"0\n"
+
+    def go_on_until(line):
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == line
+
+    assert process.stdout.readline() == b"spilling\n"
+    assert any(file.is_file() for file in spills.rglob("*")), "nothing was spilled"
+    go_on_until(b"left\n")
+    assert not any(file.is_file() for file in spills.rglob("*")), "the process goes on without it"
+    go_on_until(b"0\n")
     (folder,) = spills.iterdir()
     sizes = [file.stat().st_size for file in folder.iterdir()]
     assert sum(sizes) > 1_000_000, "nothing was spilled, so nothing was shown"

@@ -8,6 +8,7 @@ key comes from DuckDB's built-in generator, which is not made for keys.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import csv
 import gzip
@@ -17,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,25 +102,83 @@ def spill_directory() -> Iterator[str]:
         guard.wait()
 
 
-@contextlib.contextmanager
-def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    """A DuckDB of its own, with bounded memory and encrypted spilling."""
-    threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    with spill_directory() as spill:
+class _Database:
+    """One DuckDB that the tables of a process share, since opening one takes as long as a query.
+
+    Its memory is bounded and what it spills is encrypted. Each table has a connection of its own,
+    with tables and views that no other connection sees.
+    """
+
+    def __init__(self) -> None:
+        self.users = 0
+        self._held = contextlib.ExitStack()
+        self._spill = Path(self._held.enter_context(spill_directory()))
         settings: dict[str, Any] = {
-            "threads": threads or 1,
+            "threads": _processors(),
             "memory_limit": MEMORY_LIMIT,
-            "temp_directory": spill,
+            "temp_directory": str(self._spill),
             "force_mbedtls_unsafe": True,
             "temp_file_encryption": True,
             "autoinstall_known_extensions": False,
         }
-        with duckdb.connect(config=settings) as con:
+        self._first = self._held.enter_context(duckdb.connect(config=settings))
+
+    def connect(self) -> duckdb.DuckDBPyConnection:
+        """A connection of its own."""
+        return self._first.cursor()
+
+    @property
+    def has_spilled(self) -> bool:
+        """Whether something was written to disk."""
+        return any(self._spill.iterdir())
+
+    def close(self) -> None:
+        """Free memory and remove what was spilled."""
+        self._held.close()
+
+
+# by process, since a database does not survive a fork, and by what its settings were made from
+_databases: dict[tuple[Any, ...], _Database] = {}
+_opening = threading.Lock()
+
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to the DuckDB of this process."""
+    key = (os.getpid(), tempfile.gettempdir(), MEMORY_LIMIT, _processors())
+    with _opening:
+        database = _databases.get(key)
+        if database is None:
+            database = _databases[key] = _Database()
+        database.users += 1
+    try:
+        with database.connect() as con:
             con.execute("SET enable_progress_bar = false")
             # a time zone needs an extension that some builds lack; times are then left alone
             with contextlib.suppress(duckdb.Error):
                 con.execute("SET TimeZone = 'UTC'")
             yield con
+    finally:
+        with _opening:
+            database.users -= 1
+            # nothing private stays on disk for as long as the process may run
+            if not database.users and database.has_spilled:
+                del _databases[key]
+                database.close()
+
+
+@atexit.register
+def _close_databases() -> None:
+    """Remove the spill directories before the process ends, not only soon after."""
+    for key in [key for key in _databases if key[0] == os.getpid()]:
+        _databases.pop(key).close()
 
 
 def is_csv(source: Any) -> bool:

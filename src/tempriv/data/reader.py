@@ -211,7 +211,9 @@ class TableReader:
         table.con.register(
             "series_names", pa.table({"id": from_text(ids), "shown": from_text(shown)})
         )
-        table.run("CREATE TYPE series_id AS ENUM (SELECT shown FROM series_names ORDER BY shown)")
+        table.run(
+            "CREATE TEMP TYPE series_id AS ENUM (SELECT shown FROM series_names ORDER BY shown)"
+        )
         if self.rename is None:
             return f"CAST(CAST({column} AS VARCHAR) AS series_id)", table.scan
         return "series_shown", (
