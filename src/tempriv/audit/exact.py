@@ -93,7 +93,7 @@ class Outcomes:
         assert not isinstance(distribution, Varying)
         if purpose in self._drawn:
             before, values = self._drawn[purpose]
-            assert before == distribution, (
+            assert before is distribution or before == distribution, (
                 f"{purpose!r}: two distributions drawn from the same words"
             )
             return values

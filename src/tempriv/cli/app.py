@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import signal
 import sys
@@ -63,27 +64,35 @@ def _interrupt(number: int, frame: Any) -> None:
     raise Interrupted
 
 
-def _load_commands(asked: str) -> None:
-    """Load the modules of the command that was asked for; of all, for help, if it is none."""
+def _commands_for(asked: str) -> typer.Typer:
+    """Return the app with the command that was asked for alone; with all, for help, if it is none.
+
+    Typer builds the parser of every command of an app, which takes longer than most commands.
+    """
     panels = {name: panel for panel, names in PANELS.items() for name in names}
-    for command in [asked] if asked in panels else panels:
+    wanted = [asked] if asked in panels else list(panels)
+    for command in wanted:
         for module in MODULES.get(command, (command,)):
             import_module(f"tempriv.cli.{module}")
     registered: list[Any] = [*app.registered_commands, *app.registered_groups]
+    names = {id(info): info.name or getattr(info.callback, "__name__", "") for info in registered}
     for info in registered:
-        name = info.name or getattr(info.callback, "__name__", "")
-        info.rich_help_panel = panels[name]
+        info.rich_help_panel = panels[names[id(info)]]
+    chosen = copy.copy(app)
+    chosen.registered_commands = [i for i in app.registered_commands if names[id(i)] in wanted]
+    chosen.registered_groups = [i for i in app.registered_groups if names[id(i)] in wanted]
+    return chosen
 
 
 def main() -> None:
     """Run a command; every refusal is a sentence and a status, never a stack trace."""
-    _load_commands(sys.argv[1] if len(sys.argv) > 1 else "")
+    commands = _commands_for(sys.argv[1] if len(sys.argv) > 1 else "")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
     sys.argv[1:] = join_pairs(sys.argv[1:])
     try:
         offer_options(sys.argv[1:])
-        app()
+        commands()
     except TemprivError as refusal:
         _say(refusal.for_command_line(typed_option(sys.argv[1:])))
         status = refusal.exit_status

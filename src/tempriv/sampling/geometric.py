@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from decimal import Decimal, localcontext
+from decimal import Decimal, getcontext, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -133,9 +133,14 @@ def _reached(rate: Fraction) -> Decimal:
 def _low_digit(rate: Fraction, base: int) -> Thresholds:
     """P(digit < i) = (1 - r^i) / (1 - r^base) with r = e^-rate."""
 
+    @functools.cache
+    def whole(precision: int) -> Decimal:
+        """1 - r^base, which all cuts share, at the ``precision`` of the decimal context."""
+        return _reached(rate * base)
+
     def formula(i: int) -> Decimal:
         """P(digit < ``i``)."""
-        return _reached(rate * i) / _reached(rate * base)
+        return _reached(rate * i) / whole(getcontext().prec)
 
     return Thresholds([ExactReal(functools.partial(formula, i)) for i in range(1, base)])
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import re
+import ssl
 import threading
 import time
 from collections.abc import Callable
@@ -84,10 +86,18 @@ def _is_here(host: str) -> bool:
         return False
 
 
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """The authorities that are trusted, read once: it takes longer than many requests."""
+    return httpx.create_ssl_context()
+
+
 def new_http(connections: int = 4) -> httpx.Client:
     """Return a client with at most so many ``connections``, which follows no redirects."""
     limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
-    return httpx.Client(timeout=TIMEOUT_SECONDS, limits=limits, follow_redirects=False)
+    return httpx.Client(
+        timeout=TIMEOUT_SECONDS, limits=limits, follow_redirects=False, verify=_certificates()
+    )
 
 
 class HttpClient:
@@ -97,7 +107,7 @@ class HttpClient:
         self.url, self._http, self._token = url, http, token
 
     def __repr__(self) -> str:
-        return f"Wire({self.url!r})"
+        return f"HttpClient({self.url!r})"
 
     def send(self, method: str, path: str, **content: Any) -> tuple[int, bytes]:
         """Send a request by ``method`` to ``path``; return status and body. Raises UnreachableError
