@@ -1,5 +1,6 @@
 """The files of a stream: none is another one too, none is cut, and none is left for nothing."""
 
+import csv
 import json
 import os
 import subprocess
@@ -266,6 +267,29 @@ def test_a_line_that_is_too_long_is_told_of_and_passed_over(stream, short, size,
         file.write("\na,3,1\n")
     assert stream(*words, text=HEADER + "a,3,1\n")[0] == 0
     assert places(Path("o").read_text())[-1] == "a,3"
+
+
+@pytest.mark.parametrize("source", [[], ["--input", "in.csv"]], ids=["pipe", "file"])
+@pytest.mark.parametrize("head", ['"', "x" * SHORT + ',"'], ids=["open", "late"])
+def test_a_long_line_with_a_quote_stops_the_stream(stream, short, source, head):
+    """Its end cannot be told from a line break within quotes, behind which a reading may stand."""
+    text = HEADER + "a,1,1\n" + head + "x" * SHORT + "\nvictim,5,3\n"
+    Path("in.csv").write_text(text)
+    status, _, err = stream(*source, "--state", "s", "--output", "o", text=text)
+    assert (status, "a quoted cell is not closed" in err) == (1, True)
+    assert places(Path("o").read_text()) == ["who,t", "a,1"]
+
+
+@pytest.mark.parametrize("source", [[], ["--input", "in.csv"]], ids=["pipe", "file"])
+def test_a_line_break_within_quotes_is_no_end_of_a_reading(stream, source):
+    """Text that somebody else wrote in a cell must not become a reading."""
+    text = 'who,t,v,note\na,1,1,"hi\nvictim,5,3.0,x"\nvictim,1,2,ok\n"b\nc",6,2,ok\n'
+    Path("in.csv").write_text(text)
+    status, _, err = stream(*source, "--state", "s", "--output", "o", text=text)
+    assert (status, "not released" in err) == (0, False)
+    with Path("o").open(newline="") as file:
+        rows = [row[:2] for row in csv.reader(file)]
+    assert rows == [["who", "t"], ["a", "1"], ["victim", "1"], ["b\nc", "6"]]
 
 
 def test_a_first_line_that_is_too_long_names_no_columns(stream, short):

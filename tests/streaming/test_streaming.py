@@ -1,5 +1,7 @@
 """Line streams: committed block by block, resumable, and forgetful of past keys."""
 
+import csv
+import io
 import os
 
 import pytest
@@ -7,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tempriv import Laplace, TemprivError, WholeSeries
-from tempriv.errors import StateError
+from tempriv.errors import DataError, StateError
 from tempriv.sampling.keys import EPOCH, SeriesKey
+from tempriv.streaming.csv_reader import parse_batch
 from tempriv.streaming.keys import RECORD_BYTES
 from tempriv.streaming.pipeline import StreamPipeline
-from tempriv.streaming.records import RecordFormat, tick_of
+from tempriv.streaming.records import RecordFormat, split_records, tick_of
 from tempriv.streaming.sinks import DescriptorSink
 from tempriv.streaming.state_file import StateFile
 from tests.support.pipelines import standing_of
@@ -224,11 +227,53 @@ def test_a_stream_goes_on_whatever_a_repeated_reading_says(tmp_path):
     assert (counts.released, counts.repeated) == (2, 1)
 
 
-def test_an_open_quote_costs_its_own_line_only():
+def test_an_open_quote_costs_what_follows_up_to_the_next():
     lines, tally = RecordFormat("csv", ["v"], "t", None), []
-    text = b't,v\n1,"2\n2,3\n3,4\n'
-    assert [reading.tick for reading in lines.parse(text, tally)] == [2, 3]
-    assert len(tally) == 1
+    text = b't,v\n1,"2\n2,3\n"x,4\n5,6\n'
+    assert [reading.tick for reading in lines.parse(text, tally)] == [5]
+    assert tally == ['1,"2\n2,3\n"x,4']
+
+
+LETTERS = st.text(st.sampled_from('a1,"\n\r é'), max_size=8)
+
+
+@given(rows=st.lists(st.tuples(LETTERS, LETTERS), max_size=6), cut=st.integers(0, 200))
+def test_records_are_those_of_the_csv_reader(rows, cut):
+    """Whatever stands in a quoted cell, and wherever a block is cut, no line is made up."""
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
+    data = text.getvalue().encode()
+    records = [next(csv.reader([piece.decode()], strict=True)) for piece in split_records(data)]
+    assert [tuple(record) for record in records] == rows
+    whole = RecordFormat("csv", ["v"], "t", None).whole_records(data[:cut])
+    assert split_records(data[:whole]) + split_records(data[whole:]) == split_records(data)
+
+
+ORDERS = ("who,t,v", "who,v,t", "new,v,t", "who,t,v,battery", "v,who")
+
+
+@pytest.mark.parametrize("second", ORDERS)
+@pytest.mark.parametrize("before", [b"", b'"x",2,"3"\n'], ids=["columns", "lines"])
+def test_readings_under_another_header_are_refused(second, before):
+    """By columns and line by line alike; the same header again is no reading."""
+    text = b"who,t,v\n" + before + f"a,1,70\n{second}\nb,66,1003\n".encode()
+    record_format = RecordFormat("csv", ["v"], "t", "who")
+    if second == ORDERS[-1]:  # not all names, and not in the place of the time: a damaged line
+        assert len(parse_batch(record_format, text).unreadable) == 1
+    elif second != ORDERS[0]:
+        with pytest.raises(DataError, match="another order"):
+            parse_batch(record_format, text)
+    else:
+        batch = parse_batch(record_format, text)
+        assert (batch.ticks[-2:].tolist(), list(batch.unreadable)) == ([1, 66], [])
+
+
+def test_values_without_times_are_refused_under_another_header():
+    record_format = RecordFormat("csv", ["v"], None, "who")
+    with pytest.raises(DataError, match="another order"):
+        parse_batch(record_format, b"who,v\na,1\nv,who\n66,b\n")
+    words = RecordFormat("csv", ["v"], None, None, categories=(("u", "v"),))
+    assert len(parse_batch(words, b"v\nu\nv\n")) == 2  # a category may be named like its column
 
 
 def test_a_name_that_is_no_text_costs_its_own_line_only():

@@ -19,7 +19,7 @@ from tempriv.data.arrow import nulls, to_numpy
 from tempriv.data.series import ONLY_SERIES, Flags
 from tempriv.errors import DataError, require
 from tempriv.streaming.batch import Batch, batch_from_records
-from tempriv.streaming.records import LARGEST_TICK, RecordFormat, tick_of
+from tempriv.streaming.records import LARGEST_TICK, RecordFormat, split_records, tick_of
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -46,7 +46,8 @@ def _after_header(record_format: RecordFormat, text: bytes) -> bytes:
     """What follows the line of names, which the first line that holds something must be."""
     text = text.removeprefix(b"\xef\xbb\xbf")  # some programs begin a file so
     while text and record_format.columns is None:
-        line, _, text = text.partition(b"\n")
+        line = split_records(text)[0]
+        text = text.removeprefix(line)
         unreadable: list[str] = []
         readings = list(record_format.parse(line, unreadable))
         require(
@@ -67,13 +68,17 @@ def _is_plain(record_format: RecordFormat, text: bytes) -> bool:
 
 
 def _in_columns(record_format: RecordFormat, text: bytes) -> Batch | None:
+    """The readings of a ``text``, if all its lines are ordinary; None, if it has another header."""
     assert record_format.columns is not None
     aside: list[str] = []
+    headers: list[str] = []
 
     def put_aside(row: Any) -> str:
         """Put a ``row`` with another number of cells aside."""
         if row.text.strip():
             aside.append(row.text)
+            if record_format.names_columns(row.text.split(",")):
+                headers.append(row.text)
         return "skip"
 
     wanted = [*record_format.shown, *record_format.values]
@@ -95,6 +100,8 @@ def _in_columns(record_format: RecordFormat, text: bytes) -> Batch | None:
         return None
     columns = {name: _whole(table[name]) for name in table.column_names}
     ticks, readable = _ticks([columns[name] for name in record_format.time])
+    if headers or _holds_names(record_format, columns, readable):
+        return None
     names, codes = _names(record_format, columns, len(ticks), readable)
     cells, values, missing = None, np.zeros((len(ticks), 0)), np.zeros((len(ticks), 0), np.bool_)
     if record_format.exact:
@@ -123,6 +130,19 @@ def _in_columns(record_format: RecordFormat, text: bytes) -> Batch | None:
         codes, ticks = codes[readable], ticks[readable]
         values, missing = values[readable], missing[readable]
     return Batch(names, codes, ticks, shown, values, missing, cells, aside)
+
+
+def _holds_names(record_format: RecordFormat, columns: dict[str, Any], readable: Flags) -> bool:
+    """Whether the name of a column stands in the place of a time."""
+    if readable.all():
+        return False
+    rows, names = pa.array(~readable), pa.array(record_format.columns, pa.string())
+    cells = [
+        pa.compute.utf8_trim_whitespace(columns[name].filter(rows)) for name in record_format.time
+    ]
+    return any(
+        bool(pa.compute.any(pa.compute.is_in(column, value_set=names)).as_py()) for column in cells
+    )
 
 
 def _whole(column: Any) -> Any:

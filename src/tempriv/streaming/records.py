@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import itertools
 import json
 import math
 import re
@@ -24,6 +25,7 @@ from tempriv.data.arrow import from_numpy, take_text
 from tempriv.data.csv import csv_line, csv_rows
 from tempriv.data.series import ONLY_SERIES, STATUS, STATUSES, Categories, Flags, require_columns
 from tempriv.errors import DataError, require
+from tempriv.streaming._kernels import find_record_ends
 
 TRUTH_WORDS = {
     "true": 1,
@@ -34,6 +36,14 @@ TRUTH_WORDS = {
 
 
 LARGEST_TICK = 1 << 61  # times beyond are no times
+
+# what a line that is no reading raises
+UNREADABLE = (ValueError, TypeError, KeyError, OverflowError, RecursionError, csv.Error)
+
+OTHER_HEADER = (
+    "a line after the first names other columns, or the same in another order: values under it "
+    "would be released as times or ids. Give every input one header"
+)
 
 
 @dataclass(frozen=True)
@@ -127,6 +137,23 @@ def members_of(line: str) -> dict[str, tuple[Any, str]]:
     return members
 
 
+def split_records(text: bytes) -> list[bytes]:
+    """The records of CSV in a ``text``, the last of which may be open; quotes hold line breaks.
+
+    >>> split_records(b'a,1\\n"b\\nc",2\\n')
+    [b'a,1\\n', b'"b\\nc",2\\n']
+    """
+    ends = _record_ends(text)
+    edges = [0, *ends.tolist(), len(text)]
+    return [text[first:last] for first, last in itertools.pairwise(edges) if first < last]
+
+
+def _record_ends(text: bytes | bytearray) -> npt.NDArray[np.int64]:
+    letters = np.frombuffer(text, dtype=np.uint8)
+    ends = np.empty(text.count(b"\n"), dtype=np.int64)
+    return ends[: find_record_ends(letters, ends)]
+
+
 class RecordFormat:
     """The columns of a stream and how its lines are written.
 
@@ -182,33 +209,73 @@ class RecordFormat:
         columns = self.values[:-1] if self.marked else self.values
         return [*columns, STATUS] if self.has_status else list(columns)
 
+    def whole_records(self, text: bytes | bytearray) -> int:
+        """How many bytes of a ``text`` are whole records; the rest waits for what comes."""
+        if self.syntax == "csv" and b'"' in text:
+            ends = _record_ends(text)
+            return int(ends[-1]) if len(ends) else 0
+        return text.rfind(b"\n") + 1
+
+    def names_columns(self, cells: Sequence[str | None]) -> bool:
+        """Whether the ``cells`` of a line name the columns that are read."""
+        names = {(cell or "").strip().lstrip("\ufeff") for cell in cells}
+        return names.issuperset([*self.shown, *self.values])
+
     def parse(self, text: bytes, unreadable: list[str]) -> Iterator[Record]:
-        """The readings of whole lines of ``text``; lines that are none go to ``unreadable``."""
+        """The readings of whole records of ``text``; what is none goes to ``unreadable``.
+
+        Parameters:
+            text: that begins with a record.
+            unreadable: takes what is no reading.
+
+        Raises:
+            DataError: a line names the columns in another order.
+        """
         for line in self._texts(text, unreadable):
-            # each line by itself: a quote left open must not swallow the lines after it
             try:
                 cells = self._members(line) if self.syntax == "jsonl" else self._cells(line)
-                if self.syntax == "csv" and self.columns is not None:
-                    cells = dict(zip(self.columns, cells, strict=True))
-                reading = None if isinstance(cells, list) else self.reading(cells)
-            except (ValueError, TypeError, KeyError, OverflowError, RecursionError, csv.Error):
+            except UNREADABLE:
                 unreadable.append(line)
                 continue
-            if reading is None:
-                self.take_header(cells)
+            if self.syntax == "csv" and self._is_header(cells):
+                continue
+            try:
+                if self.syntax == "csv":
+                    cells = dict(zip(self.columns or (), cells, strict=True))
+                reading = self.reading(cells)
+            except UNREADABLE:
+                self._refuse_name_as_time(cells)
+                unreadable.append(line)
             else:
                 yield reading
 
+    def _is_header(self, cells: Sequence[str | None]) -> bool:
+        """Whether a line of ``cells`` is the header, perhaps once more; another one is refused."""
+        if self.columns is None:
+            self.take_header([cell or "" for cell in cells])
+            return True
+        if not self.names_columns(cells) or self._is_category(cells):
+            return False
+        same = [(cell or "").strip().lstrip("\ufeff") for cell in cells] == self.columns
+        require(same, OTHER_HEADER, DataError)
+        return True
+
+    def _refuse_name_as_time(self, cells: Any) -> None:
+        """Refuse a line that is no reading, with the name of a column in the place of its time."""
+        if self.syntax == "csv" and isinstance(cells, dict):
+            times = {str(cells[name] or "").strip() for name in self.time}
+            require(not times.intersection(self.columns or ()), OTHER_HEADER, DataError)
+
+    def _is_category(self, cells: Sequence[str | None]) -> bool:
+        """Whether the only column is read and its name is a category as well."""
+        return len(cells) == 1 and self.categories is not None and cells[0] in self.categories[0]
+
     def _texts(self, text: bytes, unreadable: list[str]) -> Iterator[str]:
-        """Lines that hold something."""
-        if not self.exact:
-            whole = text.decode("utf-8", errors="replace")
-            whole = whole.replace("\r", "") if self.syntax == "csv" else whole
-            yield from filter(str.strip, whole.split("\n"))
-            return
-        for line in text.split(b"\n"):
+        """Records that hold something."""
+        for record in split_records(text) if self.syntax == "csv" else text.split(b"\n"):
+            line = record.removesuffix(b"\n").rstrip(b"\r")
             try:
-                decoded = line.decode().removesuffix("\r")
+                decoded = line.decode(errors="strict" if self.exact else "replace")
             except UnicodeDecodeError:  # nothing that could go out as it came
                 unreadable.append(line.decode(errors="replace"))
                 continue

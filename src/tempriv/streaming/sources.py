@@ -74,6 +74,16 @@ def _too_long(record_format: RecordFormat, size: int) -> Batch:
     )
 
 
+def _require_no_quotes(record_format: RecordFormat, text: bytes | bytearray) -> None:
+    """Of a record that is not held whole nobody knows where a quoted cell ends."""
+    require(
+        record_format.syntax != "csv" or b'"' not in text,
+        f"a row with a quotation mark has more than {CHUNK_BYTES} bytes: perhaps a quoted cell is "
+        "not closed. Correct the input, then go on",
+        DataError,
+    )
+
+
 def _readable(descriptor: int, seconds: float, otherwise: bool) -> bool:
     """Whether a read returns at once, waiting a moment for it; Windows answers for sockets only."""
     if os.name == "nt":
@@ -116,17 +126,19 @@ class PipeSource(Source):
                     break
             if passed:
                 end = pending.find(b"\n")
+                _require_no_quotes(self.record_format, pending if end < 0 else pending[:end])
                 passed += len(pending) if end < 0 else end
                 del pending[: len(pending) if end < 0 else end + 1]
                 if end < 0 and not ended:
                     continue
                 yield _too_long(self.record_format, passed), None
                 passed = 0
-            cut = pending.rfind(b"\n") + 1
+            cut = self.record_format.whole_records(pending)
             if ended and pending[cut:].strip():
                 pending += b"\n"
                 cut = len(pending)
             if not cut and len(pending) >= CHUNK_BYTES:
+                _require_no_quotes(self.record_format, pending)
                 passed = len(pending)
                 pending.clear()
             if cut:
@@ -200,9 +212,10 @@ class FileSource(Source):
                 file.seek(self.offset + passed)
                 text = file.read(CHUNK_BYTES)
                 ending = not self.follow or self.moved
-                cut = text.rfind(b"\n") + 1
+                cut = self.record_format.whole_records(text)
                 if passed or (not cut and len(text) == CHUNK_BYTES):
                     end = text.find(b"\n")
+                    _require_no_quotes(self.record_format, text if end < 0 else text[:end])
                     passed += len(text) if end < 0 else end
                     if end >= 0 or (not text and ending):
                         self.offset += passed + (end >= 0)
