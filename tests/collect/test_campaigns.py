@@ -12,11 +12,16 @@ from sqlalchemy import func, select
 from tempriv.cli.app import app as commands
 from tempriv.collect.protocol.assignment import HASH_VALUES, assignment_hash, in_range
 from tempriv.collect.protocol.campaign import Campaign
+from tempriv.collect.protocol.kinds.base import OneQuestionState
 from tempriv.collect.server import schema
 from tempriv.collect.server.results import result_of
+from tempriv.local.frequency.oracles import ORACLES
+from tempriv.local.shapes.plan import METHODS
+from tempriv.local.streams.protocol import METHODS as STREAM_METHODS
 from tests.support import postgres
 from tests.support.collecting import (
     KINDS,
+    Clock,
     about_shapes,
     about_value,
     categories,
@@ -250,17 +255,110 @@ def test_a_shapes_campaign_ends_as_it_does_in_one_process(service):
     assert told["people"] == 3000 and told["amplified"]["epsilon"] <= 4
 
 
-def test_a_shapes_campaign_with_one_device_comes_to_its_end(service, caplog):
-    """Later rounds are for nobody: their range of hashes begins where all hashes end."""
-    (number,) = service.enroll(1)
-    campaign = service.begin(shapes(1))["id"]
-    question = service.question(campaign)
-    data = about_shapes(question, waves(1), 5)
+SMALL = (
+    [shapes(people, method=method) for people in (1, 2, 3, 5, 10) for method in METHODS]
+    + [
+        categories(people) | {"plan": {"categories": ["a", "b"], "oracle": oracle}}
+        for people in (1, 2)
+        for oracle in ("automatic", *ORACLES)
+    ]
+    + [stream(people, method, steps=3) for people in (1, 2, 5) for method in STREAM_METHODS]
+    + [upload(people) for people in (1, 2)]
+)
+
+
+def _label(given):
+    words = [given["plan"].get(name) for name in ("method", "oracle")]
+    return "-".join([given["kind"], str(given["people"]), *filter(None, words)])
+
+
+def _answer(kind, campaign, question):
+    if kind == "upload":
+        return readings(campaign, [1.0, 2.0, 3.0, 4.0])
+    if kind == "shapes":
+        return about_shapes(question, waves(1), 5)[0]
+    return about_value(question, 1)
+
+
+@pytest.mark.parametrize("given", SMALL, ids=_label)
+def test_a_small_campaign_comes_to_its_end(service, caplog, given):
+    """Rounds may be for nobody; each answer counts, and nothing is logged as a problem."""
+    numbers = service.enroll(given["people"])
+    begun = service.http.post("/v1/campaigns", json=given, headers=service.admin)
+    if begun.status_code != 201:  # methods that ask a part of the people at a time need some
+        assert given["plan"]["method"] in ("LPU", "LPD", "LPA")
+        assert "people" in begun.json()["reason"]
+        return
+    campaign = begun.json()["id"]
+    answered = 0
     with caplog.at_level("ERROR", "tempriv.collect"):
-        assert service.answer(campaign, question["id"], number, data[0]).status_code == 200
+        for _ in range(40):
+            if service.get(f"/v1/campaigns/{campaign}")["state"] == "finished":
+                break
+            question = service.question(campaign)
+            for number in numbers:
+                if question is None or not service.question(campaign, number)["asked"]:
+                    continue
+                data = _answer(given["kind"], campaign, question)
+                reply = service.answer(campaign, question["id"], number, data)
+                assert reply.json()["outcome"] == "taken"
+                answered += 1
+                if service.question(campaign) != question:
+                    question = service.question(campaign)
+            service.tick(61)
     assert service.get(f"/v1/campaigns/{campaign}")["state"] == "finished"
-    assert service.get(f"/v1/campaigns/{campaign}/result")["people"] == 1
+    assert service.get(f"/v1/campaigns/{campaign}")["received"] == answered > 0
+    assert service.get(f"/v1/campaigns/{campaign}/result")
     assert not caplog.records
+
+
+@pytest.mark.parametrize("when", ["answer", "close", "clock"])
+def test_a_campaign_that_cannot_be_evaluated_fails_and_no_other(tmp_path, url, monkeypatch, when):
+    """Answers are kept, and a server that can evaluate them does so when it starts."""
+    clock = Clock()
+    with serving(tmp_path, url, clock) as service:
+        numbers = service.enroll(2)
+        broken, other = (service.begin(categories(2, patience=100.0))["id"] for _ in range(2))
+        with monkeypatch.context() as patch:
+            support = OneQuestionState.after
+            patch.setattr(OneQuestionState, "after", lambda self, counts, people: 1 // 0)
+            for number in numbers[: 2 if when == "answer" else 1]:
+                question = service.question(broken)
+                sent = service.answer(broken, question["id"], number, about_value(question, 1))
+                assert sent.json()["outcome"] == "taken"
+            if when == "close":
+                service.close(broken)
+            if when == "clock":
+                patch.setattr(
+                    OneQuestionState,
+                    "after",
+                    lambda self, counts, people: (
+                        1 // 0 if self.campaign.id == broken else support(self, counts, people)
+                    ),
+                )
+                service.tick(101)
+                assert service.get(f"/v1/campaigns/{other}")["state"] == "finished"
+        assert service.get(f"/v1/campaigns/{broken}")["state"] == "failed"
+        result = service.http.get(f"/v1/campaigns/{broken}/result", headers=service.admin)
+        assert (result.status_code, "failed" in result.json()["reason"]) == (409, True)
+        assert service.enroll(1)  # the server goes on
+    clock.pass_by(101)
+    with serving(tmp_path, url, clock) as service:
+        assert service.get(f"/v1/campaigns/{broken}")["state"] == "finished"
+        people = 2 if when == "answer" else 1
+        assert service.get(f"/v1/campaigns/{broken}/result")["people"] == people
+
+
+def test_a_failed_campaign_can_be_canceled(service, monkeypatch):
+    numbers = service.enroll(1)
+    campaign = service.begin(categories(1))["id"]
+    monkeypatch.setattr(OneQuestionState, "after", lambda self, counts, people: 1 // 0)
+    question = service.question(campaign)
+    service.answer(campaign, question["id"], numbers[0], about_value(question, 1))
+    assert count(service, schema.pending) == 1
+    service.http.post(f"/v1/campaigns/{campaign}/cancel", headers=service.admin)
+    assert service.get(f"/v1/campaigns/{campaign}")["state"] == "cancelled"
+    assert count(service, schema.pending) == 0
 
 
 # streams

@@ -340,7 +340,7 @@ def test_cancelling_asks_first(tab, page_server):
     assert page_server.call("GET", f"/v1/campaigns/{campaign}")["state"] != "cancelled"
     tab.get_by_role("button", name="Cancel the campaign").click()
     tab.get_by_role("dialog").get_by_role("button", name="Cancel the campaign").click()
-    tab.locator(".pill", has_text="Cancelled").wait_for()
+    tab.locator(".pill", has_text="Canceled").wait_for()
     assert page_server.call("GET", f"/v1/campaigns/{campaign}")["state"] == "cancelled"
 
 

@@ -452,3 +452,75 @@ def test_a_file_that_cannot_be_read_is_refused_and_not_quoted(tmp_path):
     assert not (tmp_path / "out.csv").exists() and not list(tmp_path.glob(".*partial*"))
     with Ledger.open(tmp_path / "home" / "tempriv" / "ledger.sqlite") as book:
         assert not book.log()
+
+
+# several machines
+
+CLUSTER = """
+import json, os, signal, sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from tempriv import Laplace
+from tempriv.errors import BudgetError, UsageError
+from tempriv.integrations import spark as tempriv_spark
+from tempriv.integrations.spark import session
+from tempriv.ledger.ledger import Ledger
+
+folder = Path(sys.argv[1])
+settings = {**session.LOCAL, "spark.authenticate": "true", "spark.authenticate.secret": "s" * 32,
+            "spark.network.crypto.enabled": "true", "spark.executor.memory": "512m",
+            "spark.local.dir": str(folder / "scratch")}
+builder = SparkSession.builder.master("local-cluster[1,1,512]")
+for name, value in settings.items():
+    builder = builder.config(name, value)
+with session._environment("local-cluster"):
+    spark = builder.getOrCreate()
+rows = [("a", t, float(t % 5)) for t in range(40)]
+frame = spark.createDataFrame(rows, "home string, t int, v double")
+ledger = Ledger.create(folder / "ledger")
+mechanism = Laplace(epsilon=1.0, bounds=(0, 5))
+ledger.create_dataset("meters", mechanism.unit, epsilon=1.5)
+how = {"series": "home", "time": "t", "values": "v", "ledger": ledger, "dataset": "meters"}
+told = {}
+try:
+    tempriv_spark.release(frame, mechanism, **how)
+except UsageError as refusal:
+    told["without"] = str(refusal)
+spark.sparkContext.setCheckpointDir(str(folder / "kept"))
+application = spark.sparkContext.applicationId.encode()
+released = tempriv_spark.release(frame, mechanism, **how)
+for process in Path("/proc").glob("[0-9]*"):
+    words = (process / "cmdline").read_bytes() if (process / "cmdline").exists() else b""
+    if b"CoarseGrainedExecutorBackend" in words and application in words:
+        os.kill(int(process.name), signal.SIGKILL)
+        told["killed"] = True
+told["rows"] = released.count()
+kept = lambda: sum(path.is_file() for path in (folder / "kept").rglob("part-*"))
+told["files"] = kept()
+ledger.create_dataset("meters", mechanism.unit, epsilon=5.0, replace=True)
+
+def full(*words):
+    told["before the charge"] = kept() > told["files"]
+    raise BudgetError("no room")
+
+ledger.charge = full
+try:
+    tempriv_spark.release(frame, mechanism, **how)
+except BudgetError:
+    told["left"] = kept() - told["files"]
+print(json.dumps(told))
+spark.stop()
+"""
+
+
+def test_a_charged_result_outlives_the_machines_that_made_it(tmp_path):
+    """On a cluster whose only executor is killed; a result that is not charged is not kept."""
+    script = tmp_path / "cluster.py"
+    script.write_text(CLUSTER)
+    command = [sys.executable, str(script), str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert "checkpoint directory" in told.pop("without")
+    assert told.pop("files") > 0
+    assert told == {"killed": True, "rows": 40, "before the charge": True, "left": 0}

@@ -51,7 +51,8 @@ export function when(iso) {
 export const isoSeconds = (milliseconds) => new Date(milliseconds).toISOString().replace(/\.\d+Z$/, "Z");
 
 export const STATES = {
-  waiting: "Waiting to open", running: "Running", finished: "Finished", cancelled: "Cancelled",
+  waiting: "Waiting to open", running: "Running", finished: "Finished", cancelled: "Canceled",
+  failed: "Failed",
 };
 
 const FORMATS = { count, number, duration, share };

@@ -11,7 +11,8 @@ import { part, progressBar, timeLeft } from "./progress.js";
 import { resultBox } from "./results.js";
 import { frozenSpec } from "./spec_box.js";
 
-const OVER = ["finished", "cancelled"];
+const ENDED = ["finished", "cancelled"];
+const OVER = [...ENDED, "failed"]; // a failed one can still be canceled
 const SAY_EVERY = 20_000; // milliseconds between two spoken reports of progress
 const RESULT_EVERY = 2000;
 const QUIET = 20_000; // milliseconds without an event before it is looked whether one was lost
@@ -71,6 +72,8 @@ function live(place, first, signal) {
     if (before === document || latest(before) !== latest(document)) renew(rounds, roundsTable(document));
     if (before.state !== document.state) announce(`${spec.title}: ${STATES[document.state]}.`);
     if (OVER.includes(document.state)) showLink("", "");
+    if (document.state === "failed")
+      alert.say("The answers could not be evaluated. They are kept, and the server tries again when it starts; its log says more.");
     result.show(document);
     return OVER.includes(document.state);
   }
@@ -202,7 +205,7 @@ function actionButtons(id, alert, show, shown) {
   return {
     node,
     show({ state, question }) {
-      node.hidden = OVER.includes(state);
+      node.hidden = ENDED.includes(state);
       goOn.hidden = !question;
     },
   };

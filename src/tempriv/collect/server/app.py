@@ -68,9 +68,7 @@ def make_app(
         service = app.state.service = CollectionService(database, clock)
         try:
             await asyncio.wrap_future(database.submit(lambda db: _first_admin(db, service, home)))
-            await asyncio.wrap_future(
-                database.submit(service.tick)
-            )  # what was due while nobody was here
+            await asyncio.wrap_future(database.submit(service.start))
             ticker = asyncio.create_task(_tick(database, service)) if ticking else None
             yield
         finally:

@@ -24,6 +24,8 @@ from tempriv.local.frequency.base import Flags, Integers
 from tempriv.local.wire import MessageError
 
 WAITING, RUNNING, FINISHED, CANCELLED = "waiting", "running", "finished", "cancelled"
+FAILED = "failed"
+"""What was received could not be evaluated; it is kept, and tried again when a server starts."""
 REPORT_BATCH_ROWS = 1 << 15  # reports that wait before they are added up
 PENDING_BATCH_ROWS = 1 << 14  # of the table of reports that are looked at together
 REMEMBERED_QUESTIONS = 4  # of a stream, for which it is known who answered
@@ -267,6 +269,38 @@ def save(db: Connection, active: ActiveCampaign, now: datetime) -> None:
         values["finished_at"] = stamp(now)
     where = schema.campaigns.c.id == active.campaign.id
     db.execute(update(schema.campaigns).where(where).values(**values))
+
+
+def fail(db: Connection, name: str) -> None:
+    """Stop campaign ``name`` in ``db`` where it stands; what was received is kept."""
+    where = schema.campaigns.c.id == name
+    db.execute(update(schema.campaigns).where(where).values(state=FAILED))
+
+
+def retry(db: Connection) -> None:
+    """Let campaigns in ``db`` that failed go on: perhaps this version can evaluate them."""
+    table, questions = schema.campaigns, schema.questions
+    failed = update(table).where(table.c.state == FAILED)
+    begun = table.c.id.in_(select(questions.c.campaign))
+    db.execute(failed.where(begun).values(state=RUNNING))
+    db.execute(failed.where(~begun).values(state=WAITING))
+
+
+def cancel_failed(db: Connection, name: str, now: datetime) -> bool:
+    """End campaign ``name`` in ``db`` at ``now`` if it failed, and delete what was received."""
+    table, questions = schema.campaigns, schema.questions
+    values = {"state": CANCELLED, "finished_at": stamp(now)}
+    failed = (table.c.id == name) & (table.c.state == FAILED)
+    if not db.execute(update(table).where(failed).values(**values)).rowcount:
+        return False
+    own = questions.c.campaign == name
+    for table_of_reports, column in ((schema.pending, "number"), (schema.uploads, "scope")):
+        of_campaign = select(questions.c[column]).where(own)
+        key = table_of_reports.c["question" if column == "number" else "scope"]
+        db.execute(delete(table_of_reports).where(key.in_(of_campaign)))
+    unanswered = own & questions.c.closed_at.is_(None)
+    db.execute(update(questions).where(unanswered).values(closed_at=stamp(now), support=b""))
+    return True
 
 
 def follow_clock(db: Connection, active: ActiveCampaign, now: datetime) -> bool:

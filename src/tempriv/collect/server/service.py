@@ -6,10 +6,12 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy.exc import SQLAlchemyError
 
 from tempriv.collect.protocol.campaign import Campaign
 from tempriv.collect.server import campaign_state, schema
@@ -33,7 +35,7 @@ from tempriv.collect.server.database import (
 )
 from tempriv.collect.server.logging import log_problem
 from tempriv.collect.server.tokens import SECRET_BYTES, Token, digest_of, matches, new_secret
-from tempriv.errors import TemprivError, require
+from tempriv.errors import require
 from tempriv.local.frequency.base import Bytes, Integers
 from tempriv.local.wire import DAMAGE_ERRORS, MessageError
 
@@ -249,8 +251,8 @@ class CollectionService:
             for row in db.execute(query).all():
                 try:
                     self._campaigns[row.id] = campaign_state.load(db, row, enrolled, withdrawn)
-                except (TemprivError, *DAMAGE_ERRORS) as problem:  # the others go on
-                    log_problem("campaign", problem, campaign=row.id)
+                except (*DAMAGE_ERRORS, AssertionError) as problem:  # the others go on
+                    self._fail(db, row.id, problem)
         return self._campaigns
 
     def begin(self, db: Connection, campaign: Campaign, by: int) -> str:
@@ -288,26 +290,51 @@ class CollectionService:
         return active
 
     def _go_on(self, db: Connection, active: ActiveCampaign) -> None:
-        if campaign_state.follow_clock(db, active, self.clock()):
-            self._ended(db, active)
+        """Do for a campaign what is due by the clock in ``db``."""
+
+        def follow() -> None:
+            if campaign_state.follow_clock(db, active, self.clock()):
+                self._ended(db, active)
+
+        self._or_fail(db, active, follow)
+
+    def _or_fail(self, db: Connection, active: ActiveCampaign, job: Callable[[], object]) -> None:
+        """Do a ``job`` for a campaign whole or not at all; one that cannot be done fails it.
+
+        What other devices sent in the same transaction is kept, and other campaigns go on.
+        """
+        try:
+            with db.begin_nested():
+                job()
+        except SQLAlchemyError:  # the store, not the campaign
+            raise
+        except Exception as problem:
+            self._fail(db, active.campaign.id, problem)
+
+    def _fail(self, db: Connection, name: str, problem: Exception) -> None:
+        log_problem("campaign", problem, campaign=name)
+        campaign_state.fail(db, name)
+        if self._campaigns is not None:
+            self._campaigns.pop(name, None)
+        self._touched = True
 
     def _ended(self, db: Connection, active: ActiveCampaign) -> None:
         self._touched = True
         if active.state not in (WAITING, RUNNING):
             self.campaigns(db).pop(active.campaign.id, None)
 
+    def start(self, db: Connection) -> None:
+        """Do what was due in ``db`` while no server ran, and try again what failed."""
+        campaign_state.retry(db)
+        self._forget()
+        self.tick(db)
+
     def tick(self, db: Connection) -> None:
         """Do whatever is due by the clock in ``db``, and add up reports that wait."""
         for active in list(self.campaigns(db).values()):
-            try:
-                with db.begin_nested():
-                    self._go_on(db, active)
-                    if active.open is not None and active.open.waiting:
-                        campaign_state.add_up(db, active.open)
-            except (TemprivError, *DAMAGE_ERRORS, AssertionError) as problem:
-                # what is wrong with one is no reason to stop the others
-                log_problem("campaign", problem, campaign=active.campaign.id)
-                self.campaigns(db).pop(active.campaign.id, None)
+            self._go_on(db, active)
+            if active.open is not None and active.open.waiting:
+                self._or_fail(db, active, partial(campaign_state.add_up, db, active.open))
 
     def close_question(self, db: Connection, name: str, question: str) -> None:
         """Go on with what was received to a question; no other one is closed in its place.
@@ -323,12 +350,19 @@ class CollectionService:
             "this question is not open",
             MessageError,
         )
-        campaign_state.close(db, active, self.clock())
-        self._go_on(db, active)
-        self._ended(db, active)
+
+        def close() -> None:
+            campaign_state.close(db, active, self.clock())
+            campaign_state.follow_clock(db, active, self.clock())
+            self._ended(db, active)
+
+        self._or_fail(db, active, close)
 
     def cancel(self, db: Connection, name: str) -> None:
         """End campaign ``name`` in ``db`` without a result; reports that wait are deleted."""
+        if campaign_state.cancel_failed(db, name, self.clock()):
+            self._touched = True
+            return
         active = self._going(db, name)
         moment = self.clock()
         if active.open is not None:

@@ -53,7 +53,9 @@ def release(
 
     Guarantees:
         - what is returned satisfies ``mechanism.guarantee`` (no guarantee under a seeded key);
-        - with a ledger, the charge is durable before anything is returned, or nothing is;
+        - with a ledger, the charge is durable before anything is returned, or nothing is; and what
+          is returned is durable before the charge, in the session's checkpoint directory, which a
+          session on several machines must have;
         - the frame is computed once: reading it, however often, runs nothing again;
         - no plan, event log or checkpoint holds a key, and a session that does not encrypt what it
           writes aside (``spark.io.encryption.enabled``) is refused.

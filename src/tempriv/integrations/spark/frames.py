@@ -7,16 +7,19 @@ Check, record durably, then run: for a frame this is, in this order,
    a second input. Only these keys leave the driver, in a broadcast: Spark encrypts it on disks
    (``spark.io.encryption``), no plan, event log or checkpoint holds it, and it is destroyed after
    the job. The secret that they are derived from stays where it is;
-3. one job divides the table by series, sorts it, releases it and keeps the result aside, in Spark's
-   own encrypted store (a local checkpoint). Nobody has a name for it yet. A task that is tried
-   again, or run twice, has the same rows and the same keys and gives the same bits;
+3. one job divides the table by series, sorts it, releases it and keeps the result aside. If a
+   ledger is to be charged it must be durable by then: it is written to the session's checkpoint
+   directory, which a session on several machines must have. Otherwise it is in Spark's own
+   encrypted store (a local checkpoint). Nobody has a name for it yet. A task that is tried again,
+   or run twice, has the same rows and the same keys and gives the same bits;
 4. the tasks' reports are added up: problems of any part refuse all of it, and what is aside is
    dropped;
 5. the ledger is charged, durably. This is the point of no return, as for a file: a crash before it
    has released nothing, one after it loses budget and never privacy. A charge that fails drops
    what is aside, too;
 6. the frame is handed out. It has no past: it is never computed again, from other input least of
-   all. If Spark loses a part of it with a machine, reading it fails; release again, with a new key.
+   all. Without a ledger and a checkpoint directory, Spark may lose a part of it with a machine;
+   then reading it fails: release again, with a new key.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from tempriv.data.series import ONLY_SERIES, SeriesTable
 from tempriv.errors import UsageError, require
 from tempriv.integrations.spark import tasks
 from tempriv.integrations.spark.accumulate import ByPartition, add_up
-from tempriv.integrations.spark.session import require_encryption
+from tempriv.integrations.spark.session import require_encryption, survives_machines
 from tempriv.integrations.spark.tables import (
     arrow_batches,
     arrow_kinds,
@@ -134,11 +137,12 @@ class SparkReleaseRun:
         already.
         """
 
-    def materialized(self, owner: bool = False) -> DataFrame:
+    def materialized(self, owner: bool = False, durable: bool = False) -> DataFrame:
         """The released frame, aside, once nothing in it is refused any more.
 
         Parameters:
             owner: whether columns for the data owner are kept with it.
+            durable: whether it is kept through the loss of machines.
         """
         run, summary, context = self.run, self.reading.summary, self.frame.sparkSession
         series = run.series
@@ -172,7 +176,7 @@ class SparkReleaseRun:
         divided = rows.repartition(*by).sortWithinPartitions("s", "t")
         schema = released_schema(self.frame, run, self.clock, owner)
         try:
-            aside = kept_aside(divided.mapInArrow(work, schema))
+            aside = kept_aside(divided.mapInArrow(work, schema), durable)
         finally:
             lent_secrets.destroy()
             names.destroy()
@@ -228,7 +232,8 @@ def released(run: SparkReleaseRun, ledger: Ledger | None, dataset: str | None) -
     """Carry out a ``run`` and charge a ``ledger`` for a ``dataset``, if there is one."""
     require((ledger is None) == (dataset is None), "a ledger goes with the name of a dataset in it")
     check_early(ledger, dataset, run.guarantee)
-    aside = run.materialized()
+    durable = ledger is not None and survives_machines(run.frame.sparkSession)
+    aside = run.materialized(durable=durable)
     receipt = None
     with dropped_if_refused(aside):
         if ledger is not None and dataset is not None:

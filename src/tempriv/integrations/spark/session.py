@@ -73,6 +73,25 @@ def is_local(master: str) -> bool:
     return master.startswith("local")
 
 
+def survives_machines(spark: SparkSession) -> bool:
+    """Whether a ``spark`` session can keep a result through the loss of machines.
+
+    It can if it has a checkpoint directory. Without one it need not if all of it is one process:
+    then a result is lost with the program that was to have it.
+    """
+    context = spark.sparkContext
+    if context._jsc.sc().getCheckpointDir().isDefined():
+        return True
+    require(
+        bool(context._jsc.isLocal()),
+        "the session has no checkpoint directory: a result that is charged must outlive the "
+        "machines that made it. Name a private folder that all of them see: "
+        "spark.sparkContext.setCheckpointDir('hdfs://...')",
+        UsageError,
+    )
+    return False
+
+
 @contextlib.contextmanager
 def started(
     master: str = "local[*]", settings: Mapping[str, str] | None = None, name: str = "tempriv"

@@ -203,10 +203,16 @@ def persons_of(frame: DataFrame, series: SeriesTable) -> list[str] | None:
     return [person for person in series_of_person if person is not None]
 
 
-def kept_aside(frame: DataFrame) -> DataFrame:
-    """Compute a ``frame`` once, here and now, and never again; the store is encrypted, and Spark's
-    own.
+def kept_aside(frame: DataFrame, durable: bool = False) -> DataFrame:
+    """Compute a ``frame`` once, here and now, and never again.
+
+    Parameters:
+        frame: that is computed.
+        durable: whether it is kept in the checkpoint directory of the session, through the loss of
+            machines; in Spark's own encrypted store otherwise.
     """
+    if durable:
+        return cast("DataFrame", computed(lambda: frame.checkpoint(eager=True)))
     return cast("DataFrame", computed(lambda: frame.localCheckpoint(eager=True)))
 
 
@@ -229,7 +235,13 @@ def drop(aside: DataFrame) -> None:
     # a Spark that has ended keeps nothing, and must not hide why all this was refused
     with suppress(Py4JError):
         # the frame's own unpersist is for caches, and leaves checkpoints
-        aside._jdf.queryExecution().analyzed().rdd().unpersist(False)
+        rows = aside._jdf.queryExecution().analyzed().rdd()
+        rows.unpersist(False)
+        if rows.getCheckpointFile().isDefined():
+            context = aside.sparkSession.sparkContext
+            assert context._jvm is not None
+            folder = context._jvm.org.apache.hadoop.fs.Path(rows.getCheckpointFile().get())
+            folder.getFileSystem(context._jsc.hadoopConfiguration()).delete(folder, True)
 
 
 def computed(job: Callable[[], Any]) -> Any:

@@ -236,6 +236,12 @@ def _result(service: CollectionService, name: str) -> dict[str, Any]:
         row = _row(db, name)
         if row.state == "cancelled":
             raise HttpProblem(409, "the campaign was canceled: nothing came out")
+        if row.state == "failed":
+            raise HttpProblem(
+                409,
+                "the campaign failed: its answers could not be evaluated. They are kept, and a "
+                "server that starts tries again; see its log",
+            )
         spec = Campaign.from_json(row.spec)
         state = spec.load_state(row.course)
         steps = [] if spec.answers_once else views.steps_of(db, name)
@@ -338,7 +344,7 @@ async def _events(request: Request, service: CollectionService, name: str) -> As
             if text != sent:
                 sent, quiet_seconds = text, 0.0
                 yield f"data: {text}\n\n"
-            if document["state"] in ("finished", "cancelled"):
+            if document["state"] in ("finished", "cancelled", "failed"):
                 return
         quiet_seconds += POLL_SECONDS
         if quiet_seconds >= HEARTBEAT_SECONDS:
