@@ -208,7 +208,7 @@ def test_a_member_that_is_not_there_is_missing(tmp_path):
 def test_lines_that_cannot_go_out_as_they_came_are_counted_and_passed_over():
     lines, tally = RecordFormat("csv", ["v"], "t", None), []
     lines.exact = True
-    text = b't,v\r\n1,a\r\n2,\xff\n3,"b\n4,c\n5,c,d\n\n6,"a\rb"\nx,1\n'
+    text = b't,v\r\n1,a\r\n2,\xff\n4,c\n5,c,d\n\n6,"a\rb"\nx,1\n3,"b\n7,e\n'
     found = [(reading.tick, reading.values) for reading in lines.parse(text, tally)]
     assert found == [(1, ("a",)), (4, ("c",)), (6, ("a\rb",))]
     assert len(tally) == 4

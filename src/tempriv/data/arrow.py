@@ -80,6 +80,23 @@ def plain(kind: pa.DataType) -> pa.DataType:
     return pa.string() if is_text(kind) else kind
 
 
+def decoded(column: Any) -> Any:
+    """A ``column``, in chunks or not, with the words of its dictionary in its rows.
+
+    >>> decoded(pa.array(["b", "a", "b"]).dictionary_encode()).to_pylist()
+    ['b', 'a', 'b']
+    """
+    if not pa.types.is_dictionary(column.type):
+        return column
+    if isinstance(column, pa.ChunkedArray):
+        kind = plain(column.type)
+        return pa.chunked_array([decoded(chunk).cast(kind) for chunk in column.chunks], kind)
+    words = column.dictionary
+    # Arrow has no way yet to take from views, or to cast to them
+    words = words.cast(plain(words.type)) if str(words.type).endswith("_view") else words
+    return words.take(column.indices)
+
+
 def kind_name(kind: pa.DataType) -> str:
     """What the kind of the values is called, the same in every file; "other" if it has no name.
 
@@ -113,44 +130,16 @@ def as_floats(column: Any) -> npt.NDArray[np.float64] | None:
     kind = plain(column.type)
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         return None
-    floats = column.cast(kind).cast(pa.float64(), safe=False)
+    floats = decoded(column).cast(kind).cast(pa.float64(), safe=False)
     return np.array(pa.compute.fill_null(floats, np.nan).to_numpy(zero_copy_only=False))
 
 
 def to_array(column: Any) -> npt.NDArray[Any]:
     """A column as an array, no value changed: whole numbers past what floats tell are objects."""
     kind = plain(column.type)
+    column = decoded(column)
     if pa.types.is_integer(kind) and column.null_count:
         ends = pa.compute.min_max(column).as_py()
         if ends["max"] is not None and max(-ends["min"], ends["max"]) > 2**53:
             return np.array(column.to_pylist(), dtype=object)
     return np.asarray(column.cast(kind).to_numpy())
-
-
-def compacted(column: Any) -> Any:
-    """A column without words in its dictionary that stand in none of its rows.
-
-    >>> rows = pa.array(["a", "b", "a"]).dictionary_encode()[::2]
-    >>> compacted(pa.chunked_array([rows])).chunk(0).dictionary.to_pylist()
-    ['a']
-    """
-    if not pa.types.is_dictionary(column.type):
-        return column
-    whole = column.unify_dictionaries()
-    codes = pa.chunked_array([chunk.indices for chunk in whole.chunks])
-    used = codes.unique().drop_null().sort()
-    if not len(used):
-        return column
-    kind = column.type
-    words = whole.chunk(0).dictionary.cast(plain(kind))  # from views Arrow cannot take
-    fewer = words.take(used).cast(kind.value_type)
-    return pa.chunked_array(
-        [
-            pa.DictionaryArray.from_arrays(
-                pa.compute.index_in(chunk, value_set=used).cast(kind.index_type),
-                fewer,
-                ordered=kind.ordered,
-            )
-            for chunk in codes.chunks
-        ]
-    )

@@ -94,7 +94,7 @@ class PassthroughColumns:
                 f"the table: column {name!r} stands in it twice",
                 DataError,
             )
-        columns = [table.column(name).unify_dictionaries() for name in self.names]
+        columns = [_decoded(table.column(name)).unify_dictionaries() for name in self.names]
         self.kinds = [column.type for column in columns]
         # Arrow has no way yet to take from views
         self._columns = [
@@ -290,6 +290,14 @@ def _selected(name: str, kind: str, verbatim: bool) -> str:
     # an empty cell in quotes is no number
     cell = f"nullif({quoted(name)}, '')"
     return cell if verbatim else f"CAST(trim({cell}) AS {_cast(kind)})"
+
+
+def _decoded(column: Any) -> Any:
+    """A column row by row, where Arrow keeps runs of equal values: it cannot take from these."""
+    if not pa.types.is_run_end_encoded(column.type):
+        return column
+    chunks = [pa.compute.run_end_decode(chunk) for chunk in column.chunks]
+    return pa.chunked_array(chunks, column.type.value_type)
 
 
 def _one(column: Any) -> Any:

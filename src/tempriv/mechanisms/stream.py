@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tempriv.data.boundary import public_array
 from tempriv.data.series import Block, joined
 from tempriv.errors import DataError, StateError, require
 from tempriv.mechanisms.base import Mechanism
@@ -121,12 +122,11 @@ class Stream:
         if categories is not None:
             names = names_of(out, categories)
             return names[:, 0] if flat else names
-        shaped = out.values[:, 0] if flat else out.values
+        missing = out.missing[:, 0] if flat else out.missing
+        shaped = public_array(out.values[:, 0] if flat else out.values, missing)
         if shaped.dtype == object:
-            return with_none(shaped, out.missing[:, 0] if flat else out.missing)
-        if out.missing.any():
-            return np.ma.array(shaped, mask=out.missing[:, 0] if flat else out.missing)
-        return shaped
+            return with_none(shaped, missing)
+        return np.ma.array(shaped, mask=missing.copy()) if out.missing.any() else shaped
 
     def push_block(self, block: Block) -> Block:
         """The same for a ``block`` of this series."""

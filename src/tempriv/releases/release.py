@@ -18,7 +18,7 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 
-from tempriv.data.arrow import to_array
+from tempriv.data.arrow import decoded, is_text, to_array
 from tempriv.data.csv import in_csv
 from tempriv.errors import TemprivError, require
 from tempriv.privacy import guarantees, serialization
@@ -78,11 +78,13 @@ class Release:
 
     @property
     def frame(self) -> Any:
-        """The table in the kind of frame that came in (polars, pandas), else as Arrow."""
-        if self.kind == "polars":
-            import polars
+        """The table in the kind of frame that came in (polars, pandas), else as Arrow.
 
-            return polars.from_arrow(self.table)
+        Categories come in the order of the rows: the order of those that came in could tell that
+        of the private rows. In polars they are an Enum, whose categories are its own.
+        """
+        if self.kind == "polars":
+            return _polars(self.table)
         return _pandas(self.table) if self.kind == "pandas" else self.table
 
     def write(self, path: str | Path, force: bool = False) -> Path:
@@ -140,6 +142,25 @@ class Release:
             for k, v in rows
         )
         return f"<table>{cells}</table>"
+
+
+def _polars(table: pa.Table) -> Any:
+    """As a polars frame; what it calls Categorical refers to all categories of the process."""
+    import polars
+
+    words, plain_table = {}, table
+    for i, name in enumerate(table.column_names):
+        if pa.types.is_dictionary(table.column(i).type):
+            column = decoded(table.column(i))
+            words[name] = pa.compute.unique(column).drop_null()
+            plain_table = plain_table.set_column(i, name, column)
+    frame: Any = polars.from_arrow(plain_table)
+    kinds = {
+        name: polars.Enum(polars.Series(known.to_pylist(), dtype=polars.String))
+        for name, known in words.items()
+        if is_text(known.type)
+    }
+    return frame.cast(kinds) if kinds else frame
 
 
 def _pandas(table: pa.Table) -> Any:

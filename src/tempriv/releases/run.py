@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from tempriv._version import VERSION
-from tempriv.data.arrow import compacted, from_numpy, take_text
+from tempriv.data.arrow import from_numpy, take_text
+from tempriv.data.boundary import public_batch, public_table
 from tempriv.data.checks import TableSummary
 from tempriv.data.duckdb import is_csv
 from tempriv.data.reader import TableReader
@@ -143,6 +144,14 @@ class ReleaseRun:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Released rows; complete only if no refusal is raised at the end."""
+        for batch in self._complete():
+            yield public_batch(batch)
+
+    def table(self) -> pa.Table:
+        """All released rows."""
+        return public_table(list(self._complete()))
+
+    def _complete(self) -> Iterator[pa.RecordBatch]:
         yield from self.rows()
         self.require_fitting()
 
@@ -153,7 +162,7 @@ class ReleaseRun:
             self.times.refuse(self.reading.summary)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """The same without a look at the table as a whole: for a part of one."""
+        """Released rows of a part of a table, which must pass the public-output boundary yet."""
         mechanism = self.mechanism
         blocks = whole_series(self.reading) if mechanism.takes_whole else iter(self.reading)
         parts = limit_series(blocks, mechanism.memory_size)
@@ -428,8 +437,7 @@ def release(
         series, kind = series_of(counted), "arrow"
     run = ReleaseRun(series, mechanism, key, pseudonyms, counted=counted)
     check_early(ledger, dataset, run.guarantee)
-    table = pa.Table.from_batches(list(run.batches()))
-    table = pa.table([compacted(column) for column in table.columns], names=table.column_names)
+    table = run.table()
     receipt = None
     if ledger is not None and dataset is not None:
         receipt = ledger.charge(dataset, run.guarantee, run.scope, run.key.release_id)

@@ -13,6 +13,7 @@ from typing import Any, cast
 import pyarrow as pa
 
 from tempriv.data.arrow import from_text
+from tempriv.data.boundary import public_batch
 from tempriv.data.clock import Clock
 from tempriv.data.series import Integers, SeriesTable
 from tempriv.errors import DataError, TemprivError, require
@@ -81,7 +82,7 @@ class Work:
             run.owner = owned.append
         refusal = None
         try:
-            for batch in run.rows():
+            for batch in map(public_batch, run.rows()):
                 for name, column in OWNER_COLUMNS.items() if owned else ():
                     batch = batch.append_column(column, owned[-1].column(name))
                 owned.clear()
