@@ -420,15 +420,21 @@ class LastUnnoised(Laplace):
         return out
 
 
-@broken(
-    "zeros are dropped",
-    "laplace, event",
-    the_promise_holds,
-    shape_is_free_of_values,
-)
+@broken("zeros are dropped", "laplace, event", the_promise_holds)
 class DropsZeros(Laplace):
     def perturb(self, readings, noise, state):
         return super().perturb(readings, noise, state)[readings[:, 0] != 0]
+
+
+class SkipsZeros(Stream):
+    def push_block(self, block):
+        out, kept = super().push_block(block), block.values[:, 0] != 0
+        return replace(out, values=out.values[kept], missing=out.missing[kept])
+
+
+@broken("rows with zeros are skipped", "laplace, event", shape_is_free_of_values)
+class RowsByValue(Laplace):
+    start = streaming(SkipsZeros)
 
 
 class HidesZeros(Stream):
