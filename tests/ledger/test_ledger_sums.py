@@ -115,11 +115,25 @@ def test_the_work_is_counted(ledger):
     assert work[-1] > 1.5 * work[20]
 
 
-# files of version 1, which had no groups
+# files of older versions
+
+
+def as_version_2(ledger: Ledger) -> None:
+    """Take away what version 3 brought: the extents of scopes."""
+    for statement in (
+        "DROP INDEX scopes_by_number",
+        "DROP INDEX scope_grids",
+        "DROP INDEX scopes_until",
+        "ALTER TABLE scopes DROP COLUMN until",
+        "ALTER TABLE scopes DROP COLUMN grid",
+        "PRAGMA user_version = 2",
+    ):
+        ledger._file.execute(statement)
 
 
 def as_version_1(ledger: Ledger) -> None:
-    """Take away what version 2 brought."""
+    """Take away what version 2 brought, too: groups."""
+    as_version_2(ledger)
     for statement in (
         "DROP INDEX scopes_in_time",
         "DROP TABLE groups",
@@ -134,6 +148,7 @@ def as_version_1(ledger: Ledger) -> None:
 def filled(ledger: Ledger) -> None:
     ledger.create_dataset("meters", epsilon=50.0, delta=1e-6)
     ledger.create_dataset("meters", unit=WholeSeries(10), epsilon=500.0, delta=1e-6)
+    ledger.create_dataset("meters", unit=Window(3), epsilon=500.0, delta=1e-6)
     ledger.ensure_dataset("others")
     for number in range(6):
         ledger.charge("meters", HALF, span(0, 9, "a", f"home-{number}"), f"one {number}")
@@ -141,12 +156,13 @@ def filled(ledger: Ledger) -> None:
     ledger.charge("others", NoGuarantee("a test"), EVERYONE, "three")
 
 
-def test_a_file_of_version_1_is_brought_up_to_date_with_the_same_totals(ledger):
+@pytest.mark.parametrize("as_before", [as_version_1, as_version_2])
+def test_an_older_file_is_brought_up_to_date_with_the_same_totals(ledger, as_before):
     filled(ledger)
     before = ledger.show("meters")
-    as_version_1(ledger)
+    as_before(ledger)
     with Ledger.open(ledger.path) as opened:
-        assert opened._file.value("PRAGMA user_version") == 2
+        assert opened._file.value("PRAGMA user_version") == 3
         after = opened.show("meters")
         for one, other in zip(before.totals, after.totals, strict=True):
             assert measures(one) == pytest.approx(measures(other), rel=1e-12)

@@ -23,7 +23,6 @@ from tempriv.ledger.scope import (
     ScopedCost,
     order_leaks,
     total_costs,
-    widths,
 )
 from tempriv.privacy.guarantees import Guarantee, Pure
 from tempriv.privacy.units import Event, Unit, Window
@@ -252,7 +251,7 @@ def test_the_rule_for_exact_releases_finds_every_swap_that_shows(case, unit):
         shares = [share._replace(single=0) for share in shares]
     expected = worst_swap(shares, unit, step)
     ids = {key: np.array(sorted(members), dtype=np.uint64) for key, members in SETS.items()}
-    given = ids.__getitem__, unit, widths(unit, {"integer": step})
+    given = ids.__getitem__, unit, {"integer": None if unit.reach is None else unit.reach * step}
     found = total_costs(shares, *given)[:, 0].max()
     assert math.isinf(found) == math.isinf(expected)
     if np.isfinite(total_costs(shares[:-1], *given)).all():

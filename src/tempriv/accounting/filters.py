@@ -208,7 +208,7 @@ def unlimited_total(costs: Costs, unit: units.Unit) -> Total:
     return worst_total(costs, unit, None, delta)
 
 
-def epsilon_in_advance(total: Total, guarantees: Iterable[Guarantee | NoGuarantee]) -> float | None:
+def epsilon_in_advance(total: Total, costs: Iterable[Cost]) -> float | None:
     """What the same charges would come to, had number and costs been fixed in advance.
 
     By optimal composition, at all of delta. None where that cannot be said: without delta, where
@@ -216,17 +216,17 @@ def epsilon_in_advance(total: Total, guarantees: Iterable[Guarantee | NoGuarante
 
     Parameters:
         total: what the charges come to as they were made.
-        guarantees: those of the charges, each kind once.
+        costs: of single charges, each amount once.
 
-    >>> charged = [Guarantee(loss=Pure(0.05), unit=units.Event())]
+    >>> costs = [Cost(0.05, 0.0, 0.00125)]
     >>> total = worst_total(np.array([[5.0, 0.0, 0.125]]), units.Event(), 9.0, 1e-6)
-    >>> round(epsilon_in_advance(total, charged), 3), round(total.spent, 3)
+    >>> round(epsilon_in_advance(total, costs), 3), round(total.spent, 3)
     (2.208, 2.49)
     """
-    costs = {cost_of(guarantee, total.unit)[:2] for guarantee in guarantees}
-    if total.delta == 0 or total.by_sum is None or len(costs) != 1:
+    known = {(cost.epsilon, cost.delta) for cost in costs}
+    if total.delta == 0 or total.by_sum is None or len(known) != 1:
         return None
-    ((epsilon, delta),) = costs
+    ((epsilon, delta),) = known
     if not 0 < epsilon < math.inf:
         return None
     count = math.ceil(total.by_sum / epsilon * (1 - TOLERANCE))

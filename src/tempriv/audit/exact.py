@@ -83,7 +83,7 @@ class Outcomes:
         Equal purposes have equal words, so a second draw for one purpose is the first again.
 
         Parameters:
-            distribution: that is drawn from.
+            distribution: the one to draw from.
             purpose: what the draw is for.
             rows: which of the rows draw; all by default.
         """
@@ -127,7 +127,7 @@ class Outcomes:
         """Outcomes are listed for the rows that ask, and no more of them than they ask about.
 
         Parameters:
-            distribution: that is drawn from.
+            distribution: the one to draw from.
             purpose: what the draw is for.
         """
         return self._once(purpose, RowByRow(self, self._tail, distribution))

@@ -14,7 +14,7 @@ from tempriv.data.files import sync_directory
 from tempriv.errors import LedgerError, require
 
 APPLICATION_ID = 0x74707276  # "tprv"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 SCHEMA = """
 CREATE TABLE datasets (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created TEXT NOT NULL);
@@ -54,6 +54,14 @@ INSERT INTO groups SELECT min(id), dataset, 0, kind, members FROM scopes
 UPDATE scopes SET first = (SELECT g.first FROM groups g WHERE g.dataset = scopes.dataset
     AND g.small = 0 AND g.kind = scopes.kind AND g.members IS scopes.members);
 CREATE INDEX scopes_in_time ON scopes (first, clock, ifnull("end", 9223372036854775807));
+"""
+# since version 3: the last tick of a scope's last step, and how its steps lie on the dataset's
+EXTENTS = """
+ALTER TABLE scopes ADD COLUMN until INTEGER;
+ALTER TABLE scopes ADD COLUMN grid INTEGER;
+CREATE INDEX scopes_by_number ON scopes (dataset);
+CREATE INDEX scope_grids ON scopes (dataset, clock, grid);
+CREATE INDEX scopes_until ON scopes (first, clock, ifnull(until, 9223372036854775807));
 """
 
 SQLITE_HEADER = b"SQLite format 3\0"
@@ -175,7 +183,7 @@ class LedgerFile:
             used = self.value("SELECT count(*) FROM sqlite_schema")
             if used or self.value("PRAGMA application_id"):
                 return
-            for statement in (SCHEMA + GROUPS).split(";"):
+            for statement in (SCHEMA + GROUPS + EXTENTS).split(";"):
                 self.execute(statement)
             self.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             self.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
@@ -191,8 +199,10 @@ class LedgerFile:
         """
         if not self.outdated:
             return False
-        for statement in GROUPS.split(";"):
-            self.execute(statement)
+        version = int(self.value("PRAGMA user_version"))
+        for brought, tables in ((2, GROUPS), (3, EXTENTS)):
+            for statement in tables.split(";") if version < brought else ():
+                self.execute(statement)
         self.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
         return True
 

@@ -20,7 +20,6 @@ from tempriv.accounting.filters import (
     ZERO_COST,
     Cost,
     Total,
-    cost_of,
     epsilon_in_advance,
     explain_no_bound,
     explain_other_unit,
@@ -32,6 +31,7 @@ from tempriv.accounting.filters import (
 from tempriv.errors import BudgetError, LedgerError, require
 from tempriv.ledger import scope as scopes
 from tempriv.ledger.database import LedgerFile, create_file, open_file
+from tempriv.ledger.resolution import Resolution, cost_at, require_comparable
 from tempriv.ledger.running_totals import RunningTotals, TimeRange
 from tempriv.ledger.scope import EARLIEST, LATEST, Scope, ScopedCost
 from tempriv.privacy import guarantees, serialization, units
@@ -181,6 +181,7 @@ class Ledger:
         if file.outdated:
             with file.writing():
                 if file.upgrade():
+                    self._sums.align()
                     for (dataset,) in file.rows("SELECT id FROM datasets"):
                         for limit in self._limits(dataset):
                             self._renew(dataset, limit)
@@ -464,9 +465,11 @@ class Ledger:
                     unlimited_total(self._sums.recorded(number, unit)[1], unit)
                     for unit in dict.fromkeys(charged_units)
                 ]
+            fixed = tuple(
+                epsilon_in_advance(total, self._sums.costs(number, total.unit)) for total in totals
+            )
         reasons = [none.reason for none in charged if isinstance(none, NoGuarantee)]
         reason = reasons[0] if reasons else None
-        fixed = tuple(epsilon_in_advance(total, charged) for total in totals)
         return Budget(dataset, bool(limits), tuple(totals), charges, reason, fixed)
 
     def log(self, dataset: str | None = None) -> tuple[Entry, ...]:
@@ -528,10 +531,10 @@ class Ledger:
                 BudgetError,
             )
             return []
-        before = self._sums.steps(number)
-        steps = scopes.widest_steps(before, scope)
+        release = Resolution.of(scope)
+        base = self._sums.base(number) or release
         return [
-            self._decide_one(number, dataset, limit, guarantee, scope, steps, steps != before)
+            self._decide_one(number, dataset, limit, guarantee, scope, base, release)
             for limit in limits
         ]
 
@@ -542,22 +545,28 @@ class Ledger:
         limit: _Limit,
         guarantee: Guarantee,
         scope: Scope,
-        steps: dict[str, int | None],
-        new_steps: bool,
+        base: Resolution,
+        release: Resolution,
     ) -> tuple[_Limit, Cost, Total]:
         unit = limit.unit
-        cost = cost_of(guarantee, unit, order_of(limit.epsilon, limit.delta))
+        nobody = scope.members == ()
+        if not nobody:
+            require_comparable(dataset, unit, base, release)
+        order = order_of(limit.epsilon, limit.delta)
+        cost = cost_at(guarantee, unit, order, base, None if nobody else release)
         sentence = explain_other_unit(unit, guarantee.unit)
         require(cost != UNBOUNDED_COST, f"dataset {dataset!r} {sentence}", BudgetError)
         scopes.require_length(dataset, unit, guarantee.unit, scope)
-        share = scope.share(cost, guarantee)
-        widths = scopes.widths(unit, steps)
+        share = scope.share(cost, guarantee, unit)
+        widths = before = self._sums.widths(number, unit)
+        if not nobody:
+            widths = self._sums.widths(number, unit, scope)
         width = widths.get(scope.clock)
-        # what a charge does not touch stays as it was, unless its step moves all boundaries
-        nobody = scope.members == ()
-        everywhere = new_steps and bool(unit.reach) and not nobody
+        # what a charge does not touch stays as it was, unless its steps move all boundaries
+        moved = widths != before and any(width != 0 for width in widths.values())
+        everywhere = moved and unit.reach is not None
         one_moment, near = unit.positions_per_person == 1, None
-        if set(steps) == {scope.clock} and one_moment and width is not None and not everywhere:
+        if set(widths) == {scope.clock} and one_moment and width is not None and not everywhere:
             first, last = max(share.start - width, EARLIEST), min(share.end + width, LATEST)
             near = TimeRange(scope.clock, first, last)
         named = not everywhere and scopes.separates_people(scope.kind, unit)
@@ -586,13 +595,13 @@ class Ledger:
                     BudgetError,
                 )
         if total.exceeded:
-            before = total_with(share._replace(cost=ZERO_COST))
-            sentence = explain_refusal(before, cost, total)
+            without = total_with(share._replace(cost=ZERO_COST))
+            sentence = explain_refusal(without, cost, total)
             raise BudgetError(
                 f"dataset {dataset!r}: {sentence}",
                 dataset=dataset,
                 limit=limit.epsilon,
-                remaining=before.remaining,
+                remaining=without.remaining,
             )
         return limit, cost, total if everywhere else limit.total.or_worse(total)
 

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tempriv.accounting.filters import Cost, Costs, cost_of
+from tempriv.accounting.filters import Cost, Costs
 from tempriv.ledger import scope as scopes
 from tempriv.ledger.database import LedgerFile
+from tempriv.ledger.resolution import Resolution, cost_at, widths_of
 from tempriv.ledger.scope import EARLIEST, LATEST, Ids, Scope, ScopedCost
 from tempriv.privacy import guarantees, units
 from tempriv.privacy.units.base import UnitEntry
@@ -46,6 +47,11 @@ def _counted() -> str:
         f"c.scope = s.id AND {which} LIMIT 2))"
         for which in ("true", exact, f"{exact} AND {single} = 1")
     )
+
+
+def _last(unit: units.Unit) -> str:
+    """The column with the last tick that counts: of readings themselves, or of their steps."""
+    return '"end"' if unit.about_order else "until"
 
 
 class TimeRange(NamedTuple):
@@ -78,21 +84,75 @@ class RunningTotals:
     def __init__(self, file: LedgerFile):
         self._file = file
 
-    def steps(self, dataset: int) -> dict[str, int | None]:
-        """The widest grid step on each clock of a ``dataset``; None where a scope has no step."""
-        steps: dict[str, int | None] = {}
+    def base(self, dataset: int) -> Resolution | None:
+        """The time steps that limits of a ``dataset`` speak of: those of its first scope."""
+        query = "SELECT clock, start, step FROM scopes WHERE dataset = ? ORDER BY id LIMIT 1"
+        first = self._file.rows(query, dataset)
+        return Resolution(*first[0]) if first else None
+
+    def widths(
+        self, dataset: int, unit: units.Unit, joining: Scope | None = None
+    ) -> dict[str, int | None]:
+        """For each clock of a ``dataset``, how far a limit reaches over time, in ticks.
+
+        None where time does not separate.
+
+        Parameters:
+            dataset: its number.
+            unit: of the limit.
+            joining: a scope that is to be charged, too.
+        """
+        base = self.base(dataset) or (None if joining is None else Resolution.of(joining))
+        if base is None:
+            return {}
+        grids = self._grids(dataset)
+        if joining is not None:
+            grid = base.grid_of(joining)
+            grids[joining.clock] = max(grids.get(joining.clock, grid), grid)
+        if unit.covered_steps is not None:
+            return widths_of(unit, base, grids)
+        if not unit.reach:
+            return dict.fromkeys(grids, unit.reach)
+        steps = {clock: self._widest_step(dataset, clock, joining) for clock in grids}
+        return {
+            clock: None if step is None else min(unit.reach * step, LATEST)
+            for clock, step in steps.items()
+        }
+
+    def _grids(self, dataset: int) -> dict[str, int]:
+        """For each clock, how its scopes lie on the steps of the dataset in the worst case."""
+        grids: dict[str, int] = {}
         following = "SELECT min(clock) FROM scopes WHERE dataset = ? AND clock > ?"
-        scopes_of_clock = "FROM scopes WHERE dataset = ? AND clock = ?"
+        worst = "SELECT max(grid) FROM scopes WHERE dataset = ? AND clock = ?"
         # a few jumps in the index for each clock
         clock = self._file.value(following, dataset, "")
         while clock is not None:
-            unknown = self._file.value(
-                f"SELECT 1 {scopes_of_clock} AND step IS NULL LIMIT 1", dataset, clock
-            )
-            widest = self._file.value(f"SELECT max(step) {scopes_of_clock}", dataset, clock)
-            steps[clock] = None if unknown else widest
+            grids[clock] = self._file.value(worst, dataset, clock)
             clock = self._file.value(following, dataset, clock)
-        return steps
+        return grids
+
+    def _widest_step(self, dataset: int, clock: str, joining: Scope | None) -> int | None:
+        """The widest grid step on a clock; None if a scope has no step."""
+        scopes_of_clock = "FROM scopes WHERE dataset = ? AND clock = ?"
+        query = f"SELECT 1 {scopes_of_clock} AND step IS NULL LIMIT 1"
+        unknown = self._file.value(query, dataset, clock)
+        widest = self._file.value(f"SELECT max(step) {scopes_of_clock}", dataset, clock)
+        steps = [widest] if widest is not None or unknown else []
+        if joining is not None and joining.clock == clock:
+            steps.append(joining.step)
+        return None if unknown or None in steps else max(steps)
+
+    def align(self) -> None:
+        """Note the extents of scopes that an older version placed."""
+        query = """SELECT id, dataset, clock, start, "end", step FROM scopes"""
+        bases: dict[int, Resolution] = {}
+        for number, dataset, clock, start, end, step in self._file.rows(f"{query} ORDER BY id"):
+            scope = Scope(clock=clock, start=start, end=end, step=step)
+            base = bases.setdefault(dataset, Resolution.of(scope))
+            self._file.execute(
+                "UPDATE scopes SET until = ?, grid = ? WHERE id = ?",
+                *(scope.until, base.grid_of(scope), number),
+            )
 
     def ids(self, digest: bytes, scope: Scope | None = None) -> Ids:
         """The members of the set with a ``digest``, which may be that of a ``scope`` at hand."""
@@ -111,23 +171,43 @@ class RunningTotals:
             unit: of the limit.
             order: at which rhos are counted.
         """
-        query = """SELECT c.guarantee, count(*), s.id, s.first, s.step, s.kind, s.members, s.clock,
-            s.start, s."end" FROM charges c JOIN scopes s ON s.id = c.scope WHERE c.dataset = ?
-            GROUP BY s.id, c.guarantee"""
-        each: dict[str, tuple[float, ...]] = {}
+        query = f"""SELECT c.guarantee, count(*), s.id, s.first, s.step, s.kind, s.members, s.clock,
+            s.start, s.{_last(unit)} FROM charges c JOIN scopes s ON s.id = c.scope
+            WHERE c.dataset = ? GROUP BY s.id, c.guarantee"""
+        base = self.base(dataset)
+        each: dict[tuple[str, Resolution], tuple[float, ...]] = {}
         shares: dict[int, ScopedCost] = {}
         for text, count, number, first, step, *scope in self._file.rows(query, dataset):
-            if text not in each:
+            assert base is not None, "there is a scope"
+            steps = Resolution(scope[2], scope[3], step)
+            if (text, steps) not in each:
                 guarantee = _guarantee(text)
-                each[text] = (*cost_of(guarantee, unit, order), 1, *scopes.exactness(guarantee))
+                cost = cost_at(guarantee, unit, order, base, steps)
+                each[text, steps] = (*cost, 1, *scopes.exactness(guarantee))
             place = ScopeRow(number, first).for_unit(unit)
             share = shares.get(place)
             before = (0.0,) * 6 if share is None else (*share.cost, *share[7:])
-            after = [b + count * x for b, x in zip(before, each[text], strict=True)]
+            after = [b + count * x for b, x in zip(before, each[text, steps], strict=True)]
             counts = [min(int(x), 2) for x in after[3:]]
             shares[place] = scopes.scoped_cost(scope, Cost(*after[:3]), step, *counts)
-        widths = scopes.widths(unit, self.steps(dataset))
+        widths = self.widths(dataset, unit)
         return shares, scopes.total_costs(list(shares.values()), self.ids, unit, widths)
+
+    def costs(self, dataset: int, unit: units.Unit) -> set[Cost]:
+        """What single charges cost, each amount once.
+
+        Parameters:
+            dataset: its number.
+            unit: of the limit.
+        """
+        query = """SELECT DISTINCT c.guarantee, s.clock, s.start, s.step
+            FROM charges c JOIN scopes s ON s.id = c.scope WHERE c.dataset = ?"""
+        base = self.base(dataset)
+        return {
+            cost_at(_guarantee(text), unit, 1.0, base, Resolution(*steps))
+            for text, *steps in self._file.rows(query, dataset)
+            if base is not None
+        }
 
     def replace(self, limit: int, shares: dict[int, ScopedCost]) -> None:
         """Begin the sums of a ``limit`` anew, from the ``shares`` of each scope."""
@@ -156,14 +236,15 @@ class RunningTotals:
         """
         group = "id" if unit.reach is None else "first"
         also = f", s.step{_counted()}" if unit.about_order else ""
-        query = f"""SELECT s.kind, s.members, s.clock, s.start, s."end",
+        last = _last(unit)
+        query = f"""SELECT s.kind, s.members, s.clock, s.start, s.{last},
             u.epsilon, u.delta, u.rho{also}
             FROM scopes s CROSS JOIN sums u ON u."limit" = ? AND u.scope = s.id
             WHERE s.{group} IN (SELECT value FROM json_each(?))"""
         values = [limit, json.dumps(self._groups(dataset, scope))]
         if near is not None:
             # as the index has it
-            query += f""" AND s.clock = ? AND ifnull(s."end", {LATEST}) >= ?
+            query += f""" AND s.clock = ? AND ifnull(s.{last}, {LATEST}) >= ?
                 AND ifnull(s.start, {EARLIEST}) <= ?"""
             values += near
         return [
@@ -221,10 +302,11 @@ class RunningTotals:
             *group,
         )
         file.execute(
-            'INSERT INTO scopes (dataset, digest, kind, members, start, "end", step, clock, first)'
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            'INSERT INTO scopes (dataset, digest, kind, members, start, "end", step, clock, first,'
+            " until, grid) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *(dataset, scope.digest, scope.kind, digest),
             *(scope.start, scope.end, scope.step, scope.clock, first),
+            *(scope.until, (self.base(dataset) or Resolution.of(scope)).grid_of(scope)),
         )
         number = file.rows(find, dataset, scope.digest)[0][0]
         if first is None:

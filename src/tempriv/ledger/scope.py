@@ -149,6 +149,16 @@ class Scope:
         )
 
     @property
+    def until(self) -> int | None:
+        """The last tick that belongs to the step at the end: a reading stands for all of its step.
+
+        The end itself where it is open, where the step is unknown or where ticks are no times.
+        """
+        if self.end is None or self.step is None or self.clock.startswith("index"):
+            return self.end
+        return min(self.end + self.step - 1, LATEST)
+
+    @property
     def most_readings(self) -> int | None:
         """The length of the longest series, as stated or as the grid allows; None is unknown."""
         if self.longest is None and None not in (self.start, self.end, self.step):
@@ -193,9 +203,18 @@ class Scope:
         parts = (self.kind, named, self.start, self.end, self.step, self.clock)
         return blake2b(serialization.canonical(parts), digest_size=32).digest()
 
-    def share(self, cost: Cost, guarantee: Guarantee | NoGuarantee) -> ScopedCost:
-        """What a charge with a ``guarantee`` adds here, as its ``cost`` says."""
-        row = (self.kind, self.set_digest, self.clock, self.start, self.end)
+    def share(
+        self, cost: Cost, guarantee: Guarantee | NoGuarantee, limit: units.Unit
+    ) -> ScopedCost:
+        """What a charge adds here.
+
+        Parameters:
+            cost: of the charge.
+            guarantee: of the charge.
+            limit: the unit of the limit; one on the order of readings asks for their own times.
+        """
+        last = self.end if limit.about_order else self.until
+        row = (self.kind, self.set_digest, self.clock, self.start, last)
         return scoped_cost(row, cost, self.step, 1, *exactness(guarantee))
 
 
@@ -222,26 +241,6 @@ def ids_to_bytes(ids: Ids) -> bytes:
     return ids.astype("<u8").tobytes()
 
 
-def widths(unit: units.Unit, steps: Mapping[str, int | None]) -> dict[str, int | None]:
-    """How many ticks after its end a scope is still reached, from the widest step of each clock.
-
-    None where time does not separate.
-
-    Parameters:
-        unit: of the limit.
-        steps: the widest step of each clock, in ticks; None: unknown.
-
-    >>> widths(units.Window(3), {"date": 7, "datetime": None})
-    {'date': 14, 'datetime': None}
-    """
-    if not unit.reach:
-        return dict.fromkeys(steps, unit.reach)
-    return {
-        clock: None if step is None else min(unit.reach * step, LATEST)
-        for clock, step in steps.items()
-    }
-
-
 def require_length(dataset: str, limit: units.Unit, unit: units.Unit, scope: Scope) -> None:
     """A limit on whole series speaks of series up to its length, so longer ones are refused.
 
@@ -262,13 +261,6 @@ def require_length(dataset: str, limit: units.Unit, unit: units.Unit, scope: Sco
         + "; set a limit for series of that length",
         BudgetError,
     )
-
-
-def widest_steps(steps: Mapping[str, int | None], scope: Scope) -> dict[str, int | None]:
-    """The widest of the ``steps`` on each clock, once a ``scope`` has joined; None is unknown."""
-    both = (steps.get(scope.clock, scope.step), scope.step)
-    known = [step for step in both if step is not None]
-    return {**steps, scope.clock: max(known) if len(known) == 2 else None}
 
 
 def member_classes(sets: Sequence[Ids], within: Ids | None = None) -> list[list[int]]:

@@ -102,7 +102,7 @@ class StreamPipeline:
             self.dead_letters = DeadLetterFile(companion(self.state_file.path, ".aside.jsonl"))
 
     def __repr__(self) -> str:
-        return f"Flow({type(self.mechanism).__name__}, {len(self.series)} series)"
+        return f"StreamPipeline({type(self.mechanism).__name__}, {len(self.series)} series)"
 
     # opening
 

@@ -57,7 +57,7 @@ class Record:
     missing: tuple[bool, ...]
 
     def __repr__(self) -> str:
-        return f"Reading(series={self.series!r})"
+        return f"Record(series={self.series!r})"
 
 
 def tick_of(parts: Sequence[Any]) -> int:

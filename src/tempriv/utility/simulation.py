@@ -46,7 +46,7 @@ class TrialReadings:
         return len(self.values)
 
     def __repr__(self) -> str:
-        return f"Readings({len(self)} rows of {len(self.counts)} series)"
+        return f"TrialReadings({len(self)} rows of {len(self.counts)} series)"
 
     def some(self, most: int) -> TrialReadings:
         """At most so many of the series, evenly spread over all.

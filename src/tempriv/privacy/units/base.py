@@ -147,6 +147,33 @@ class Unit(abc.ABC):
         return None if self.width is None else self.width - 1
 
     @property
+    def covered_steps(self) -> int | None:
+        """How many consecutive time steps it covers at once; None: steps do not measure it.
+
+        >>> from tempriv.privacy.units import Event, WholeSeries, Window
+        >>> [unit.covered_steps for unit in (Event(), Window(24), WholeSeries(100))]
+        [1, 24, None]
+        """
+        return None
+
+    def over_steps(self, steps: int) -> Unit | None:
+        """The unit that covers so many consecutive steps instead; None: there is none.
+
+        Parameters:
+            steps: how many, at least 1.
+
+        >>> from tempriv.privacy.units import Event, WithinDistance
+        >>> Event().over_steps(24), WithinDistance(5.0).over_steps(24)
+        (Window(length=24), None)
+        """
+        return self if steps == self.covered_steps else None
+
+    @property
+    def links_when_cut(self) -> int:
+        """How many neighbors must be chained when only a part of a step's raw data changes."""
+        return 1
+
+    @property
     def blocks(self) -> tuple[int, int] | None:
         """The length and the offset of blocks of steps that no neighbor leaves; None: no blocks."""
         return None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from tempriv.errors import require
 from tempriv.privacy.units.base import ChangeLimits, Example, cells, links
-from tempriv.privacy.units.replacement import Event, PerPerson, Replacement
+from tempriv.privacy.units.replacement import Event, PerPerson, Replacement, WholeSeries
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,27 @@ class Contribution(PerPerson):
         # a ledger writes truth values as numbers, so that equal units are one text
         object.__setattr__(self, "signed", bool(self.signed))
 
+    def _with_each(self, each: Replacement) -> Contribution:
+        return replace(self, each=each)
+
     @property
     def readings(self) -> int:
         return self.each.readings
+
+    @property
+    def limited_across_steps(self) -> bool:
+        """Whether what a person adds at one step can keep others of theirs from being counted."""
+        return self.total is not None and (
+            Fraction(self.total) < Fraction(self.per_step) * self.each.readings
+        )
+
+    @property
+    def links_when_cut(self) -> int:
+        """Two: one category of a step loses what another gains, up to ``per_step`` each.
+
+        Where the limit reaches across steps, conversion has counted both links already.
+        """
+        return 1 if self.limited_across_steps else 2
 
     @property
     def most(self) -> float:
@@ -119,9 +137,14 @@ class Contribution(PerPerson):
         )
 
     def _factor_to_same(self, to: Contribution) -> int:
+        if self == to:
+            return 1
         # what is added can be dealt out evenly over so many parts, in whole grid steps too
         reached = min(to.most, to.per_step * self.readings)
         parts = max(links(to.per_step, self.per_step), links(reached, self.most))
+        if self.limited_across_steps and not isinstance(to.each, WholeSeries):
+            # without some of a person's events others of theirs are counted, at other steps
+            parts = max(parts, 2)
         # what goes up and what goes down are two links where the guarantee is for one way only
         ways = 2 if to.signed and not self.signed else 1
         return parts * (self.each.conversion_factor(to.each) or 0) * ways

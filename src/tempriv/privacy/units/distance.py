@@ -44,6 +44,10 @@ class WithinDistance(Unit):
         return 1
 
     @property
+    def covered_steps(self) -> int:
+        return 1
+
+    @property
     def sentence(self) -> str:
         return f"any single location against any other within {self.meters:g} meters of it"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from tempriv.errors import UsageError, require
@@ -176,6 +176,17 @@ class Readings(ScatteredUnit):
     @property
     def readings(self) -> int:
         return self.count
+
+    @property
+    def covered_steps(self) -> int:
+        """Each of the readings is one step."""
+        return 1
+
+    def over_steps(self, steps: int) -> Unit | None:
+        """So many ``steps`` in place of each reading; places may only move within one step."""
+        if self.meters is None:
+            return replace(self, count=self.count * steps)
+        return super().over_steps(steps)
 
     @property
     def sentence(self) -> str:

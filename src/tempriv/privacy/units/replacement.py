@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import abc
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -30,6 +31,14 @@ class Replacement(Unit):
     def during(self) -> str:
         """The steps that are covered, to be read after what happens there."""
         return f"within any {self.readings} consecutive time steps"
+
+    @property
+    def covered_steps(self) -> int | None:
+        return self.readings
+
+    def over_steps(self, steps: int) -> Replacement:
+        """As many consecutive ``steps``, each replaced; itself where steps do not measure it."""
+        return self if steps == self.covered_steps else Window(steps)
 
     def _candidates(self, example: Example, alphabet: Sequence[Any]) -> Iterator[Example]:
         width = min(self.readings, len(example))
@@ -141,6 +150,10 @@ class WholeSeries(Replacement):
         return f"a whole series of up to {self.length} readings"
 
     @property
+    def covered_steps(self) -> None:
+        """A series is replaced whole, whatever its steps are."""
+
+    @property
     def reach(self) -> None:
         """Any: releases of one series add up whatever the time between them."""
 
@@ -163,6 +176,18 @@ class PerPerson(Unit):
     @property
     def reach(self) -> int | None:
         return self.each.reach
+
+    @property
+    def covered_steps(self) -> int | None:
+        return self.each.covered_steps
+
+    def over_steps(self, steps: int) -> Unit:
+        """One person, of whom each series changes over so many ``steps``."""
+        return self._with_each(self.each.over_steps(steps))
+
+    @abc.abstractmethod
+    def _with_each(self, each: Replacement) -> Unit:
+        """The same person, of whom something else is covered in each series."""
 
     @property
     def max_length(self) -> int | None:
@@ -195,6 +220,9 @@ class Person(PerPerson):
             f"each={self.each!r}: a person is covered by Event, Window or WholeSeries in each "
             "of their series",
         )
+
+    def _with_each(self, each: Replacement) -> Person:
+        return replace(self, each=each)
 
     @property
     def readings(self) -> int:
