@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -32,8 +32,11 @@ from tempriv.mechanisms.domains import (
 )
 from tempriv.mechanisms.options import BOUNDS, RESOLUTION, shared
 from tempriv.privacy.guarantees import Concentrated, Guarantee, Loss, Model, NoGuarantee, Pure
-from tempriv.privacy.units import Contribution, Event, Person, Unit, WholeSeries, Window
+from tempriv.privacy.units import Event, Person, Unit, WholeSeries, Window
 from tempriv.sampling.distributions import DiscreteLaplace, Distribution, MagnitudeDistribution
+
+if TYPE_CHECKING:
+    from tempriv.privacy.units import Contribution
 
 LARGEST_SCALE = 1 << 34  # in grid steps; greater noise would drown whatever the bounds allow
 LEAST_SHARE = Fraction(1, 10**100)
@@ -112,7 +115,8 @@ class NumberMechanism(Mechanism):
         if self.accepted_units is not None:
             kinds, remedy, counts = self.accepted_units
             unit = self.unit
-            each = unit.each if counts and isinstance(unit, Contribution) else unit
+            counted = counted_by(unit)
+            each = counted.each if counts and counted else unit
             require(isinstance(each, kinds), f"unit={self.unit!r}: must be {remedy}")
         self._require_settings()
         object.__setattr__(self, "grid", self._fitting_grids())
@@ -141,8 +145,8 @@ class NumberMechanism(Mechanism):
 
     def _fitting_grids(self) -> tuple[float, ...]:
         """As given; or fine beside the noise; or, for counts, what a person's part is made of."""
-        unit, given = self.unit, self.grid
-        if not isinstance(unit, Contribution):
+        unit, given = counted_by(self.unit), self.grid
+        if unit is None:
             return grids_of(given, self.bounds, self.noise_to_range)
         require(
             not self.per_column,
@@ -196,7 +200,7 @@ class NumberMechanism(Mechanism):
 
         All of it for counts, whose noise is measured by all that one person adds to them.
         """
-        if isinstance(self.unit, Contribution):
+        if counted_by(self.unit):
             return Fraction(self.budget)
         return share_of(self.budget, self.unit, len(self.bounds), self.per_column)
 
@@ -207,16 +211,16 @@ class NumberMechanism(Mechanism):
         What one person adds is bounded for all columns together. Numbers change each within its
         bounds, and columns that share a budget all do at once.
         """
-        if isinstance(self.unit, Contribution):
-            return [Fraction(self.unit.per_step) / Fraction(grid) for grid in self.grids]
+        if unit := counted_by(self.unit):
+            return [Fraction(unit.per_step) / Fraction(grid) for grid in self.grids]
         together = 1 if self.per_column else len(self.bounds)
         return [Fraction(together * width) for width in self.numbers.widths]
 
     @property
     def changes(self) -> list[Fraction]:
         """The same so that all rows of the unit cost the budget once."""
-        if isinstance(self.unit, Contribution):
-            return [Fraction(self.unit.most) / Fraction(grid) for grid in self.grids]
+        if unit := counted_by(self.unit):
+            return [Fraction(unit.most) / Fraction(grid) for grid in self.grids]
         return [self.unit.readings * change for change in self.row_changes]
 
     # what is true of it
@@ -320,3 +324,12 @@ def model_of(unit: Unit) -> Model:
         unit: what is protected.
     """
     return "central" if unit.counts_people else "local"
+
+
+def counted_by(unit: Unit) -> Contribution | None:
+    """The unit if it is about counts of people, None otherwise; does not load what counts are.
+
+    Parameters:
+        unit: what is protected.
+    """
+    return cast("Contribution", unit) if unit.counts_people else None

@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import ClassVar
 
 from tempriv.mechanisms.base import CommandLine
-from tempriv.mechanisms.numbers import NumberMechanism, model_of
+from tempriv.mechanisms.numbers import NumberMechanism, counted_by, model_of
 from tempriv.mechanisms.options import PER_COLUMN, shared
 from tempriv.privacy.guarantees import Guarantee, Published
-from tempriv.privacy.units import Contribution, Event, Unit
+from tempriv.privacy.units import Event, Unit
 from tempriv.sampling.distributions import DiscreteGaussian
 
 
@@ -65,8 +65,8 @@ class Gaussian(NumberMechanism):
     @property
     def distributions(self) -> list[DiscreteGaussian]:
         """The noise of each column, in steps of its grid."""
-        if isinstance(self.unit, Contribution):
-            squares = [self.unit.square / Fraction(grid) ** 2 for grid in self.grids]
+        if unit := counted_by(self.unit):
+            squares = [unit.square / Fraction(grid) ** 2 for grid in self.grids]
         else:
             squares = [Fraction(width**2) for width in self.numbers.widths]
         return [DiscreteGaussian(square / (2 * self.reading_share)) for square in squares]
