@@ -316,9 +316,9 @@ def test_no_plan_and_no_file_of_spark_holds_a_key(spark, events, monkeypatch):
         assert any("shuffle" in path.name for path in files)
         texts.extend(path.read_bytes() for path in files)
 
-    def watched(frame):
+    def watched(frame, durable=False):
         plans.append(frame._jdf.queryExecution().toString())
-        aside = keep(frame)
+        aside = keep(frame, durable)
         look()  # while tasks still have the keys
         return aside
 

@@ -905,6 +905,7 @@ def charged(folder: Path) -> Any:
     limits = {
         "events": "--epsilon 3",
         "windows": "--epsilon 90 --delta 1e-5 --unit window --window 24",
+        "streams": "--epsilon 90 --delta 1e-5 --unit window --window 24",
         "wholes": "--epsilon 99 --delta 1e-5 --unit series --length 60",
         "swaps": "--epsilon 3 --unit swap --window 6",
         "visits": "--epsilon 2 --unit person --length 48 --per-step 1 --total 5",
@@ -933,7 +934,7 @@ def charged(folder: Path) -> Any:
     found.append(run("count", "events.csv", folder / "paid-e.csv", *words)[0])
     words = words_of("laplace", RELEASES["laplace"]["event"])
     files = ("--input", "all.csv", "--output", folder / "paid-s.csv", "--state", folder / "p.state")
-    found.append(run("stream", *words, *files, "--dataset", "windows")[0])
+    found.append(run("stream", *words, *files, "--dataset", "streams")[0])
     shown = told("budget", "show")
     logged = run("budget", "log", "--json")
     kept = [] if logged[0] else [_charge(one) for one in json.loads(logged[1])]

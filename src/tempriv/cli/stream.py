@@ -22,6 +22,7 @@ from tempriv.cli.mechanism_options import MechanismOptions, with_mechanism_optio
 from tempriv.errors import DataError, require
 
 if TYPE_CHECKING:
+    from tempriv.ledger.scope import Scope
     from tempriv.streaming.pipeline import StreamPipeline
     from tempriv.streaming.records import RecordFormat
     from tempriv.streaming.sinks import Sink
@@ -95,6 +96,15 @@ def run(
             metavar="FILE", help="Where to keep the state; keep it as private as the data."
         ),
     ] = None,
+    step: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="Readings are for steps such as 15min, 1h or 24h, for dates 1d, for whole numbers "
+            "60, counted from midnight, 1970-01-01 or 0; those at other times are put aside. Lets "
+            "a ledger add the stream up with tables.",
+        ),
+    ] = None,
     aside: Annotated[
         Path | None,
         typer.Option(
@@ -120,7 +130,6 @@ def run(
     --state, a stream that was killed goes on where it was.
     """
     from tempriv.integrations import connector
-    from tempriv.ledger.scope import Scope
     from tempriv.mechanisms.landmarks.domain import WithLandmarks
     from tempriv.mechanisms.perturb import guarantee_of_run
     from tempriv.sampling.keys import Key
@@ -133,6 +142,10 @@ def run(
     require(
         state is None or choice.time is not None,
         "--state needs --time: readings that are sent again are recognized by their times",
+    )
+    require(
+        step is None or choice.time is not None,
+        "--step needs --time: it is for the times of readings",
     )
     for option, file in (("state", state), ("aside", aside)):
         require(file is None or file.parent.is_dir(), f"{file}: no such directory")
@@ -165,11 +178,12 @@ def run(
     )
     put_aside = None if aside is None else DeadLetterFile(aside)
     store = None if state is None else StateFile(state)
+    everyone = _times_of(step, record_format)
     key = Key.generate() if key_seed is None else Key.from_seed(key_seed)
     with contextlib.ExitStack() as stack:
         where = _output(output, record_format, stack)
         pipeline = StreamPipeline(
-            chosen, record_format, where, store, key_seed, put_aside, dataset=name
+            chosen, record_format, where, store, key_seed, put_aside, everyone.step, dataset=name
         )
         reading = _input(source, follow, record_format, state)
         book = stack.enter_context(_options.charging(ledger, no_ledger, name, dataset is None))
@@ -177,9 +191,6 @@ def run(
         def charge() -> None:
             # once for the whole stream, whoever and whenever: the same id spends nothing again
             assert book is not None
-            everyone = Scope(
-                kind="series", members=None, start=None, end=None, step=None, clock="index"
-            )
             book.charge(
                 name, guarantee_of_run(chosen, key), everyone, pipeline.release_id, note="stream"
             )
@@ -195,6 +206,24 @@ def run(
         f"followed by: tail -F {source} | tempriv stream ... without --input",
         DataError,
     )
+
+
+def _times_of(step: str | None, record_format: RecordFormat) -> Scope:
+    """All times at which a stream may have readings, and whose they are: anyone's."""
+    from tempriv.data.clock import Clock
+    from tempriv.ledger.scope import Scope
+    from tempriv.streaming.records import LARGEST_TICK
+
+    if step is None:
+        return Scope(clock="index")
+    kind = "datetime"
+    if len(record_format.time) == 1 and not step.strip().isdigit():
+        kind = "date" if step.strip().lower().endswith("d") else "datetime"
+    elif len(record_format.time) == 1:
+        kind = "integer"
+    clock = Clock(tuple(record_format.time), cast(Any, kind), "", kind)
+    ticks = clock.parse_step(step)
+    return Scope(start=-LARGEST_TICK // ticks * ticks, step=ticks, clock=clock.name)
 
 
 def _refuse_one_file_for_two(

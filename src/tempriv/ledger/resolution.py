@@ -112,10 +112,10 @@ class Resolution:
         # where a step of this one can begin within a step of the other: at a rest, and every so
         # many ticks from there; anywhere if the two are not on one clock
         shared, rest = 1, 0
-        if self.clock == other.clock and self.start is not None and other.start is not None:
-            scale = self._scale(self.clock)
+        begun = self._begins_after(other.clock, other.start)
+        if begun is not None:
             shared = math.gcd(here, there)
-            rest = (self.start - other.start) * scale % shared
+            rest = begun % shared
         latest = there - shared + rest
         return StepsReached(-(-(latest + steps * here) // there), latest > 0)
 
@@ -125,10 +125,18 @@ class Resolution:
             return NOT_COMPARABLE
         if scope.start is None:
             return ON_GRID  # no time before it is outside
-        if scope.clock != self.clock or self.start is None:
-            return OFF_GRID
+        begun = self._begins_after(scope.clock, scope.start)
         assert self.step is not None
-        return OFF_GRID if (scope.start - self.start) % self.step else ON_GRID
+        if begun is None or begun % (self.step * self._scale(self.clock)):
+            return OFF_GRID
+        return ON_GRID
+
+    def _begins_after(self, clock: str, start: int | None) -> int | None:
+        """How long after a ``start`` on a comparable ``clock``; None where that is not known."""
+        same_column = clock.partition(" ")[2] == self.clock.partition(" ")[2]
+        if not same_column or start is None or self.start is None:
+            return None
+        return self.start * self._scale(self.clock) - start * self._scale(clock)
 
 
 def cost_at(

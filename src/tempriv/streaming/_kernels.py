@@ -9,7 +9,7 @@ from numba import njit
 Integers = npt.NDArray[np.int64]
 
 # what becomes of a reading
-TAKEN, LATE, REPEATED, BEYOND_LENGTH, BEYOND_LANDMARKS, NOT_COUNTED = 0, 1, 2, 3, 4, 5
+TAKEN, LATE, REPEATED, BEYOND_LENGTH, BEYOND_LANDMARKS, NOT_COUNTED, OFF_STEP = range(7)
 
 NEVER = -(1 << 62)
 """Before every time: a series that has had no reading yet."""
@@ -63,6 +63,7 @@ def admit_readings(
     most_readings: int,
     most_landmarks: int,
     counted: bool,
+    step: int,
     verdicts: npt.NDArray[np.int8],
 ) -> None:
     """Decide about each reading as it came: it must be later than all of its series.
@@ -80,12 +81,16 @@ def admit_readings(
         most_readings: that are guaranteed for a series.
         most_landmarks: that are guaranteed for a series.
         counted: whether times must be numbers that rise by one from 0 or 1.
+        step: of which all times must be multiples, in ticks.
         verdicts: takes what becomes of each reading.
     """
     for row in range(len(codes)):
         series, tick = codes[row], ticks[row]
         if tick <= last[series]:
             verdicts[row] = REPEATED if tick == last[series] else LATE
+            continue
+        if tick % step != 0:
+            verdicts[row] = OFF_STEP
             continue
         if counted:
             is_first = last[series] == NEVER

@@ -340,7 +340,7 @@ def _load_snapshot(path: Path) -> _Snapshot:
         mechanism.has_status,
         isinstance(mechanism.domain, WithLandmarks),
     )
-    pipeline = StreamPipeline(mechanism, record_format, _NullSink())
+    pipeline = StreamPipeline(mechanism, record_format, _NullSink(), step=about.get("step"))
     pipeline.series.load(names, shards)
     require(
         pipeline.series.names_digest == checkpoint.names,

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from tempriv.streaming._kernels import BEYOND_LANDMARKS, BEYOND_LENGTH, LATE, REPEATED
+from tempriv.streaming._kernels import (
+    BEYOND_LANDMARKS,
+    BEYOND_LENGTH,
+    LATE,
+    OFF_STEP,
+    REPEATED,
+)
 
 NAME_OF_VERDICT = {
     LATE: "late",
     REPEATED: "repeated",
     BEYOND_LENGTH: "beyond",
     BEYOND_LANDMARKS: "unpromised",
+    OFF_STEP: "unreadable",
 }
 REASONS = {
     "late": "not later than all readings of its series",
@@ -19,6 +26,7 @@ REASONS = {
     "unpromised": "a landmark past the number that was given",
     "unreadable": "not a reading",
 }
+REASON_OFF_STEP = "at a time that is no multiple of the stream's step"
 
 
 @dataclass
@@ -42,4 +50,4 @@ class Counts:
 
     @property
     def put_aside(self) -> int:
-        return self.late + self.repeated + self.beyond + self.unpromised + self.unreadable
+        return sum(getattr(self, name) for name in REASONS)

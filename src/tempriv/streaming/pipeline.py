@@ -21,9 +21,16 @@ from tempriv.mechanisms.stream import MOST_STEPS
 from tempriv.privacy import serialization
 from tempriv.releases.blocks import TELLS, hides_times
 from tempriv.sampling.keys import EPOCH, new_id
-from tempriv.streaming._kernels import NOT_COUNTED, REPEATED, TAKEN, admit_readings, match_replayed
+from tempriv.streaming._kernels import (
+    NOT_COUNTED,
+    OFF_STEP,
+    REPEATED,
+    TAKEN,
+    admit_readings,
+    match_replayed,
+)
 from tempriv.streaming.batch import Batch
-from tempriv.streaming.counts import NAME_OF_VERDICT, REASONS, Counts
+from tempriv.streaming.counts import NAME_OF_VERDICT, REASON_OFF_STEP, REASONS, Counts
 from tempriv.streaming.csv_reader import parse_batch
 from tempriv.streaming.fingerprints import Fingerprints
 from tempriv.streaming.keys import Keyring
@@ -47,6 +54,7 @@ class StreamPipeline:
         state_file: keeps how far everything is; without it nothing survives the process.
         seed: of the noise, for experiments only.
         dead_letters: where readings go that are not released; beside the state by default.
+        step: of which all times are multiples, in ticks; readings at others are not released.
 
     Guarantees:
         - a line that is handed out has been committed with everything that made it;
@@ -60,6 +68,7 @@ class StreamPipeline:
     state_file: StateFile | None = None
     seed: int | None = None
     dead_letters: DeadLetterFile | None = None
+    step: int | None = None
     release_id: str = field(default_factory=new_id)
     counts: Counts = field(default_factory=Counts)
     earlier_counts: Counts = field(default_factory=Counts)  # of runs before
@@ -142,6 +151,7 @@ class StreamPipeline:
             "mechanism": serialization.encode(self.mechanism),
             "layout": self.record_format.layout(),
             "seed": self.seed,
+            "step": self.step,
         }
 
     def _begin(self, state_file: StateFile) -> None:
@@ -273,6 +283,7 @@ class StreamPipeline:
             self._most_readings,
             self._most_landmarks,
             self._counted,
+            self.step or 1,
             verdicts,
         )
         require(
@@ -296,8 +307,12 @@ class StreamPipeline:
         if self.dead_letters is None:
             return []
         columns = [*self.record_format.shown, *self.record_format.values]
-        rows = zip(rejected.tolist(), names, strict=True)
-        return [self._dead_letter(REASONS[why], batch.written(row, columns)) for row, why in rows]
+        reasons = [
+            REASON_OFF_STEP if verdict == OFF_STEP else REASONS[NAME_OF_VERDICT[verdict]]
+            for verdict in verdicts[rejected].tolist()
+        ]
+        rows = zip(rejected.tolist(), reasons, strict=True)
+        return [self._dead_letter(why, batch.written(row, columns)) for row, why in rows]
 
     def _dead_letter(self, why: str, reading: Any) -> bytes:
         if self.dead_letters is None:
