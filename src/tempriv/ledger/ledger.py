@@ -31,7 +31,7 @@ from tempriv.accounting.filters import (
 from tempriv.errors import BudgetError, LedgerError, require
 from tempriv.ledger import scope as scopes
 from tempriv.ledger.database import LedgerFile, create_file, open_file
-from tempriv.ledger.resolution import Resolution, cost_at, require_comparable
+from tempriv.ledger.resolution import Resolution, cost_over, require_comparable, steps_covered
 from tempriv.ledger.running_totals import RunningTotals, TimeRange
 from tempriv.ledger.scope import EARLIEST, LATEST, Scope, ScopedCost
 from tempriv.privacy import guarantees, serialization, units
@@ -466,7 +466,10 @@ class Ledger:
                     for unit in dict.fromkeys(charged_units)
                 ]
             fixed = tuple(
-                epsilon_in_advance(total, self._sums.costs(number, total.unit)) for total in totals
+                epsilon_in_advance(total, self._sums.costs(number, total.unit))
+                if total.delta
+                else None
+                for total in totals
             )
         reasons = [none.reason for none in charged if isinstance(none, NoGuarantee)]
         reason = reasons[0] if reasons else None
@@ -553,7 +556,8 @@ class Ledger:
         if not nobody:
             require_comparable(dataset, unit, base, release)
         order = order_of(limit.epsilon, limit.delta)
-        cost = cost_at(guarantee, unit, order, base, None if nobody else release)
+        steps = steps_covered(unit, base, None if nobody else release)
+        cost = cost_over(guarantee, unit, order, steps)
         sentence = explain_other_unit(unit, guarantee.unit)
         require(cost != UNBOUNDED_COST, f"dataset {dataset!r} {sentence}", BudgetError)
         scopes.require_length(dataset, unit, guarantee.unit, scope)

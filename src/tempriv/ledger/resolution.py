@@ -139,38 +139,48 @@ class Resolution:
         return self.start * self._scale(self.clock) - start * self._scale(clock)
 
 
-def cost_at(
-    guarantee: Guarantee | NoGuarantee,
-    unit: units.Unit,
-    order: float,
-    base: Resolution,
-    release: Resolution | None,
+def steps_covered(
+    unit: units.Unit, base: Resolution, release: Resolution | None
+) -> StepsReached | None:
+    """How many steps of a release lie in what a unit covers in steps of its dataset.
+
+    Parameters:
+        unit: of a limit.
+        base: the steps of the dataset.
+        release: the steps of the release; None: the same.
+
+    Returns:
+        None where that is not known; one step for units that steps do not measure.
+    """
+    covered = unit.covered_steps
+    if release is None or covered is None:
+        return StepsReached(covered or 1, cut=False)
+    return base.steps_reached(release, covered) if base.comparable(release) else None
+
+
+def cost_over(
+    guarantee: Guarantee | NoGuarantee, unit: units.Unit, order: float, steps: StepsReached | None
 ) -> Cost:
-    """The cost of a charge for a limit whose steps are those of a dataset.
+    """The cost of a charge for a limit that covers so many of its steps.
 
     Parameters:
         guarantee: of the release, for its own steps.
-        unit: of the limit, for the dataset's steps.
+        unit: of the limit, for steps of its dataset.
         order: at which rhos are counted for the limit.
-        base: the steps of the dataset.
-        release: the steps of the release; None: the cost it has at least, with any.
+        steps: as ``steps_covered`` says.
     """
-    covered = unit.covered_steps
-    if release is None or covered is None or isinstance(guarantee, NoGuarantee):
+    if isinstance(guarantee, NoGuarantee) or unit.covered_steps is None:
         return cost_of(guarantee, unit, order)
-    if not base.comparable(release):
+    spread = None if steps is None else unit.over_steps(steps.steps)
+    if steps is None or spread is None:
         return UNBOUNDED_COST
-    reached = base.steps_reached(release, covered)
-    spread = unit.over_steps(reached.steps)
-    if spread is None:
+    if not steps.cut:
+        return cost_of(guarantee, spread, order)
+    restated = guarantee.for_unit(spread)
+    if isinstance(restated, NoGuarantee):
         return UNBOUNDED_COST
-    if reached.cut:
-        restated = guarantee.for_unit(spread)
-        if isinstance(restated, NoGuarantee):
-            return UNBOUNDED_COST
-        links = guarantee.unit.links_when_cut
-        return cost_of(replace(restated, loss=restated.loss.grouped(links)), spread, order)
-    return cost_of(guarantee, spread, order)
+    links = guarantee.unit.links_when_cut
+    return cost_of(replace(restated, loss=restated.loss.grouped(links)), spread, order)
 
 
 def widths_of(

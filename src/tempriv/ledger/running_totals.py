@@ -17,7 +17,7 @@ import numpy as np
 from tempriv.accounting.filters import Cost, Costs
 from tempriv.ledger import scope as scopes
 from tempriv.ledger.database import LedgerFile
-from tempriv.ledger.resolution import Resolution, cost_at, widths_of
+from tempriv.ledger.resolution import Resolution, StepsReached, cost_over, steps_covered, widths_of
 from tempriv.ledger.scope import EARLIEST, LATEST, Ids, Scope, ScopedCost
 from tempriv.privacy import guarantees, units
 from tempriv.privacy.units.base import UnitEntry
@@ -175,14 +175,14 @@ class RunningTotals:
             s.start, s.{_last(unit)} FROM charges c JOIN scopes s ON s.id = c.scope
             WHERE c.dataset = ? GROUP BY s.id, c.guarantee"""
         base = self.base(dataset)
-        each: dict[tuple[str, Resolution], tuple[float, ...]] = {}
+        each: dict[tuple[str, StepsReached | None], tuple[float, ...]] = {}
         shares: dict[int, ScopedCost] = {}
         for text, count, number, first, step, *scope in self._file.rows(query, dataset):
             assert base is not None, "there is a scope"
-            steps = Resolution(scope[2], scope[3], step)
+            steps = steps_covered(unit, base, Resolution(scope[2], scope[3], step))
             if (text, steps) not in each:
                 guarantee = _guarantee(text)
-                cost = cost_at(guarantee, unit, order, base, steps)
+                cost = cost_over(guarantee, unit, order, steps)
                 each[text, steps] = (*cost, 1, *scopes.exactness(guarantee))
             place = ScopeRow(number, first).for_unit(unit)
             share = shares.get(place)
@@ -203,11 +203,12 @@ class RunningTotals:
         query = """SELECT DISTINCT c.guarantee, s.clock, s.start, s.step
             FROM charges c JOIN scopes s ON s.id = c.scope WHERE c.dataset = ?"""
         base = self.base(dataset)
-        return {
-            cost_at(_guarantee(text), unit, 1.0, base, Resolution(*steps))
+        kinds = {
+            (text, steps_covered(unit, base, Resolution(*steps)))
             for text, *steps in self._file.rows(query, dataset)
             if base is not None
         }
+        return {cost_over(_guarantee(text), unit, 1.0, steps) for text, steps in kinds}
 
     def replace(self, limit: int, shares: dict[int, ScopedCost]) -> None:
         """Begin the sums of a ``limit`` anew, from the ``shares`` of each scope."""
