@@ -102,7 +102,7 @@ class Resolution:
 
         >>> hour, day = Resolution("datetime", 0, 3_600_000_000), Resolution("date", 0, 1)
         >>> hour.steps_reached(day, 24), day.steps_reached(hour, 1)
-        (StepsReached(steps=2, cut=True), StepsReached(steps=24, cut=True))
+        (StepsReached(steps=2, cut=True), StepsReached(steps=24, cut=False))
         """
         if not self.timed:
             return StepsReached(steps, cut=False)

@@ -331,5 +331,12 @@ def counted_by(unit: Unit) -> Contribution | None:
 
     Parameters:
         unit: what is protected.
+
+    Raises:
+        ParameterError: it is no unit.
     """
+    require(
+        isinstance(unit, Unit),
+        f"unit={unit!r}: must be Event, Window, WholeSeries, Person or Contribution",
+    )
     return cast("Contribution", unit) if unit.counts_people else None
