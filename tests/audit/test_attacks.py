@@ -190,7 +190,7 @@ def test_too_little_noise_is_seen():
 
 
 @pytest.mark.parametrize("mechanism", [LAPLACE, GAUSSIAN], ids=["laplace", "gaussian"])
-def test_one_value_is_told_apart_as_often_as_its_law_allows(mechanism):
+def test_one_value_is_told_apart_as_often_as_its_distribution_allows(mechanism):
     """Alpha 1e-9; detects 12 % off. The exact chance is half of 1 plus the total variation."""
     single = replace(mechanism, unit=tp.WholeSeries(1))
     law, (low, high) = single.distributions[0], single.domain.edges()[0]

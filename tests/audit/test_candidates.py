@@ -59,7 +59,7 @@ def most_right(mechanism, one, other) -> float:
 # what a guarantee allows, and that nobody gets past it
 
 
-def test_a_reading_behind_laplace_noise_is_told_as_often_as_its_law_allows():
+def test_a_reading_behind_laplace_noise_is_told_as_often_as_its_distribution_allows():
     """Alpha 1e-9; detects 4 % off (of 69.7 %). The cap is 73.1 %, so the guarantee holds."""
     found = try_two(LAPLACE, [0.0], [5.0])
     law, (low, high) = LAPLACE.distributions[0], LAPLACE.domain.edges()[0]
@@ -84,7 +84,7 @@ def test_a_reading_behind_laplace_noise_is_told_as_often_as_its_law_allows():
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_an_observer_who_knows_the_law_is_below_the_cap(mechanism, one, other):
+def test_an_observer_who_knows_the_distribution_is_below_the_cap(mechanism, one, other):
     """At 1 - 1e-9."""
     found = try_two(mechanism, one, other)
     assert found.observer == KNOWN_NOISE
@@ -112,7 +112,7 @@ def test_an_observer_who_knows_the_law_is_below_the_cap(mechanism, one, other):
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_what_is_learned_comes_near_to_what_the_exact_laws_allow(mechanism, one, other):
+def test_what_is_learned_comes_near_to_what_the_exact_distributions_allow(mechanism, one, other):
     """Statuses and gaps included; alpha 1e-9. A learner may be 2 % worse, and never better."""
     most = most_right(mechanism, one, other)
     found = try_two(mechanism, one, other)
@@ -135,7 +135,7 @@ def test_half_the_noise_breaks_the_promise():
     assert "THE GUARANTEE IS BROKEN" in found.sentence
 
 
-def test_noise_that_is_used_twice_is_seen_though_the_law_of_each_is_right():
+def test_noise_that_is_used_twice_is_seen_though_the_distribution_of_each_is_right():
     class Reused(tp.Laplace):
         def perturb(self, readings, noise, state):
             drawn = noise(self.distributions[0], "column 0").reshape(len(state.counts), -1)
@@ -591,7 +591,7 @@ def test_scores_belong_to_the_inputs():
     assert np.abs(np.concatenate([one, other])).max() <= 1 + 1e-9
 
 
-def test_the_law_of_the_noise_needs_no_fraction_of_a_step():
+def test_the_distribution_of_the_noise_needs_no_fraction_of_a_step():
     """Grid outputs are whole numbers: what is put on the grid is what was drawn."""
     mechanism = replace(LAPLACE, grid=0.5)
     assert mechanism.distributions[0].scale == Fraction(10)

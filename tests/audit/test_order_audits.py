@@ -34,7 +34,7 @@ AUDITED = [
 
 
 @pytest.mark.parametrize("mechanism", AUDITED, ids=said)
-def test_many_runs_have_the_law_that_is_enumerated(mechanism, seed):
+def test_many_runs_have_the_distribution_that_is_enumerated(mechanism, seed):
     """What the statistical audit looks at, against the exact law: chi-square, alpha 1e-9."""
     runs, length = (200_000 if COMPILED else 20_000), (3 if mechanism.takes_whole else 4)
     key = Key.from_seed(seed).series("audit", "a")

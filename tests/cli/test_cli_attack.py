@@ -186,7 +186,7 @@ def test_machines_read_the_same(run):
     assert found["cap"] == pytest.approx(0.731, abs=1e-3) == found["budget_would_cap"]
     assert found["advantage"] == pytest.approx(2 * found["rate"] - 1)
     assert found["confidence"] == 0.99 and not found["private"]
-    assert found["promise"]["loss"] == {"is": "Pure", "epsilon": 1.0}
+    assert found["guarantee"]["loss"] == {"is": "Pure", "epsilon": 1.0}
     status, out, _ = run("candidates", *PERIOD, "--change", "value", *RUNS, "--json")
     found = json.loads(out)
     assert (

@@ -537,7 +537,7 @@ def test_a_preview_says_what_a_device_reveals_and_begins_nothing(service):
     for kind, made in KINDS.items():
         given = made(40_000)
         told = service.http.post("/v1/campaigns/preview", json=given, headers=service.admin).json()
-        assert told["promise"] and len(told["sentences"]) >= 3
+        assert told["sentence"] and len(told["sentences"]) >= 3
         assert any("epsilon = " in one or "odds" in one for one in told["sentences"])
         assert "announced" in " ".join(told["warnings"])
         assert (told["amplified"] is not None) == (kind in ("shapes", "frequency"))

@@ -188,7 +188,7 @@ def test_too_many_bins_for_transport_are_refused():
 # the selection
 
 
-def test_the_choice_follows_its_law(seed):
+def test_the_choice_follows_its_distribution(seed):
     law = ExponentialChoice(np.array([-3.0, 0.5, 0.0, -1.25]), 1.5, 2.0)
     weights = np.exp(1.5 * law.utilities / 4)
     assert law.probabilities == pytest.approx(weights / weights.sum(), rel=1e-12)
@@ -407,7 +407,7 @@ def test_recall_costs_dummies():
     assert RandomizedMarks(epsilon=800.0, recall=0.5).rate == 0
 
 
-def test_answers_follow_their_law(seed):
+def test_answers_follow_their_distribution(seed):
     marking = RandomizedMarks(epsilon=1.0, recall=0.7)
     marks = np.arange(400_000) % 2 == 0
     answers = marking.answer(marks, Keystream([run(seed % 2**32, len(marks))], "marks"))

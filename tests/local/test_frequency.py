@@ -100,7 +100,7 @@ def test_the_worst_report_gives_away_epsilon_and_no_more(oracle):
 
 
 @every_small
-def test_reports_have_the_law_of_the_definition(oracle):
+def test_reports_have_the_distribution_of_the_definition(oracle):
     for value in range(oracle.size):
         found = law_of(oracle, value)
         expected = reference.LAWS[name_of(oracle)](oracle.epsilon, oracle.size, value)
@@ -149,7 +149,7 @@ def sketch(oracle: Any, report: bytes, value: int) -> bytes:
 
 
 @every_oracle
-def test_devices_draw_from_that_law_and_another_is_noticed(oracle, seed):
+def test_devices_draw_from_that_distribution_and_another_is_noticed(oracle, seed):
     """Alpha 1e-9; detects a mean relative deviation of 0.06, and 20 or 30 % more epsilon."""
     asked = oracle(epsilon=1.0, size=4)
     for value in (0, 3):
@@ -303,7 +303,7 @@ def test_variances_are_the_closed_forms(oracle, epsilon, size):
 
 
 @every_small
-def test_variances_are_those_of_the_joint_law(oracle):
+def test_variances_are_those_of_the_joint_distribution(oracle):
     counts = (2, 1, *(0,) * (oracle.size - 2))
     law = joint_law(oracle, counts)
     supports, masses = np.array(list(law)), np.array(list(law.values()))
@@ -379,7 +379,7 @@ DRAWS = 12_000
 
 @pytest.mark.parametrize("path", ["simulated", "reports"])
 @every_oracle
-def test_supports_of_all_values_have_the_joint_law(oracle, path, rng, seed):
+def test_supports_of_all_values_have_the_joint_distribution(oracle, path, rng, seed):
     """Alpha 1e-9; detects a mean relative deviation of 0.13, and 60 % more epsilon."""
     asked, draws = oracle(epsilon=1.0, size=3), DRAWS if COMPILED else DRAWS // 4
     if path == "simulated":

@@ -159,7 +159,7 @@ def test_scores_that_count_half_are_noticed():
     assert not is_like(runs, *moments(question, COUNTS))
 
 
-def test_groups_and_devices_have_one_law_of_scores(monkeypatch):
+def test_groups_and_devices_have_one_distribution_of_scores(monkeypatch):
     """There is one place that makes probabilities of scores: if it is wrong, both are."""
     question = asked("level", "exponential")
     seen = local_answers(question, TEXTS)

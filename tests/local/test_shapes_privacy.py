@@ -234,7 +234,7 @@ FEW = [
 
 
 @pytest.mark.parametrize("name", FEW)
-def test_devices_draw_from_the_listed_law(name):
+def test_devices_draw_from_the_listed_distribution(name):
     question = SAMPLED[name]
     if question.epsilon > 1:  # so that there is something of every report
         question = replace(question, epsilon=1.0)

@@ -445,7 +445,7 @@ def test_default_grids_round_away_less_than_the_noise():
             assert horizon * mechanism.grid[0] / 2 < mechanism.errors[0] / 50
 
 
-def test_noise_laws_are_those_of_the_units():
+def test_noise_distributions_are_those_of_the_units():
     """Twice the people in a window cost as group privacy says, not as windows apart would."""
     event = RunningCount(rho=0.5, bounds=(0, 1), horizon=100, grid=1).plans[0].noise
     for length in (2, 5, 100):

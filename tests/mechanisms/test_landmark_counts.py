@@ -57,7 +57,7 @@ def test_delta_is_exact(margin, epsilon, length):
     assert worst == pytest.approx(private_count.delta(epsilon, margin), rel=1e-9)
 
 
-def test_private_counts_follow_their_law(seed):
+def test_private_counts_follow_their_distribution(seed):
     epsilon, miss, draws = 0.5, 0.05, 4_000
     margin = private_count.margin(epsilon, miss)
     counts = [

@@ -295,7 +295,7 @@ def reported(instant):
     return collect(memo(1.0, instant, 3), np.tile([0, 1, 2, 2], (PEOPLE, 1)), Key.from_seed(5))
 
 
-def test_permanent_answers_follow_their_law():
+def test_permanent_answers_follow_their_distribution():
     """Alpha 1e-9; detects 6 % off in the chance of a true answer, 10 % in that of two."""
     permanent, law = reported(None), memo(1.0, None, 3).permanent_distribution
     for truth in range(3):
@@ -307,7 +307,7 @@ def test_permanent_answers_follow_their_law():
     np.testing.assert_array_equal(permanent[:, 2], permanent[:, 3])
 
 
-def test_reports_follow_their_laws():
+def test_reports_follow_their_distributions():
     """Alpha 1e-9; detects 8 % off in the chance of a true report, and of two reports alike."""
     mechanism, reports = memo(1.0, 1.5, 3), reported(1.5)
     for step, truth in enumerate((0, 1, 2, 2)):

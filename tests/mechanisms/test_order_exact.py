@@ -47,7 +47,7 @@ def said(mechanism):
     ],
     ids=said,
 )
-def test_a_row_at_a_time_and_all_at_once_have_one_law(mechanism, rows):
+def test_a_row_at_a_time_and_all_at_once_have_one_distribution(mechanism, rows):
     """The audit's own enumeration and that of these tests, compiled, through the memory."""
     law = law_of(mechanism, rows, absent=mechanism.domain.latency)
     found: dict = {}
@@ -199,7 +199,7 @@ FAMILY = [
 
 
 @pytest.mark.parametrize("mechanism", FAMILY, ids=said)
-def test_every_slot_has_the_law_of_lags_from_the_first_on(mechanism):
+def test_every_slot_has_the_distribution_of_lags_from_the_first_on(mechanism):
     """Rows from before the series show as none; what is dropped does too."""
     window, lags = mechanism.window, mechanism.probabilities
     rows = 7 if window == 5 else 6

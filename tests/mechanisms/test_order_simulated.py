@@ -23,7 +23,7 @@ from tests.support.statistics import COMPILED
 
 @pytest.mark.parametrize("noise", ["staircase", "laplace"])
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 6.0])
-def test_the_stated_noise_on_times_is_that_of_the_law(epsilon, noise):
+def test_the_stated_noise_on_times_is_that_of_the_distribution(epsilon, noise):
     mechanism = NoisyOrder(epsilon=epsilon, window=20, noise=noise)
     rate, width = epsilon / 2, 19
     reach = int(60 * width / rate)

@@ -323,7 +323,7 @@ def test_costs_in_a_report_are_those_of_the_mechanism() -> None:
 
 
 @pytest.mark.parametrize("mechanism", MOVING, ids=moving)
-def test_the_law_of_moves_is_what_happens(mechanism: Any) -> None:
+def test_the_distribution_of_moves_is_what_happens(mechanism: Any) -> None:
     """Distinct readings show all moves. Fixed seed; a chance that is off by 0.1 would show.
 
     Over 1300 rows: 0.07 is five standard errors at least. What Forward sends may be lost on its

@@ -154,7 +154,7 @@ def test_the_digits_of_a_table_reach_every_integer_once(scale):
 
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(7, 3), Fraction(1000, 7)], ids=str)
-def test_the_two_signs_make_one_law(scale):
+def test_the_two_signs_make_one_distribution(scale):
     # plus with G, else minus with -1 - G, weighs e^(-|k| / scale) over its sum, to 24 places
     bits = 160
     plus = Fraction(reference.sign_cut(1 / scale, bits)[0], 1 << bits)
@@ -233,7 +233,7 @@ def write_after(script, level, row, words):
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(7, 3), Fraction(40)], ids=str)
 @pytest.mark.parametrize("sign", ["none", "plus", "minus", "open plus", "open minus"])
-def test_past_the_end_of_the_table_the_law_starts_anew(scale, sign):
+def test_past_the_end_of_the_table_the_distribution_starts_anew(scale, sign):
     table = geometric_table(scale)
     end, shift = len(table.cuts[TOP].reals), int(table.shifts[TOP])
     cuts = exact_cuts(table, scale, TOP, 256)
@@ -499,7 +499,7 @@ def test_a_floor_on_a_boundary_is_decided_by_as_many_digits_as_it_takes(scale, r
     assert again.tolist() == zeros
 
 
-def test_the_law_of_a_row_has_no_end_even_where_its_scale_is_tiny():
+def test_the_distribution_of_a_row_has_no_end_even_where_its_scale_is_tiny():
     # 63 zero bits leave the size open: at scale 0.01 they are followed by the digits that decide
     written = {}
     digits, bits = 1, 63 + 64 * 3  # U = 2^-255, so G = floor(0.01 * 176.75) = 1

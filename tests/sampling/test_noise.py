@@ -134,7 +134,7 @@ def test_each_binary_digit_of_a_discrete_laplace_draw_is_right(scale, seed):
         assert_proportion(ones, DRAWS, probability, detects=stated(0.07 if odds < 0.2 else 0.025))
 
 
-def test_a_discrete_laplace_law_of_tiny_scale_is_mostly_zero(seed):
+def test_a_discrete_laplace_distribution_of_tiny_scale_is_mostly_zero(seed):
     # P(not 0) is 4e-9 at scale 1/20: what is seen is only that there is no more than 2e-5
     # (1e-3 when plain); the tail itself is tested next
     sample = sampled(DiscreteLaplace(Fraction(1, 20)), seed)
@@ -344,7 +344,7 @@ def test_the_coarse_lattice_has_the_mass_of_each_point(seed):
         assert_proportion(count, DRAWS, probability, detects=stated(0.01 / math.sqrt(probability)))
 
 
-def test_rows_with_scales_of_their_own_follow_each_its_law(seed):
+def test_rows_with_scales_of_their_own_follow_each_its_distribution(seed):
     # 250 000 draws for each, 20 000 when plain, which detect a scale 2 % off, 8 % when plain
     scales = [0.5, 3.7, 1000.25, 2**20.5]
     count, off = (DRAWS, 1) if COMPILED else (4 * DRAWS, 4)

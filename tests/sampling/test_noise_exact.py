@@ -154,7 +154,7 @@ def test_planar_lattice_accepts_exactly_on_the_edge(rate):
     assert_accepted(law, written, verdicts, proposed)
 
 
-def test_the_ratio_of_the_planar_law_to_its_proposal_never_passes_one():
+def test_the_ratio_of_the_planar_distribution_to_its_proposal_never_passes_one():
     assert 2 * PlanarLattice.SLOPE**2 < 1
     assert 2 * (PlanarLattice.SLOPE + Fraction(1, 10**9)) ** 2 > 1
 

@@ -42,7 +42,7 @@ def chosen(rng, laws, count):
 
 
 @pytest.mark.parametrize("laws", ANSWERS, ids=lambda laws: f"{laws[0].choices} choices")
-def test_answers_have_the_bits_of_their_own_law(laws, rng):
+def test_answers_have_the_bits_of_their_own_distribution(laws, rng):
     which = chosen(rng, laws, 500)
     found = Varying(laws, which).sample(words(500))
     for number, law in enumerate(laws):
@@ -51,7 +51,7 @@ def test_answers_have_the_bits_of_their_own_law(laws, rng):
         assert np.array_equal(found[rows], law.sample(words(500))[rows])
 
 
-def test_a_word_on_the_edge_of_its_law_is_decided_by_more_digits():
+def test_a_word_on_the_edge_of_its_distribution_is_decided_by_more_digits():
     """In a row of its own: a cut of one law is no edge for another."""
     laws = ANSWERS[1]
     script, expected, which = {}, [], []
@@ -96,7 +96,7 @@ def assert_law(found, law):
 
 
 @pytest.mark.parametrize("law", PLACES[1:], ids=str)
-def test_places_follow_their_own_law(law, rng):
+def test_places_follow_their_own_distribution(law, rng):
     found = places_of(law, rng, DRAWS)
     assert_law(found, law)
     assert_law(found[:, ::-1], law)  # neither axis is another
@@ -140,7 +140,7 @@ def test_another_rate_is_told_apart(law, factor, rng):
         assert_law(places_of(law, rng, DRAWS), PlanarLattice(law.rate * factor))
 
 
-def test_the_law_of_the_row_before_is_told_apart(rng):
+def test_the_distribution_of_the_row_before_is_told_apart(rng):
     """Rows that are drawn again after a refusal keep their law."""
 
     class Shifted(Varying):
@@ -154,7 +154,7 @@ def test_the_law_of_the_row_before_is_told_apart(rng):
         assert_law(found, law)
 
 
-def test_proposals_are_never_below_the_law():
+def test_proposals_are_never_below_the_distribution():
     """The ratio that a pair is accepted with is at most 1: slopes stay below 1 / sqrt 2."""
     for k in range(1, 4000, 7):
         rate = Fraction(k, 997)
@@ -198,7 +198,7 @@ def test_any_rows_by_themselves_have_the_same_bits(laws, kept):
 
 
 @pytest.mark.parametrize("laws", ALL_LAWS, ids=lambda laws: f"{laws[0]}")
-def test_one_law_for_all_rows(laws):
+def test_one_distribution_for_all_rows(laws):
     for number, law in enumerate(laws):
         found = Varying(laws, np.full(200, number)).sample(words(200))
         alone = Varying([law], np.zeros(200, dtype=np.int64)).sample(words(200))

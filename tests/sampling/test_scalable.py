@@ -37,7 +37,7 @@ def drawn(source, scale, count):
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 7.25, 1000.5])
-def test_draws_follow_the_law(seed, scale):
+def test_draws_follow_the_distribution(seed, scale):
     """Chi-square with alpha 1e-9, which detects what ``cells_detect`` says of so many draws."""
     values = drawn(ScalableLaplace([run(seed, DRAWS)], "noise"), scale, DRAWS)
     listed = DiscreteLaplace(Fraction(scale)).outcomes(1e-12)

@@ -73,7 +73,7 @@ def test_a_proportion_is_rejected_with_at_most_alpha(draws, probability):
 
 
 @pytest.mark.parametrize("probability", [0.5, 0.01, 1e-3])
-def test_a_proportion_accepts_the_right_law(rng, probability):
+def test_a_proportion_accepts_the_right_distribution(rng, probability):
     detects = 1.01 * proportion_detects(DRAWS, probability)
 
     def trial(count):
@@ -153,7 +153,7 @@ def tilted(probabilities, size):
 
 
 @pytest.mark.parametrize("cells", [2, 10, 60])
-def test_a_chi_square_accepts_the_right_law(rng, cells):
+def test_a_chi_square_accepts_the_right_distribution(rng, cells):
     probabilities = np.full(cells, 1 / cells)
     detects = 1.01 * cells_detect(DRAWS, cells)
 
@@ -253,7 +253,7 @@ def test_a_mean_is_rejected_with_at_most_alpha_and_missed_with_at_most_the_rest(
     assert outside(100 * (1 + detects))[1] >= POWER
 
 
-def test_a_mean_accepts_the_right_law(rng):
+def test_a_mean_accepts_the_right_distribution(rng):
     def trial(mean):
         assert_mean(mean, DRAWS, exponential_like, 100, detects=0.01)
 

@@ -126,7 +126,7 @@ def test_scores_climb_by_three_at_most_in_each_series_by_itself(walks):
 # the two slips
 
 
-def test_bounded_noise_has_the_law_it_should_and_the_slip_has_not():
+def test_bounded_noise_has_the_distribution_it_should_and_the_slip_has_not():
     """A Dvoretzky-Kiefer-Wolfowitz band at alpha: finds deviations of F by more than 0.021."""
     draws, budget, reach = 100_000, 0.7, 2.0
     uniform = np.random.default_rng(1).random(draws)
@@ -209,13 +209,13 @@ def test_even_samples_promise_epsilon_for_a_whole_series_and_its_label():
     mechanism = EvenSamples(epsilon=1.5, length=20, points=4, bound=2.0, classes=(1, 2, 4))
     assert mechanism.guarantee == Guarantee(Pure(1.5), WholeSeries(20), "local")
     # the worst pair of inputs: every reading from one bound to the other, and another label
-    values = 4 * Fraction(2 * 2 * 1024) / mechanism.law.scale
+    values = 4 * Fraction(2 * 2 * 1024) / mechanism.distribution.scale
     law = CategoryFlip(Fraction(1.5) / 3, 3)
     label = math.log(law.pmf(0) / law.pmf(1))
     assert values == 1
     assert math.isclose(float(values) + label, 1.5, rel_tol=1e-12)
     alone = EvenSamples(epsilon=1.5, length=20, points=4, bound=2.0)
-    assert 4 * Fraction(2 * 2 * 1024) / alone.law.scale == Fraction(3, 2)
+    assert 4 * Fraction(2 * 2 * 1024) / alone.distribution.scale == Fraction(3, 2)
 
 
 def test_even_samples_depend_on_clipped_readings_at_public_steps_only():
@@ -234,15 +234,15 @@ def test_even_samples_depend_on_clipped_readings_at_public_steps_only():
     assert np.abs(np.diff(sent[0], 2))[:11].max() < 1e-9 * np.abs(sent[0]).max()
 
 
-def test_noise_of_even_samples_is_of_the_law():
+def test_noise_of_even_samples_is_of_the_distribution():
     mechanism = EvenSamples(epsilon=8.0, length=4, points=4)
     sent = mechanism.perturbed(np.zeros((20_000, 4)), Key.from_seed(4)).series
     drawn = np.rint(sent * 1024).astype(np.int64)
     assert (drawn / 1024 == sent).all()
     # the share beyond one scale: e^-1, but for the grid
-    scale = float(mechanism.law.scale)
+    scale = float(mechanism.distribution.scale)
     edge = math.floor(scale)
-    beyond = 2 * mechanism.law.pmf(edge + 1) / -math.expm1(-1 / scale)
+    beyond = 2 * mechanism.distribution.pmf(edge + 1) / -math.expm1(-1 / scale)
     assert_proportion(int((np.abs(drawn) > edge).sum()), drawn.size, beyond, detects=0.04)
 
 

@@ -53,7 +53,7 @@ from tests.support.statistics import COMPILED
 
 SMALL = LandmarkSize(runs=2, placements=5)
 TABLES = {
-    *("readings", "landmarks", "figure-7", "figure-7-neighbours", "figure-8", "figure-9"),
+    *("readings", "landmarks", "figure-7", "figure-7-neighbors", "figure-8", "figure-9"),
     *("figure-10", "figure-11", "adaptive-parameters"),
 }
 

@@ -59,7 +59,7 @@ def test_the_path_is_the_cheapest_of_all():
         assert price(found) == pytest.approx(min(map(price, every)))
 
 
-# the laws
+# the gaussians
 
 
 @pytest.mark.parametrize("window, columns", [(1, 3), (2, 2), (3, 2), (4, 1)])
@@ -133,7 +133,7 @@ def test_costs_are_log_likelihoods():
     draw = random("costs")
     inverse = np.linalg.inv(covariance("costs", 3))
     mean, rows = draw.normal(size=3), draw.normal(size=(5, 3))
-    found = ticc.Laws(mean[None], inverse[None]).costs(rows, floor=0.0)[:, 0]
+    found = ticc.Gaussians(mean[None], inverse[None]).costs(rows, floor=0.0)[:, 0]
     for row, cost in zip(rows, found, strict=True):
         density = np.sqrt(np.linalg.det(inverse / (2 * np.pi))) * np.exp(
             -(row - mean) @ inverse @ (row - mean) / 2
@@ -184,14 +184,14 @@ def test_the_objective_is_that_of_its_definition():
     made = Clustering(clusters=2, window=2, sparsity=0.7, switching=3.0, floor=0.05)
     windows = stacked(values, 2)
     path = np.repeat([0, 1], [30, 29])
-    laws = made.laws_of(windows, path, None)
-    total = 3.0 + 0.7 * sum(abs(entry) for entry in laws.inverses.ravel())
+    gaussians = made.fit_gaussians(windows, path, None)
+    total = 3.0 + 0.7 * sum(abs(entry) for entry in gaussians.inverses.ravel())
     for row, k in zip(windows, path, strict=True):
-        apart, inverse = row - laws.means[k], laws.inverses[k]
+        apart, inverse = row - gaussians.means[k], gaussians.inverses[k]
         total += (apart @ inverse @ apart + 0.05 * np.trace(inverse)) / 2
         total += np.log(2 * np.pi) - np.log(np.linalg.det(inverse)) / 2
-    assert made.objective(windows, path, laws) == pytest.approx(total)
-    for inverse in laws.inverses:
+    assert made.objective(windows, path, gaussians) == pytest.approx(total)
+    for inverse in gaussians.inverses:
         np.testing.assert_allclose(toeplitz_mean(inverse, 2), inverse, atol=1e-9)
 
 

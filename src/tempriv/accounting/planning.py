@@ -40,7 +40,7 @@ class Noise(StrEnum):
 
     @staticmethod
     def _generate_next_value_(name: str, start: int, count: int, last: list[str]) -> str:
-        return name.capitalize()  # laws are named after people
+        return name.capitalize()  # distributions are named after people
 
     ANY_PURE = "any pure"
     LAPLACE = auto()

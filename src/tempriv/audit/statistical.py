@@ -454,7 +454,7 @@ def audit(
         runs: how many.
         confidence: that of the answer.
         key: of the noise.
-        progress: is told how many runs are done.
+        progress: called with the number of runs done.
 
     Guarantees:
         - a true guarantee is called broken with probability at most 1 - confidence;

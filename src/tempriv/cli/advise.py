@@ -253,7 +253,7 @@ def json_value(answer: Advice) -> dict[str, Any]:
             "shares": serialization.encode(choice.shares),
             "protects": choice.protects,
             "guarantee": serialization.encode(choice.mechanism.guarantee),
-            "neighbours_swapped": serialization.encode(choice.neighbors),
+            "neighbors_swapped": serialization.encode(choice.neighbors),
             "command": release_command(choice.mechanism, request),
         }
 

@@ -367,7 +367,7 @@ def _show_candidates(
     success, (low, high) = result.success, outward(result.interval)
     about = {
         "mechanism": serialization.encode(mechanism),
-        "promise": serialization.encode(mechanism.guarantee),
+        "guarantee": serialization.encode(mechanism.guarantee),
         "inputs": pair.words,
         "observer": result.observer,
         "right": success.right,
@@ -403,7 +403,7 @@ def _show_windows(
     success = result.success
     about = {
         "mechanism": serialization.encode(mechanism),
-        "promise": serialization.encode(mechanism.guarantee),
+        "guarantee": serialization.encode(mechanism.guarantee),
         "known": result.known,
         "readings": result.readings,
         "restored": success.right,

@@ -157,7 +157,7 @@ def _lines(status: StreamStatus) -> list[tuple[str, str]]:
     aside = {words: counts.get(name, 0) for name, words in ASIDE.items()}
     reasons = ", ".join(f"{count:,} {words}" for words, count in aside.items() if count)
     lines = [
-        ("guarantee", f"{status.promise} ({status.mechanism})"),
+        ("guarantee", f"{status.guarantee} ({status.mechanism})"),
         ("series", f"{status.series:,}"),
         ("released", _readings(counts.get("released", 0))),
         ("put aside", _readings(sum(aside.values())) + (f": {reasons}" if reasons else "")),

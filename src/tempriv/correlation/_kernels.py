@@ -157,9 +157,10 @@ def bridge_tables(
 ) -> tuple[Array, Array, Array]:
     """Candidates of the bridge kernels, for each distance r and each fixed end.
 
-    With the far end y fixed, the step from x to m has the law K(x, m | y) = P(x, m) P^(r-1)(m, y) /
-    P^r(x, y); its rows are compared over x. Table number r * n + y; distances 0 and 1 have none.
-    ``powers`` are those of ``matrix`` up to ``limit``, off by ``slack`` at most, relatively.
+    With the far end y fixed, the step from x to m has the distribution
+    K(x, m | y) = P(x, m) P^(r-1)(m, y) / P^r(x, y); its rows are compared over x. Table number
+    r * n + y; distances 0 and 1 have none. ``powers`` are those of ``matrix`` up to ``limit``, off
+    by ``slack`` at most, relatively.
     """
     n = matrix.shape[0]
     bounds = np.zeros((limit + 1) * n + 1, np.int64)

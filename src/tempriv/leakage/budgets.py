@@ -53,7 +53,7 @@ class ReadingBudgets:
     """What some series spend. ``constant`` if every reading of every series spends the same."""
 
     spending: tuple[Spending, ...]
-    promise: str
+    guarantee: str
     private: bool = False
     constant: float | None = None
     remarks: tuple[str, ...] = ()
@@ -185,7 +185,7 @@ def budgets_of_release(
     constant = each if marks is None else _same(budgets)
     return ReadingBudgets(
         spending=_split(budgets, marks, ids, times),
-        promise=_guarantee_text(mechanism, budgets, constant, across),
+        guarantee=_guarantee_text(mechanism, budgets, constant, across),
         private=owned is not None,
         constant=constant,
         remarks=tuple(remarks),
@@ -266,7 +266,7 @@ def read_budgets(path: Path) -> ReadingBudgets:
     ids = table.column(SERIES_COLUMN) if SERIES_COLUMN in table.column_names else None
     return ReadingBudgets(
         spending=_split(budgets, marks, ids, None),
-        promise=_readings(budgets, constant),
+        guarantee=_readings(budgets, constant),
         # where they are unequal they may tell which readings are landmarks
         private=marks is not None or constant is None,
         constant=constant,

@@ -194,7 +194,7 @@ class Leakage:
         """What is lost in one sentence."""
         loss = shown(self.worst().loss)
         return (
-            f"{self.budgets.promise}; because readings follow each other like this chain, "
+            f"{self.budgets.guarantee}; because readings follow each other like this chain, "
             f"everything together tells up to {loss} about one of them (as if epsilon were {loss})"
         )
 
@@ -261,7 +261,7 @@ def compute_leakage(
         budgets: what they spend.
         methods: how the loss of landmarks together is bounded.
         insist: raise what a method refuses instead of noting it.
-        progress: is told how many series are done.
+        progress: called with the number of series done.
     """
     done: dict[tuple[bytes, bytes], tuple[Any, ...]] = {}
     leaks = []

@@ -1,4 +1,4 @@
-"""What leaves the house: released values with everything needed to judge them, and their files.
+"""A release: released values with everything needed to judge them, and their files.
 
 Nothing here is computed from private data outside the mechanism. A release says that ids, times,
 row counts and the missing pattern are published as they are.

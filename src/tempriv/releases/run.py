@@ -199,7 +199,7 @@ class ReleaseRun:
             self.passthrough.forget(waiting.min() if len(waiting) else block.values.max() + 1)
 
     def keep_spelling(self, output: Path) -> None:
-        """Write values that are only moved from CSV to a CSV ``output`` as they were spelled."""
+        """From CSV to a CSV ``output``, keep the text of values that are only moved."""
         if self.passthrough is not None and output.suffix.lower() == ".csv":
             self.passthrough.verbatim = is_csv(self.series.source)
 

@@ -1,4 +1,4 @@
-"""A release to a file: computed aside, paid for, and put in place, however the run ends."""
+"""A release to a file: computed aside, charged, and put in place, however the run ends."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def release_file(
         request: what ``request_of`` gave, to know an interrupted run by.
         note: a remark for the ledger.
         force: replace a file that exists.
-        progress: is told how many rows each batch has.
+        progress: called with the number of rows in each batch.
 
     Guarantees:
         - the output appears whole or not at all, and only after the charge is durable;
@@ -122,7 +122,7 @@ def require_new_owner_file(output: Path, force: bool) -> None:
 def finish_interrupted(
     output: Path, ledger: Ledger | None, request: str, force: bool
 ) -> dict[str, Any] | None:
-    """Put in place at ``output`` what a killed run had paid for.
+    """Put in place at ``output`` what a killed run had been charged for.
 
     ``ledger``, ``request`` and ``force`` are as in ``release_file``.
     """

@@ -59,7 +59,7 @@ class StreamStatus:
 
     process: int | None
     mechanism: str
-    promise: str
+    guarantee: str
     dataset: str | None
     series: int
     counts: dict[str, int]
@@ -110,7 +110,7 @@ def status(path: Path) -> StreamStatus:
     return StreamStatus(
         process=running_process(path),
         mechanism=type(mechanism).__name__,
-        promise=guarantee.sentence,
+        guarantee=guarantee.sentence,
         dataset=about.get("dataset"),
         series=series,
         counts=checkpoint.counts,

@@ -63,7 +63,7 @@ class Source(ABC):
 
 
 def _too_long(record_format: RecordFormat, size: int) -> Batch:
-    """A line that is not even held, only told of."""
+    """A line that is not kept, only counted and reported."""
     require(
         record_format.syntax != "csv" or record_format.columns is not None,
         f"the first line of the input must name its columns; it has more than {CHUNK_BYTES} bytes",

@@ -431,7 +431,7 @@ class Study(Generic[Inputs, Size]):
         Parameters:
             inputs: what ``read`` gives, or made-up data of the same kind.
             size: how much of everything; ``quick`` by default.
-            progress: is told which table is done.
+            progress: called with the name of each finished table.
         """
         progress("first table")
         tables: Tables = {}

@@ -179,7 +179,7 @@ def two_candidates(
         row: the one output row that is seen.
         secret: how the two differ, in words.
         key: of the noise.
-        progress: is told how many runs are done.
+        progress: called with the number of runs done.
 
     Guarantees:
         - ``interval`` holds the chance that this observer is right, with that confidence;

@@ -212,7 +212,7 @@ def try_windows(
         within: a part of the range: nearer than that, a reading is restored.
         confidence: that of the interval.
         key: of the noise.
-        progress: is told how many windows are done.
+        progress: called with the number of windows done.
 
     >>> mechanism = SamplingPeriod(epsilon=1.0, window=4, tau=1.0, pace="public")
     >>> found = try_windows(mechanism, np.sqrt(np.arange(30.0)), windows=20, key=Key.from_seed(2))

@@ -3,12 +3,12 @@
 import { el } from "../ui/dom.js";
 import { count, number } from "../ui/format.js";
 
-/** found: {sentences, promise, published, amplified, not_protected}; what is not there is left out. */
+/** found: {sentences, sentence, published, amplified, not_protected}; what is not there is left out. */
 export function meaning(found) {
   return [
     found.sentences?.length > 0 && el("section", {}, el("h3", {}, "What a device reveals"),
       el("ul", { class: "sentences" }, found.sentences.map((one) => el("li", {}, one)))),
-    found.promise && el("section", { class: "guarantee" }, el("h3", {}, "The guarantee"), el("p", {}, found.promise)),
+    found.sentence && el("section", { class: "guarantee" }, el("h3", {}, "The guarantee"), el("p", {}, found.sentence)),
     found.amplified && amplified(found.amplified),
     found.published && published(found.published),
     found.not_protected?.length > 0 && el("section", {}, el("h3", {}, "What is not protected"),

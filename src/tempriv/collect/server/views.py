@@ -51,7 +51,7 @@ def document_of(db: Connection, row: Any) -> dict[str, Any]:
         "state": row.state,
         "made_at": row.made_at,
         "finished_at": row.finished_at,
-        "promise": campaign.guarantee.sentence,
+        "sentence": campaign.guarantee.sentence,
         "sentences": campaign.sentences,
         "received": row.received,
         "question": now_open[0] if now_open else None,

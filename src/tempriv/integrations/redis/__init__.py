@@ -20,7 +20,7 @@ def open_source(
     Parameters:
         url: the server, with the name of the stream as ``?stream=NAME``.
         record_format: the columns of the stream.
-        notify: is told in sentences of a server that is away and comes back.
+        notify: called with a sentence when the server is lost and when it is back.
     """
     return RedisSource(RedisConnection.open(url, record_format, notify), record_format)
 
@@ -31,6 +31,6 @@ def open_sink(url: str, record_format: RecordFormat, notify: Callable[[str], Non
     Parameters:
         url: the server, with the name of the stream as ``?stream=NAME``.
         record_format: the columns of the stream.
-        notify: is told in sentences of a server that is away and comes back.
+        notify: called with a sentence when the server is lost and when it is back.
     """
     return RedisSink(RedisConnection.open(url, record_format, notify), record_format)

@@ -67,7 +67,7 @@ class RedisConnection:
         Parameters:
             url: the server, with the name of the stream as ``?stream=NAME``.
             record_format: the columns of the stream.
-            notify: is told in sentences of a server that is away and comes back.
+            notify: called with a sentence when the server is lost and when it is back.
 
         Raises:
             UsageError: the URL names no stream, or no server answers there.

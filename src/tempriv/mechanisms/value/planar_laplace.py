@@ -73,7 +73,7 @@ class PlanarLaplace(Mechanism):
         source="Andrés, Bordenabe, Chatzikokolakis and Palamidessi 2013",
         holds=True,
         remark="It holds in the plane; the published remapping to a grid needs a correction, "
-        "here the law is drawn on the lattice itself.",
+        "here the distribution is drawn on the lattice itself.",
     )
 
     def __post_init__(self) -> None:

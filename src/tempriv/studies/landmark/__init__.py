@@ -21,7 +21,7 @@ REMARKS = (
     "bound on the number of landmarks (CountBoundLandmarks) does.",
     "The paper takes every sensitivity as 1: noise of scale 1 kWh / epsilon on readings from 0 to "
     "5 kWh, and 1 m / epsilon on places. That is Laplace with bounds 0 and 5 at five times the "
-    "epsilon, and planar Laplace for places within 1 m of each other. figure-7-neighbours has "
+    "epsilon, and planar Laplace for places within 1 m of each other. figure-7-neighbors has "
     "readings that may change by 5 kWh and places by 200 m.",
     "Skip, before its first release, and at 100 % landmarks, shows a public constant: no, 0 kWh, "
     "the center of Beijing. What it is decides its error there.",

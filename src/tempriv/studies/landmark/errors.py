@@ -190,7 +190,7 @@ def parameters(data: Sequence[LandmarkDataset], size: LandmarkSize) -> ResultTab
 def tables(inputs: LandmarkInputs, size: LandmarkSize) -> Iterator[ResultTable]:
     """The tables of both figures, from ``inputs``, in a ``size``."""
     yield figure_7("figure-7", inputs.theirs, size)
-    yield figure_7("figure-7-neighbours", inputs.honest, size)
+    yield figure_7("figure-7-neighbors", inputs.honest, size)
     yield figure_11(inputs.theirs, size)
     yield parameters(inputs.theirs, size)
 
@@ -249,7 +249,7 @@ def rows(tables: Tables) -> Iterator[Row]:
     yield from _copenhagen(_Figure7(tables["figure-7"]), tables["adaptive-parameters"])
     yield from _hue(_Figure7(tables["figure-7"]))
     yield from _tdrive(_Figure7(tables["figure-7"]), tables["adaptive-parameters"])
-    yield from _ours(_Figure7(tables["figure-7"]), tables["figure-7-neighbours"])
+    yield from _ours(_Figure7(tables["figure-7"]), tables["figure-7-neighbors"])
     yield from _dummies(_Figure7(tables["figure-7"]))
     yield from _ratios(tables["figure-11"])
 
@@ -360,7 +360,7 @@ def _ours(figure: _Figure7, neighbors: ResultTable) -> Iterator[Row]:
         first, *_ = neighbors.where(data=data, share=0.2, scheme=UNIFORM, hidden=PLAIN)
         theirs = figure.of(HUE if data == BOUNDED else TDRIVE, 0.2, UNIFORM)
         what = f"20 %, Uniform: error for {change} as a multiple of that for 1"
-        yield section.ours(what, first["error"] / theirs, "figure-7-neighbours.csv")
+        yield section.ours(what, first["error"] / theirs, "figure-7-neighbors.csv")
     for scheme in (EVENT, SKIP, UNIFORM, ADAPTIVE, SPLIT):
         first, *_ = neighbors.where(data=BOUNDED, share=0.2, scheme=scheme, hidden=PLAIN)
         what = f"HUE, 20 %, {scheme}: error when noise is put on the bounds 0 and 5, kWh"

@@ -100,7 +100,7 @@ def figure_7(tables: Tables) -> Any:
 
 def figure_7_neighbors(tables: Tables) -> Any:
     """The same ``tables`` where readings may change by all that they can."""
-    table = tables["figure-7-neighbours"]
+    table = tables["figure-7-neighbors"]
     figure, axes = subplots(1, 3, (14.0, 4.9))
     for axis, data, column, title in (
         (axes[0], BOUNDED, "error", "HUE, readings from 0 to 5 kWh"),
@@ -223,7 +223,7 @@ def parameters(tables: Tables) -> Any:
 
 PICTURES: dict[str, Callable[[Tables], Any]] = {
     "figure-7": figure_7,
-    "figure-7-neighbours": figure_7_neighbors,
+    "figure-7-neighbors": figure_7_neighbors,
     "figure-8": figure_8,
     "figure-9": figure_9,
     "figure-10": figure_10,

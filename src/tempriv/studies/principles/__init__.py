@@ -208,7 +208,7 @@ def study(progress: Callable[[str], None] = lambda part: None) -> list[Row]:
     """All rows, part by part.
 
     Parameters:
-        progress: is told which part is done next.
+        progress: called with the name of the part that begins.
     """
     rows: list[Row] = []
     for name, part in PARTS.items():

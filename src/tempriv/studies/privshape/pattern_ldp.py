@@ -359,7 +359,7 @@ class EvenSamples:
         return np.arange(self.points) * (self.length - 1) // (self.points - 1)
 
     @property
-    def law(self) -> distributions.DiscreteLaplace:
+    def distribution(self) -> distributions.DiscreteLaplace:
         """Of the noise, in steps of the grid."""
         share = 1 - (LABEL_SHARE if self.classes is not None else 0)
         return distributions.DiscreteLaplace(
@@ -394,7 +394,7 @@ class EvenSamples:
         )
         run = StepRange(key.series(f"{self!r} values", part), 0, true.size)
         noisy = (
-            true + distributions.draw(self.law, [run], "value").reshape(true.shape)
+            true + distributions.draw(self.distribution, [run], "value").reshape(true.shape)
         ) / STEPS_PER_DEVIATION
         chosen = np.zeros(rows.shape, dtype=np.bool_)
         chosen[:, steps] = True

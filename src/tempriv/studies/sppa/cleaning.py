@@ -29,7 +29,7 @@ LEADS_AWAY = 0.95  # of pairs of readings within the window
 
 @dataclass(frozen=True, eq=False)
 class Cleaned:
-    """A released trip, sorted as the paper does, and placed as somebody would who knows the law."""
+    """A released trip, sorted as the paper does, and placed as by one who knows the noise."""
 
     released: Any
     sorted: Any
@@ -195,10 +195,10 @@ def rows(tables: Tables) -> Iterator[Row]:
                 ("neighbors in order as released", "order_released"),
                 ("neighbors in order when sorted", "order_sorted"),
                 ("slots whose step is their own, as released", "in_place"),
-                ("slots whose step is named by who knows the law", "named"),
+                ("slots whose step is named by who knows the noise", "named"),
                 ("meters off as released", "error_released"),
                 ("meters off when sorted", "error_sorted"),
-                ("meters off when placed by who knows the law", "error_placed"),
+                ("meters off when placed by who knows the noise", "error_placed"),
             ):
                 of = f"{name}, {kind}: {what}"
                 yield section.ours(of, median(part, column), "the median trip")

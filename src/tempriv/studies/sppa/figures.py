@@ -77,7 +77,11 @@ def figure_1(tables: Tables) -> Any:
             ("sorted", plots.GREEN, "."),
             ("placed", plots.BLUE, "x"),
         ):
-            labels = {"released": "by ETM", "sorted": "sorted", "placed": "placed by its law"}
+            labels = {
+                "released": "by ETM",
+                "sorted": "sorted",
+                "placed": "placed by its noise",
+            }
             kilometers = [line[column] / 1000 for line in lines]
             fill = "white" if style == "o" else color
             options = {"markerfacecolor": fill, "label": labels.get(column, column)}

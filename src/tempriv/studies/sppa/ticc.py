@@ -1,14 +1,14 @@
 """Toeplitz inverse covariance clustering: which of a few ways of moving a stream is in, and when.
 
 Hallac, Vare, Boyd and Leskovec, "Toeplitz Inverse Covariance-Based Clustering of Multivariate Time
-Series Data" (KDD 2017). Each cluster is a Gaussian law of ``window`` consecutive readings whose
+Series Data" (KDD 2017). Each cluster is a Gaussian of ``window`` consecutive readings whose
 inverse covariance is sparse and block Toeplitz, since it must not matter when a window begins. Two
 steps take turns until nothing changes: a path of least cost through the clusters, in which each
-change of cluster costs ``switching`` (their Section 4.1), and a law for each cluster from the
+change of cluster costs ``switching`` (their Section 4.1), and a Gaussian for each cluster from the
 windows on it (Section 4.2). Neither raises the objective.
 
 Where their text leaves it open: columns are brought to variance 1, a ``floor`` stands on every
-variance, so that a stream that repeats itself has a law too, and the first clusters are pieces of
+variance, so that a stream that repeats has a Gaussian too, and the first clusters are pieces of
 the stream that were merged by likelihood, so nothing is drawn at random.
 """
 
@@ -83,7 +83,7 @@ def cheapest_path(costs: Floats, switching: float) -> Integers:
     return path
 
 
-# the laws
+# the gaussians
 
 
 def toeplitz_mean(matrix: Floats, window: int) -> Floats:
@@ -173,7 +173,7 @@ def _part(change: Floats, of: Floats) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Laws:
+class Gaussians:
     """A mean and an inverse covariance for each cluster, of windows of readings of variance 1."""
 
     means: Floats
@@ -202,10 +202,10 @@ class Laws:
 
 @dataclass(frozen=True, eq=False)
 class Clustered:
-    """A cluster for each reading, their laws, and the objective after every round."""
+    """A cluster for each reading, their gaussians, and the objective after every round."""
 
     labels: Integers
-    laws: Laws
+    gaussians: Gaussians
     objectives: tuple[float, ...]
 
 
@@ -257,41 +257,41 @@ class Clustering:
         values = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
         windows = stacked(values, self.window)
         path = merged_pieces(values, self.clusters, self.floor)[self.window - 1 :]
-        laws = self.laws_of(windows, path, None)
+        gaussians = self.fit_gaussians(windows, path, None)
         objectives: list[float] = []
         for _ in range(self.rounds):
-            cheapest = cheapest_path(laws.costs(windows, self.floor), self.switching)
+            cheapest = cheapest_path(gaussians.costs(windows, self.floor), self.switching)
             same = bool((cheapest == path).all()) and bool(objectives)
             path = cheapest
-            objectives.append(self.objective(windows, path, laws))
+            objectives.append(self.objective(windows, path, gaussians))
             if same:
                 break
-            laws = self.laws_of(windows, path, laws)
-            objectives.append(self.objective(windows, path, laws))
+            gaussians = self.fit_gaussians(windows, path, gaussians)
+            objectives.append(self.objective(windows, path, gaussians))
         # the first readings are in no window that ends with them
         labels = np.concatenate([np.full(self.window - 1, path[0]), path])
-        return Clustered(labels, laws, tuple(objectives))
+        return Clustered(labels, gaussians, tuple(objectives))
 
-    def objective(self, windows: Floats, path: Integers, laws: Laws) -> float:
-        """What is minimized, for ``windows`` on a ``path`` through clusters with these ``laws``."""
-        costs = laws.costs(windows, self.floor)
+    def objective(self, windows: Floats, path: Integers, gaussians: Gaussians) -> float:
+        """What is minimized, for ``windows`` on a ``path`` through these ``gaussians``."""
+        costs = gaussians.costs(windows, self.floor)
         along = float(costs[np.arange(len(path)), path].sum())
-        sizes = float(np.abs(laws.inverses).sum())
+        sizes = float(np.abs(gaussians.inverses).sum())
         changes = int(np.count_nonzero(np.diff(path)))
         return along + self.sparsity * sizes + self.switching * changes
 
-    def laws_of(self, windows: Floats, path: Integers, before: Laws | None) -> Laws:
-        """The best law for each cluster's windows; an empty cluster keeps the law it had.
+    def fit_gaussians(self, windows: Floats, path: Integers, before: Gaussians | None) -> Gaussians:
+        """The best Gaussian for each cluster's windows; an empty cluster keeps the one it had.
 
         Parameters:
             windows: rows of so many readings.
             path: the cluster of each window.
-            before: the laws that the clusters had.
+            before: the gaussians that the clusters had.
         """
         size = windows.shape[1]
         if before is None:
             identity = np.repeat(np.eye(size)[None], self.clusters, axis=0)
-            before = Laws(np.zeros((self.clusters, size)), identity)
+            before = Gaussians(np.zeros((self.clusters, size)), identity)
         means, inverses = before.means.copy(), before.inverses.copy()
         for k in range(self.clusters):
             mine = windows[path == k]
@@ -311,7 +311,7 @@ class Clustering:
 
 
 def merged_pieces(values: Floats, clusters: int, floor: float) -> Integers:
-    """Equal pieces of the stream, merged two by two where a common Gaussian law costs least.
+    """Equal pieces of the stream, merged two by two where a common Gaussian costs least.
 
     Parameters:
         values: a row for each step.
@@ -333,7 +333,7 @@ def merged_pieces(values: Floats, clusters: int, floor: float) -> Integers:
         sums[k], squares[k] = mine.sum(axis=0), mine.T @ mine
 
     def spread(count: Floats, total: Floats, square: Floats) -> Floats:
-        """The cost of one law for pieces with this ``count``, ``total`` and ``square``."""
+        """The cost of one Gaussian for pieces with this ``count``, ``total`` and ``square``."""
         mean = total / count[..., None]
         around = square / count[..., None, None] - mean[..., :, None] * mean[..., None, :]
         return np.asarray(count * np.linalg.slogdet(around + floor * np.eye(columns))[1])

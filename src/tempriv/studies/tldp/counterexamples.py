@@ -55,7 +55,7 @@ class _Chain:
         return transitions
 
     def lags(self, patterns: Floats) -> Floats:
-        """The chance of each lag if patterns have this law; what is missing from 1 is lost."""
+        """The chance of each lag if patterns are so distributed; what is missing from 1 is lost."""
         chances = np.zeros(self.window)
         for pattern in np.flatnonzero(patterns).tolist():
             for lag, chance, _ in self.options(pattern):
@@ -201,7 +201,7 @@ def _dropped(epsilon: float, window: int) -> float:
 
 
 def _stationary(matrix: Floats) -> Floats:
-    """The law that a chain keeps, reached from an empty window; other patterns have chance 0."""
+    """The stationary distribution of a chain from an empty window; other patterns have chance 0."""
     reached = np.zeros(len(matrix), dtype=np.bool_)
     reached[0] = True
     while True:

@@ -130,7 +130,7 @@ def preview(body: NewCampaign, caller: StaffCaller, service: Service) -> dict[st
     return {
         "spec": campaign.to_dict(),
         "sentences": campaign.sentences,
-        "promise": campaign.guarantee.sentence,
+        "sentence": campaign.guarantee.sentence,
         "published": campaign.published.sentence,
         "amplified": amplified_facts(amplified(campaign)),
         "warnings": campaign.warnings(enrolled),

@@ -54,7 +54,7 @@ def law_of(method):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_trial_has_the_law_of_the_definition(method, monkeypatch):
+def test_a_trial_has_the_distribution_of_the_definition(method, monkeypatch):
     people, rows, law = law_of(method)
     plan = plan_of(method, people=people, epsilon=2.0, oracle="grr")
     outcomes = Counter()
@@ -74,7 +74,7 @@ def test_a_trial_has_the_law_of_the_definition(method, monkeypatch):
 
 
 @pytest.mark.parametrize("method", ["LBA", "LPD"])
-def test_messages_have_the_law_of_the_definition(method):
+def test_messages_have_the_distribution_of_the_definition(method):
     people, rows, law = law_of(method)
     plan = plan_of(method, people=people, epsilon=2.0, oracle="grr")
     outcomes = Counter()

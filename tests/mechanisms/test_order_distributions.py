@@ -82,7 +82,7 @@ SLOTS = [(k, c) for k in range(2, 9) for c in range(1, k + 1)]
 
 
 @pytest.mark.parametrize(("window", "free"), SLOTS)
-def test_free_slots_have_the_stationary_law_of_algorithm_1(window, free):
+def test_free_slots_have_the_stationary_distribution_of_algorithm_1(window, free):
     """Solved in rationals, state by state."""
     exact = reference.free_slots(window, free)
     listed = dict(FreeSlots(window, free).outcomes(0.0))
@@ -315,7 +315,7 @@ def test_words_of_slots_are_taken_from_left_to_right():
     assert taken.tolist() == [[1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 0]]
 
 
-def test_a_law_for_some_windows_is_not_that_of_others():
+def test_a_distribution_for_some_windows_is_not_that_of_others():
     """Equal chances of two windows are kept apart; the numbers of one are those it had before."""
     first = FreeSlots(6, 3).outcomes(0.0)
     FreeSlots(7, 3).outcomes(0.0)
@@ -408,7 +408,7 @@ def test_rows_with_equal_words_are_told_apart_by_more_of_them():
     assert (199 - ages).tolist() == reference.sorted_by_key(keys.tolist(), last.tolist())
 
 
-def test_wide_laws_join_into_cells():
+def test_wide_distributions_join_into_cells():
     """The staircase that moves rows least, as it is drawn by the mechanism itself."""
     law = NoisyOrder(epsilon=2.0, window=6).distribution
     draws = DRAWS // 2
