@@ -64,8 +64,11 @@ PUBLIC: dict[str, str] = {
 }
 """Public names as they were in 0.8.0 to what they are called now, where that differs."""
 
-KEYS: dict[str, str] = {}
-"""Keys of JSON that is printed, as they are called now, to what they were in 0.8.0."""
+KEYS: dict[str, dict[str, str]] = {
+    "advise": {"neighbors_swapped": "neighbours_swapped"},
+    "attack": {"guarantee": "promise"},
+}
+"""For each command, keys of JSON that it prints, as they are called now, to those of 0.8.0."""
 
 LEFT_OUT = {
     *("tempriv", "created", "finished_at", "opened", "closed", "begun", "recorded", "at", "saved"),
@@ -98,10 +101,9 @@ def pass_time(app: Any) -> None:
 def facts(value: Any, digits: int = 12) -> Any:
     """The machine-readable part: sentences and whatever differs between runs are left out."""
     if isinstance(value, dict):
-        named = {KEYS.get(key, key): item for key, item in value.items()}
         return {
             key: facts(item, digits)
-            for key, item in sorted(named.items())
+            for key, item in sorted(value.items())
             if key not in LEFT_OUT and not _is_prose(item) and not _is_state_file(key, item)
         }
     if isinstance(value, (list, tuple)):
@@ -111,6 +113,16 @@ def facts(value: Any, digits: int = 12) -> Any:
     if isinstance(value, float):
         # the last bits of a computed number depend on the processor; released tables are exact
         return float(f"{value:.{digits}g}")
+    return value
+
+
+def keys_of_0_8_0(command: str, value: Any) -> Any:
+    """What a ``command`` printed as JSON, with the keys that it had in 0.8.0."""
+    if isinstance(value, dict):
+        names = KEYS.get(command, {})
+        return {names.get(key, key): keys_of_0_8_0(command, item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [keys_of_0_8_0(command, item) for item in value]
     return value
 
 
@@ -858,7 +870,8 @@ def add_judging() -> None:
     def quiet(*words: str) -> Case:
         def found(folder: Path) -> Any:
             status, out, _ = run(*words, "--json")
-            return [status, facts(json.loads(out)) if out.strip() else None]
+            printed = keys_of_0_8_0(words[0], json.loads(out)) if out.strip() else None
+            return [status, facts(printed)]
 
         return found
 
