@@ -1,0 +1,225 @@
+"""Nothing public depends on private data: other data, the same drawn outcome, the same bytes.
+
+Two tables differ in all that a unit covers: every value, its spelling, the order of rows that are
+moved, which readings are landmarks. What the mechanism draws for the first is what it draws for the
+second. Then all that a recipient can see must be equal: the released file, its description with the
+receipt of the ledger, the report, what the command prints and its exit status.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tempriv.mechanisms import registry
+from tempriv.releases import run as run_module
+from tempriv.sampling import keys
+from tests.support import behavior
+
+FIRST = {name: next(iter(variants)) for name, variants in behavior.RELEASES.items()}
+MORE = {
+    ("count-bound-landmarks", "drawn"),
+    *((name, "categories") for name in behavior.RELEASES if name.endswith("-landmarks")),
+    ("laplace", "clip"),
+    ("gaussian", "columns"),
+}
+CASES = [
+    pytest.param(name, options, id=f"{name}-{variant}")
+    for name, variants in behavior.RELEASES.items()
+    for variant, options in variants.items()
+    if variant == FIRST[name] or (name, variant) in MORE
+]
+# a row stands for its value, and where the values are times, for when it was
+MOVED = ("kwh", "room")
+NOW = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\+00:00|Z| UTC)")
+
+
+def other_values(rows: list[dict[str, str]]) -> None:
+    """Other values within the same bounds, spelled in other ways: whole numbers, long, short."""
+    for i, row in enumerate(rows):
+        number = 5 * behavior.draw(80, i)
+        row["kwh"] = (f"{number:.0f}", f"{number:.15g}", f"{number:e}")[i % 3]
+        row["heat"] = str(int(30 * behavior.draw(81, i)))
+        row["people"] = str(int(100 * behavior.draw(82, i)))
+        row["lat"] = str(39.9 + behavior.draw(83, i) / 50)
+        row["lon"] = f"{116.4 + behavior.draw(84, i) / 50:.3f}"
+        row["presence"] = ("home", "away")[int(2 * behavior.draw(85, i))]
+        row["room"] = ("bath", "hall", "kitchen")[int(3 * behavior.draw(86, i))]
+        row["seconds"] = str(int(row["seconds"]) + int(20 * behavior.draw(87, i)))
+    marks = [row["mark"] for row in rows]
+    for row, mark in zip(rows, marks[7:] + marks[:7], strict=True):
+        row["mark"] = mark
+
+
+def moved_rows(rows: list[dict[str, str]]) -> list[int]:
+    """Rows of one series trade their values; gives the row that each value came from."""
+    homes = sorted({row["home"] for row in rows})
+    places = [[i for i, row in enumerate(rows) if row["home"] == home] for home in homes]
+    came_from = list(range(len(rows)))
+    for place in places:
+        for first in range(0, len(place) - 5, 6):
+            block = place[first : first + 6]
+            for i, source in zip(block, reversed(block), strict=True):
+                came_from[i] = source
+    values = [{name: row[name] for name in MOVED} for row in rows]
+    for i, row in enumerate(rows):
+        row.update(values[came_from[i]])
+    return came_from
+
+
+def in_reading_order(rows: list[dict[str, str]], came_from: list[int]) -> np.ndarray:
+    """Where each row of the first table, as it is read, stands in the second."""
+    by_series = sorted(range(len(rows)), key=lambda i: (rows[i]["home"], i))
+    position = {row: i for i, row in enumerate(by_series)}
+    stands = np.empty(len(rows))
+    for i, source in enumerate(came_from):
+        stands[position[source]] = position[i]
+    return stands
+
+
+class Outcome:
+    """What a mechanism drew for one table, to be drawn again for another."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Any] = []
+        self.stands: Any = None
+
+    def record(self, perturb: Any) -> Any:
+        def recorded(*arguments: Any) -> Any:
+            self.blocks.append(perturb(*arguments))
+            return self.blocks[-1]
+
+        return recorded
+
+    def repeat(self, perturb: Any) -> Any:
+        """The private blocks pass through the mechanism too: it may refuse or keep something."""
+        drawn = iter(self.blocks)
+
+        def repeated(*arguments: Any) -> Any:
+            spent = perturb(*arguments).spent
+            block = replace(next(drawn), spent=spent)
+            if self.stands is not None:
+                numbers = np.where(block.missing, 0, block.values).astype(np.int64)
+                block = replace(block, values=np.where(block.missing, np.nan, self.stands[numbers]))
+            return block
+
+        return repeated
+
+
+def counted_bytes() -> Any:
+    """In place of the operating system's, so that ids and keys of two runs are the same."""
+    number = itertools.count()
+
+    def urandom(size: int) -> bytes:
+        return hashlib.shake_256(str(next(number)).encode()).digest(size)
+
+    return urandom
+
+
+def public_side(
+    folder: Path, words: list[str], patch: pytest.MonkeyPatch
+) -> Iterator[tuple[str, bytes]]:
+    """All that someone else could see after a command was run in a ``folder``."""
+    patch.chdir(folder)
+    patch.setenv("XDG_DATA_HOME", str(folder / "home"))
+    patch.setattr(keys.os, "urandom", counted_bytes())
+    private = {path.name for path in folder.iterdir()}
+    status, out, err = behavior.run(*words)
+    yield "exit status", str(status).encode()
+    yield "standard output", out.encode()
+    yield "standard error", err.encode()
+    for path in sorted(folder.iterdir()):
+        if path.name not in private and path.name != "home" and ".owner" not in path.name:
+            yield path.name, path.read_bytes()
+
+
+def without_now(text: bytes) -> bytes:
+    try:
+        return NOW.sub("NOW", text.decode()).encode()
+    except UnicodeDecodeError:
+        return text
+
+
+def differing(
+    name: str, options: tuple[Any, ...], tmp_path: Path, drawn_again: bool = True
+) -> list[str]:
+    """Which public files of two private tables differ, though the mechanism drew the same."""
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+        behavior.write_inputs(folder)
+    with (folders[1] / "all.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    outcome = Outcome()
+    if ".reorder." in registry.find(name).__module__:
+        outcome.stands = in_reading_order(rows, moved_rows(rows))
+    else:
+        other_values(rows)
+    with (folders[1] / "all.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    end = "parquet" if name in ("gaussian", "block-shuffle") else "csv"
+    words = ["release", "all.csv", f"out.{end}", *behavior.words_of(name, options)]
+    words += ["--report", "report.html"]
+    words += ["--not-private"] * (name in behavior.PROMISES_NOTHING and "--pace" not in options)
+    perturb = run_module.perturb_block
+    seen = []
+    for folder, forced in zip(folders, (outcome.record, outcome.repeat), strict=True):
+        with pytest.MonkeyPatch.context() as patch:
+            if drawn_again:
+                patch.setattr(run_module, "perturb_block", forced(perturb))
+            seen.append({what: without_now(b) for what, b in public_side(folder, words, patch)})
+    first, second = seen
+    assert first["exit status"] == b"0", first["standard error"].decode()
+    assert {f"out.{end}", f"out.{end}.release.json", "report.html"} <= first.keys() == second.keys()
+    return [what for what in first if first[what] != second[what]]
+
+
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_public_files_are_those_of_other_private_data(name, options, tmp_path):
+    assert differing(name, options, tmp_path) == []
+
+
+LAPLACE = ("laplace", behavior.RELEASES["laplace"]["event"])
+
+
+def test_what_is_drawn_differs_by_itself(tmp_path):
+    """The two tables are far apart: only the same outcome makes their files the same."""
+    assert "out.csv" in differing(*LAPLACE, tmp_path, drawn_again=False)
+
+
+def test_a_description_of_the_private_table_is_found(tmp_path, monkeypatch):
+    about, runs = run_module.ReleaseRun.about, run_module.ReleaseRun._runs
+    largest: list[float] = []
+
+    def seeing(self: Any, private: Any) -> Any:
+        largest[:] = [float(np.nanmax(private.values))]
+        return runs(self, private)
+
+    def telling(self: Any) -> dict[str, Any]:
+        return {**about(self), "treatment": [f"the largest reading was {largest[0]}"]}
+
+    monkeypatch.setattr(run_module.ReleaseRun, "_runs", seeing)
+    monkeypatch.setattr(run_module.ReleaseRun, "about", telling)
+    assert "out.csv.release.json" in differing(*LAPLACE, tmp_path)
+
+
+def test_a_message_about_the_private_table_is_found(tmp_path, monkeypatch):
+    perturb = run_module.perturb_block
+
+    def warning(mechanism: Any, block: Any, *rest: Any) -> Any:
+        print(f"tempriv: {int((block.values > 4).sum())} readings are near the bound")
+        return perturb(mechanism, block, *rest)
+
+    monkeypatch.setattr(run_module, "perturb_block", warning)
+    assert "standard output" in differing(*LAPLACE, tmp_path)
