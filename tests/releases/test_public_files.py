@@ -26,6 +26,7 @@ from tempriv.sampling import keys
 from tests.support import behavior
 
 FIRST = {name: next(iter(variants)) for name, variants in behavior.RELEASES.items()}
+COUNTS = ("laplace/person", "laplace/by", "laplace/sum", "running-count/person", "fast/person")
 MORE = {
     ("count-bound-landmarks", "drawn"),
     *((name, "categories") for name in behavior.RELEASES if name.endswith("-landmarks")),
@@ -60,8 +61,8 @@ def other_values(rows: list[dict[str, str]]) -> None:
         row["mark"] = mark
 
 
-def moved_rows(rows: list[dict[str, str]]) -> list[int]:
-    """Rows of one series trade their values; gives the row that each value came from."""
+def moved_rows(rows: list[dict[str, str]]) -> Any:
+    """Rows of one series trade their values; where each of them, as it is read, stands then."""
     homes = sorted({row["home"] for row in rows})
     places = [[i for i, row in enumerate(rows) if row["home"] == home] for home in homes]
     came_from = list(range(len(rows)))
@@ -73,11 +74,6 @@ def moved_rows(rows: list[dict[str, str]]) -> list[int]:
     values = [{name: row[name] for name in MOVED} for row in rows]
     for i, row in enumerate(rows):
         row.update(values[came_from[i]])
-    return came_from
-
-
-def in_reading_order(rows: list[dict[str, str]], came_from: list[int]) -> np.ndarray:
-    """Where each row of the first table, as it is read, stands in the second."""
     by_series = sorted(range(len(rows)), key=lambda i: (rows[i]["home"], i))
     position = {row: i for i, row in enumerate(by_series)}
     stands = np.empty(len(rows))
@@ -149,29 +145,29 @@ def without_now(text: bytes) -> bytes:
         return text
 
 
+def rewrite(table: Path, change: Any) -> Any:
+    """Change the rows of a CSV file; gives what ``change`` gives."""
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    names = list(rows[0])
+    found = change(rows)
+    with table.open("w", newline="") as file:
+        writer = csv.DictWriter(file, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return found
+
+
 def differing(
-    name: str, options: tuple[Any, ...], tmp_path: Path, drawn_again: bool = True
+    words: list[str], table: str, change: Any, tmp_path: Path, drawn_again: bool = True
 ) -> list[str]:
     """Which public files of two private tables differ, though the mechanism drew the same."""
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         folder.mkdir()
         behavior.write_inputs(folder)
-    with (folders[1] / "all.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
     outcome = Outcome()
-    if ".reorder." in registry.find(name).__module__:
-        outcome.stands = in_reading_order(rows, moved_rows(rows))
-    else:
-        other_values(rows)
-    with (folders[1] / "all.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-    end = "parquet" if name in ("gaussian", "block-shuffle") else "csv"
-    words = ["release", "all.csv", f"out.{end}", *behavior.words_of(name, options)]
-    words += ["--report", "report.html"]
-    words += ["--not-private"] * (name in behavior.PROMISES_NOTHING and "--pace" not in options)
+    outcome.stands = rewrite(folders[1] / table, change)
     perturb = run_module.perturb_block
     seen = []
     for folder, forced in zip(folders, (outcome.record, outcome.repeat), strict=True):
@@ -181,16 +177,45 @@ def differing(
             seen.append({what: without_now(b) for what, b in public_side(folder, words, patch)})
     first, second = seen
     assert first["exit status"] == b"0", first["standard error"].decode()
-    assert {f"out.{end}", f"out.{end}.release.json", "report.html"} <= first.keys() == second.keys()
+    out = words[2]
+    assert {out, f"{out}.release.json", "report.html"} <= first.keys() == second.keys()
     return [what for what in first if first[what] != second[what]]
+
+
+def releasing(name: str, options: tuple[Any, ...]) -> list[str]:
+    """A command that releases a table, with a report."""
+    end = "parquet" if name in ("gaussian", "block-shuffle") else "csv"
+    words = ["release", "all.csv", f"out.{end}", *behavior.words_of(name, options)]
+    unsafe = name in behavior.PROMISES_NOTHING and "--pace" not in options
+    return [*words, "--report", "report.html", *["--not-private"] * unsafe]
 
 
 @pytest.mark.parametrize(("name", "options"), CASES)
 def test_public_files_are_those_of_other_private_data(name, options, tmp_path):
-    assert differing(name, options, tmp_path) == []
+    moves = ".reorder." in registry.find(name).__module__
+    change = moved_rows if moves else other_values
+    assert differing(releasing(name, options), "all.csv", change, tmp_path) == []
 
 
-LAPLACE = ("laplace", behavior.RELEASES["laplace"]["event"])
+def other_people(rows: list[dict[str, str]]) -> None:
+    """Some people leave, others come, and those who stay came at other times."""
+    kept = [row for row in rows if int(row["badge"][1:]) % 3]
+    for i, row in enumerate(kept):
+        row["entered"] = f"2026-01-0{5 + i % 2} {i % 24:02}:00:00"
+        row["kind"] = ("in", "out")[i % 2]
+        row["amount"] = f"{4 * behavior.draw(90, i):.3f}"
+    newcomers = [{**row, "badge": row["badge"] + "x"} for row in kept[:50]]
+    rows[:] = [*kept, *newcomers]
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_public_files_of_counts_are_those_of_other_people(name, tmp_path):
+    words = ["count", "events.csv", "out.csv", *behavior.WEEK, *behavior.COUNTS[name]]
+    words = [*map(str, words), "--report", "report.html"]
+    assert differing(words, "events.csv", other_people, tmp_path) == []
+
+
+LAPLACE = (releasing("laplace", behavior.RELEASES["laplace"]["event"]), "all.csv", other_values)
 
 
 def test_what_is_drawn_differs_by_itself(tmp_path):
