@@ -127,3 +127,14 @@ def test_a_laplace_release_loads_few_modules(tmp_path):
     assert stated is not None
     assert count <= MODULES_AT_MOST
     assert abs(count - int(stated[1])) <= 3, f"docs/architecture.md says {stated[1]}"
+
+
+def test_each_line_of_the_threat_model_names_a_test_that_exists():
+    page = (DOCS / "threat-model.md").read_text()
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+    missing = [f"{f}::{t}" for f, t in named if f"def {t}(" not in (ROOT / f).read_text()]
+    assert len(named) > 25 and not missing
+    rows = [
+        row for row in page.splitlines() if row.startswith("| ") and "supported by |" not in row
+    ]
+    assert [row for row in rows if not re.search(r"tests/|\]\([\w#]", row.split("|")[-2])] == []
