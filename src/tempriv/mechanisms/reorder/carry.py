@@ -291,7 +291,10 @@ class Moves:
         state.status = out.status[part]
         if self._together:
             place = np.uint64(self.newest[0] + low)
-            rows, slots = pool.values.reshape(-1), out.values[part].reshape(-1)
+            # as their bits: kernels are compiled for a size of values, not for each type
+            bits = f"u{pool.values.itemsize}"
+            rows = pool.values.reshape(-1).view(bits)
+            slots = out.values[part].reshape(-1).view(bits)
             state.carriage = Carriage(rows, place, slots, state.status)
         ages = self.mechanism.perturb(_nothing(len(state.missing)), noise, state)[:, 0]
         if self._gaps or not self._together:
