@@ -14,7 +14,7 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[analysis,plots,frames,studies,shapes,collect,docs,dev]"
 	touch $(READY)
 
-demo: $(READY)  ## a private release of the bundled sample, with a report to look at
+demo: $(READY)  ## protected counts of made-up visits, and what noise does to readings
 	$(BIN)/tempriv demo
 
 FAST := not long and not services

@@ -1,6 +1,6 @@
 """Makes the bundled sample: hourly energy use of six made-up homes, no real person's data.
 
-python examples/make_sample.py src/tempriv/sample/meters.csv
+python examples/make_sample.py src/tempriv/datasets/meters.csv
 """
 
 import csv

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
@@ -386,12 +387,19 @@ def test_a_surprise_shows_its_kind_and_never_its_content(run, monkeypatch):
     assert (status, "RuntimeError" in err, "42.17" in out + err) == (1, True, False)
 
 
-def test_the_demo_ends_by_naming_a_report(run):
+def test_the_demo_ends_with_reports(run):
     status, out, _ = run("demo")
     assert status == 0
     assert "tempriv-demo/report.html" in out
     assert Path("tempriv-demo/report.html").exists()
-    assert run("verify", "tempriv-demo/meters_private.csv")[0] == 0
+    assert run("verify", "tempriv-demo/visits_private.csv")[0] == 0
+    page = Path("tempriv-demo/reading_noise.html")
+    assert "Contains private data" in page.read_text()
+    assert stat.S_IMODE(page.stat().st_mode) == 0o600
+    # little of the noise is left in an average over all homes; one home, and whole ones, are lost
+    said = out.replace("\N{NO-BREAK SPACE}", " ").replace(",", "")
+    off = [float(share) for share in re.findall(r"hour is off by ([\d.]+) %", said)]
+    assert len(off) == 3 and 5 < off[0] < 30 and off[1] > 100 and off[2] > 2000
     assert run("demo")[0] == 0, "and can be run again"
 
 
@@ -413,7 +421,7 @@ def test_mechanisms_are_listed_and_shown_with_both_claims(run):
 
 
 @pytest.mark.parametrize(
-    "command", ["release", "count", "stream", "verify", "mechanisms", "demo", "budget"]
+    "command", ["release", "count", "stream", "verify", "mechanisms", "demo", "datasets", "budget"]
 )
 def test_every_command_has_help(run, command):
     status, out, _ = run(command, "--help")

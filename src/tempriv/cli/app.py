@@ -17,7 +17,7 @@ from tempriv.cli.mechanism_options import offer_options
 from tempriv.errors import TemprivError
 
 PANELS = {
-    "Begin": ("demo", "mechanisms", "advise"),
+    "Begin": ("demo", "datasets", "mechanisms", "advise"),
     "Release": ("release", "count", "stream", "shapes", "landmarks", "after"),
     "Account for it and check it": ("budget", "verify", "report", "leakage", "audit", "attack"),
     "Collect from devices": ("serve", "simulate"),
