@@ -160,6 +160,7 @@ def test_yes_and_no_are_categories_as_they_stand(run):
         "randomized-response",
         "--epsilon",
         "50",
+        "--accept-weak",
         "--categories",
         "no,yes",
         "--value",

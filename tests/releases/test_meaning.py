@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from tempriv.privacy.guarantees import shown
 from tempriv.privacy.units import conversion_factor
 from tempriv.releases.meaning import meaning_in, meaning_of
 from tempriv.releases.verify import verify
+from tempriv.report.excerpt import PublicSample
+from tempriv.report.page import page
 from tests.support.behavior import run
 
 HOURLY = tp.Laplace(epsilon=1.0, bounds=(0, 5))
@@ -100,6 +103,19 @@ def test_a_guarantee_about_one_row_is_told_by_what_all_rows_tell(mechanism: Any)
     certain = f"with probability up to {shown(rows[1][1])}"
     assert headline.index(certain) < headline.index("one row alone")
     assert statements(meaning)["series"] == (None, None) and meaning["relation"] == "swap"
+
+
+def test_a_report_draws_what_all_rows_tell_and_not_a_coin() -> None:
+    """One row of it tells nothing, so 0.8.0 drew a chance of 50 %."""
+    released = tp.release(readings(), tp.Threshold(epsilon=2.0, window=3), **COLUMNS)
+    drawn = page(released.about, PublicSample.of(released)).partition(
+        "How sure can an observer become?"
+    )[2]
+    chances = re.findall(r"<span>([^<]*at most)</span>.*?<b>([^<]*)</b>", drawn)
+    assert chances == [
+        ("after seeing all rows, 1 step apart, at most", "83\N{NO-BREAK SPACE}%"),
+        ("after seeing all rows, 2 steps apart, at most", "100\N{NO-BREAK SPACE}%"),
+    ]
 
 
 def test_a_series_and_a_person_are_chains_of_the_unit() -> None:
