@@ -149,6 +149,14 @@ def test_verify_finds_a_figure_that_is_too_small(tmp_path: Path) -> None:
     assert meaning_in(about)["longest"] is None
 
 
+def test_verify_says_ok_of_nothing_that_it_did_not_see(tmp_path: Path, ledger: Any) -> None:
+    released = tp.release(readings(), HOURLY, ledger=ledger, dataset="meters", **COLUMNS)
+    said = " ".join(check.what for check in verify(released.write(tmp_path / "out.csv")))
+    assert "the receipt was not looked up" in said and "the ledger knows of it" not in said
+    assert "the paper was not read" in said and "quoted right" not in said
+    assert "the one that was written" not in said, "a checksum can be recomputed"
+
+
 # practically nothing
 
 

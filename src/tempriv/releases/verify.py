@@ -64,7 +64,7 @@ def verify(path: Path, ledger: Ledger | None = None) -> list[Check]:
     checks.append(Check("the guarantee follows from the mechanism", same, sentence))
     checks.append(
         Check(
-            "the published claim is quoted right",
+            "the published claim is the one that tempriv quotes (the paper was not read)",
             reworded(about["published"]) == reworded(serialization.encode(mechanism.published)),
             mechanism.published.sentence,
         )
@@ -139,7 +139,7 @@ def checksum_check(path: Path, about: dict[str, Any]) -> Check:
     """Whether the file at ``path`` has the checksum in ``about``."""
     digest, stated = checksum(path), about.get("output", {}).get("blake2b")
     return Check(
-        "the file is the one that was written", digest == stated, f"blake2b {digest[:16]}…"
+        "the file has the checksum in its description", digest == stated, f"blake2b {digest[:16]}…"
     )
 
 
@@ -239,9 +239,9 @@ def _after(path: Path, about: dict[str, Any]) -> Check:
 def _receipt(about: dict[str, Any], ledger: Ledger | None) -> Check:
     what, receipt = "the ledger knows of it", about.get("ledger")
     if receipt is None:
-        return Check(what, True, "not charged to a ledger, and says so")
+        return Check("there is no receipt to look up", True, "not charged to a ledger, and says so")
     if ledger is None:
-        return Check(what, True, "no ledger at hand to compare the receipt with")
+        return Check("the receipt was not looked up", True, "no ledger was given (--ledger FILE)")
     state = ledger.state_of(about["release"])
     state_words = {
         "done": "charged and complete",
