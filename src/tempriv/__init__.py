@@ -17,7 +17,10 @@ __version__ = _version.VERSION
 _PUBLIC = {
     "data.aggregate": ("CountTable", "aggregate"),
     "data.series": ("SeriesTable",),
-    "errors": ("BudgetError", "DataError", "TemprivError"),
+    "errors": (
+        *("BudgetError", "DataError", "RepeatedReleaseWarning", "TemprivError", "TemprivWarning"),
+        "WeakGuaranteeWarning",
+    ),
     "ledger.ledger": ("Ledger", "Receipt"),
     "ledger.scope": ("Scope",),
     "mechanisms.counting.running_count": ("window_sum",),

@@ -1,7 +1,7 @@
 # written by make generate; do not edit
 from tempriv.data.aggregate import CountTable as CountTable, aggregate as aggregate
 from tempriv.data.series import SeriesTable as SeriesTable
-from tempriv.errors import BudgetError as BudgetError, DataError as DataError, TemprivError as TemprivError
+from tempriv.errors import BudgetError as BudgetError, DataError as DataError, RepeatedReleaseWarning as RepeatedReleaseWarning, TemprivError as TemprivError, TemprivWarning as TemprivWarning, WeakGuaranteeWarning as WeakGuaranteeWarning
 from tempriv.ledger.ledger import Ledger as Ledger, Receipt as Receipt
 from tempriv.ledger.scope import Scope as Scope
 from tempriv.mechanisms.adaptive.fast import Fast as Fast

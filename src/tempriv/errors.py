@@ -120,6 +120,63 @@ class StateError(TemprivError):
     default_code = "state"
 
 
+WEAK = "weak"
+"""The code of a refusal of what would protect practically nothing."""
+
+
+class TemprivWarning(UserWarning):
+    """Something that is done as asked for, and is hardly meant.
+
+    Parameters:
+        message: the sentence.
+
+    >>> import tempriv as tp
+    >>> issubclass(tp.WeakGuaranteeWarning, tp.TemprivWarning)
+    True
+    """
+
+    def __init__(self, message: str = ""):
+        super().__init__(message)
+
+
+class WeakGuaranteeWarning(TemprivWarning):
+    """A release of which practically nothing is protected: its epsilon is above 10.
+
+    Parameters:
+        message: the sentence.
+
+    >>> import warnings
+    >>> import tempriv as tp
+    >>> weak = tp.Laplace(epsilon=20.0, bounds=(0, 5))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = tp.release([0.5], weak)
+    ...     _ = tp.release([0.5], weak, accept_weak=True)
+    >>> [each.category.__name__ for each in caught]
+    ['WeakGuaranteeWarning']
+    """
+
+
+class RepeatedReleaseWarning(TemprivWarning):
+    """A further release of the same readings, where the dataset has no limit.
+
+    Parameters:
+        message: the sentence.
+
+    >>> import tempfile, warnings
+    >>> import tempriv as tp
+    >>> hourly = tp.Laplace(epsilon=1.0, bounds=(0, 5))
+    >>> with tempfile.TemporaryDirectory() as folder, tp.Ledger.create(f"{folder}/x") as ledger:
+    ...     ledger.ensure_dataset("meters")
+    ...     with warnings.catch_warnings(record=True) as caught:
+    ...         warnings.simplefilter("always")
+    ...         for copy in range(2):
+    ...             _ = tp.release([0.5], hourly, ledger=ledger, dataset="meters")
+    >>> [each.category.__name__ for each in caught]
+    ['RepeatedReleaseWarning']
+    """
+
+
 def require(
     condition: bool,
     message: str,

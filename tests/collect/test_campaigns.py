@@ -547,6 +547,19 @@ def test_a_preview_says_what_a_device_reveals_and_begins_nothing(service):
     assert service.get("/v1/campaigns")["campaigns"] == []
 
 
+def test_a_campaign_that_protects_practically_nothing_has_to_be_meant(service):
+    service.enroll(2)
+    weak, post = categories(40, epsilon=11.0), service.http.post
+    told = post("/v1/campaigns/preview", json=weak, headers=service.admin).json()
+    assert told["protects_little"]
+    assert any("epsilon = 11 protects practically nothing" in one for one in told["warnings"])
+    refused = post("/v1/campaigns", json=weak, headers=service.admin)
+    assert refused.status_code == 422 and "accept_weak" in refused.json()["reason"]
+    assert service.get("/v1/campaigns")["campaigns"] == []
+    made = post("/v1/campaigns", json={**weak, "accept_weak": True}, headers=service.admin)
+    assert made.status_code == 201 and "accept_weak" not in made.json()["spec"]
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [

@@ -287,6 +287,23 @@ def test_a_person_runs_a_campaign_from_the_tokens_to_the_release(tab, page_serve
 
 
 @services
+def test_what_protects_practically_nothing_is_started_only_if_that_is_meant(tab, page_server):
+    sign_in(tab, page_server)
+    tab.get_by_role("link", name="New campaign").first.click()
+    tab.get_by_role("radio", name="Frequency of a category").check()
+    tab.get_by_label("Title").fill("Nothing hidden")
+    tab.get_by_label("Categories").fill("\n".join(CATEGORIES))
+    tab.get_by_label("Epsilon", exact=True).fill("11")
+    accept = tab.get_by_label("Start it although it protects practically nothing")
+    accept.wait_for()
+    tab.get_by_role("button", name="Start the campaign").click()
+    tab.get_by_role("alert").filter(has_text="epsilon=11: protects practically nothing").wait_for()
+    accept.check()
+    tab.get_by_role("button", name="Start the campaign").click()
+    tab.get_by_role("heading", name="Nothing hidden", level=1).wait_for()
+
+
+@services
 def test_a_wrong_token_gets_one_clear_sentence_and_is_not_kept(tab, page_server):
     tab.goto(page_server.url + "/")
     for token, sentence in (

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tempriv.audit.exact import Comparison, audit, distribution, slot_distribution
-from tempriv.errors import TemprivError
+from tempriv.errors import TemprivError, UsageError
 from tempriv.mechanisms.reorder.shuffle import BlockShuffle
 from tempriv.mechanisms.reorder.threshold import Threshold
 from tempriv.mechanisms.value.randomized_response import RandomizedResponse
@@ -28,7 +28,15 @@ from tempriv.privacy.guarantees import (
     at_most,
     rho_for,
 )
-from tempriv.privacy.units import Event, Person, WholeSeries, Window, WithinDistance
+from tempriv.privacy.units import (
+    Answers,
+    Contribution,
+    Event,
+    Person,
+    WholeSeries,
+    Window,
+    WithinDistance,
+)
 from tempriv.privacy.units.order import BlockSwap, SlotOrigin, Swap
 from tempriv.sampling.distributions import DiscreteGaussian
 from tests.conformance.case_checks import quick
@@ -366,10 +374,49 @@ def test_sentences_name_unit_and_numbers(loss, unit):
 
 
 def test_plain_words_follow_the_numbers():
-    said = [Guarantee(Pure(epsilon), Event()).plain for epsilon in (0.5, 3.0, 8.0, 5000.0)]
-    kinds = ("a strong", "a moderate", "a weak", "a weak")
+    said = [Guarantee(Pure(epsilon), WholeSeries(9)).plain for epsilon in (0.5, 3.0, 8.0, 5000.0)]
+    kinds = ("a strong", "a moderate", "a weak", "a very weak")
     assert all(kind in text for kind, text in zip(kinds, said, strict=True))
+    assert "protects practically nothing" in said[3]
     assert f"{math.exp(3):.3g}" in said[1]
+
+
+@pytest.mark.parametrize(
+    ("unit", "length", "strong"),
+    [
+        (Event(), None, False),
+        (Event(), 672, False),
+        (Event(), 1, True),
+        (Window(24), None, False),
+        (Window(24), 672, False),
+        (Window(24), 24, True),
+        (WholeSeries(672), None, True),
+        (Person(2, Event()), 672, False),
+        (Person(2, WholeSeries(672)), 672, True),
+        (Contribution(Window(24)), 672, False),
+        (Contribution(WholeSeries(672)), None, True),
+        (WithinDistance(200.0), 1, False),
+        (Swap(24), 24, False),
+        (Answers(1), 24, False),
+    ],
+    ids=str,
+)
+def test_strong_is_only_what_covers_a_whole_series(unit, length, strong):
+    said = Guarantee(Pure(0.1), unit).plain_for(length)
+    assert ("a strong guarantee" in said) == strong
+    assert strong or "that alone, and" in said
+
+
+def test_above_ten_practically_nothing_is_protected():
+    at, above = Guarantee(Pure(10.0), Window(24)), Guarantee(Pure(10.01), Window(24))
+    assert (at.protects_little, above.protects_little) == (False, True)
+    guarantees.require_strength(at, accept_weak=False)
+    guarantees.require_strength(above, accept_weak=True)
+    with pytest.raises(UsageError, match=r"epsilon=10.01: protects practically .*accept_weak"):
+        guarantees.require_strength(above, accept_weak=False)
+    # rho is judged by the epsilon that is shown, which grows with sqrt(rho)
+    assert Guarantee(Concentrated(2.0), Event()).protects_little
+    assert not Guarantee(Concentrated(1.0), Event()).protects_little
 
 
 def test_published_claims_say_whether_they_hold():

@@ -74,6 +74,7 @@ LEFT_OUT = {
     *("tempriv", "created", "finished_at", "opened", "closed", "begun", "recorded", "at", "saved"),
     *("age", "files", "process", "file", "seconds", "took", "path", "ledger", "receipt"),
     *("campaign_url", "started", "finished", "version"),
+    *("meaning", "protects_little"),  # since 0.9.0
 }
 """Keys whose values differ from run to run, or are names of files."""
 

@@ -15,6 +15,7 @@ from tempriv.errors import DataError, TemprivError, require
 if TYPE_CHECKING:
     from tempriv.ledger.ledger import Budget, Ledger
     from tempriv.mechanisms.base import Mechanism
+    from tempriv.privacy.guarantees import Guarantee, NoGuarantee
 
 PAIR_OPTIONS = ("--bounds", "--origin", "--clamp", "--stays")
 OTHER_NAMES = {
@@ -116,6 +117,13 @@ KeySeed = Annotated[
 NotPrivate = Annotated[
     bool,
     output_option("--not-private", help="Confirm that --key-seed, or forward, protects nothing."),
+]
+AcceptWeak = Annotated[
+    bool,
+    budget_option(
+        "--accept-weak",
+        help="Confirm an epsilon above 10: it protects practically nothing.",
+    ),
 ]
 Json = Annotated[bool, output_option("--json", help="Print JSON for machines.")]
 
@@ -277,6 +285,20 @@ def refuse_unprotected(mechanism: Mechanism, seed: int | None, not_private: bool
     )
 
 
+def refuse_weak(guarantee: Guarantee | NoGuarantee, seed: int | None, accept_weak: bool) -> None:
+    """What protects practically nothing has to be asked for, before anything is paid.
+
+    Parameters:
+        guarantee: of the release.
+        seed: what the key is made from, if it is no secret; then nothing is protected anyway.
+        accept_weak: whether it was said that this is meant.
+    """
+    from tempriv.privacy.guarantees import require_strength
+
+    if seed is None:
+        require_strength(guarantee, accept_weak)
+
+
 def refuse_seed(seed: int | None, not_private: bool) -> None:
     """Noise that can be repeated has to be asked for as such.
 
@@ -303,10 +325,13 @@ def standing(budget: Budget | None) -> list[str]:
         spent = "more than can be said" if total.spent is None else f"{total.spent:.4g}"
         at = f" at delta {total.delta:g}" if total.delta else ""
         if total.limit is None:
-            lines.append(
-                f"epsilon {spent}{at} spent so far on {total.unit.sentence} (no limit "
-                "set: tempriv budget create sets one)"
+            alone = "; all rows of a release together tell more" * total.unit.single_rows
+            so_far = (
+                f"nothing can be guaranteed any more about {total.unit.sentence}"
+                if total.spent is None
+                else f"epsilon {spent}{at} spent so far on {total.unit.sentence}{alone}"
             )
+            lines.append(f"{so_far} (no limit set: tempriv budget create sets one)")
         else:
             lines.append(
                 f"epsilon {spent} of {total.limit:g}{at} spent on {total.unit.sentence}, "

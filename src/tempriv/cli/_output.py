@@ -10,6 +10,23 @@ from pathlib import Path
 from typing import Any
 
 
+def alarm(sentence: str, to_errors: bool = True) -> None:
+    """Print a sentence in red, where a terminal shows it.
+
+    Parameters:
+        sentence: plain text.
+        to_errors: whether it goes to standard error.
+    """
+    stream = sys.stderr if to_errors else sys.stdout
+    if not stream.isatty():
+        print(sentence, file=stream)
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    Console(file=stream).print(Text(sentence, style="bold red"), soft_wrap=True)
+
+
 def table(names: list[str], rows: list[list[str]]) -> None:
     """Print a table that fits the screen, or a fixed width in a pipe.
 

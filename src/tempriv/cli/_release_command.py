@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tempriv.cli import _options
 from tempriv.cli._options import (
+    AcceptWeak,
     Dataset,
     DryRun,
     Force,
@@ -26,7 +27,7 @@ from tempriv.cli._options import (
     Source,
     TargetError,
 )
-from tempriv.cli._output import progress
+from tempriv.cli._output import alarm, progress
 from tempriv.errors import DataError, TemprivError, require
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class ReleaseCommand:
     private_report: PrivateReport = None
     dry_run: DryRun = False
     force: Force = False
+    accept_weak: AcceptWeak = False
     key_seed: KeySeed = None
     not_private: NotPrivate = False
     as_json: Json = False
@@ -69,6 +71,7 @@ class ReleaseCommand:
         """
         from tempriv.privacy import serialization
         from tempriv.privacy.guarantees import Guarantee
+        from tempriv.releases.meaning import meaning_of
         from tempriv.releases.run import check_early
 
         standing: list[str] = []
@@ -80,11 +83,13 @@ class ReleaseCommand:
             {"column": column, "error": error, "measure": chosen.error_name}
             for column, error in zip(columns, chosen.errors, strict=True)
         ]
+        meaning = meaning_of(chosen, chosen.guarantee, None)
         if self.as_json:
             plan = {
                 "mechanism": serialization.encode(chosen),
                 "expected_error": errors,
                 "guarantee": serialization.encode(chosen.guarantee),
+                "meaning": meaning,
                 "budget": standing,
             }
             print(json.dumps(plan))
@@ -93,8 +98,9 @@ class ReleaseCommand:
         print("Nothing was released; it would")
         if isinstance(guarantee, Guarantee):
             print(f"  cost      {guarantee.loss}, for {guarantee.unit.sentence}")
-        else:
-            print(f"  cost      {guarantee.sentence}")
+        print_guarantee(meaning)
+        if guarantee.protects_little and self.key_seed is None and not self.accept_weak:
+            alarm("  needs     --accept-weak: without it this is refused", to_errors=False)
         _print_errors(errors)
         for line in standing or ["no budget is kept for this dataset yet"]:
             print(f"  budget    {line}")
@@ -117,6 +123,7 @@ class ReleaseCommand:
         from tempriv.releases.to_file import release_file, request_of
         from tempriv.sampling.keys import Key
 
+        _options.refuse_weak(chosen.guarantee, self.key_seed, self.accept_weak)
         _options.refuse_pages(self.report, self.private_report, self.force)
         settings = {**settings, "dataset": self.name, "seed": self.key_seed}
         unnamed = self.dataset is None
@@ -148,6 +155,19 @@ class ReleaseCommand:
             budget_left = None if book is None else book.show(self.name)
         pages = [page for page, _ in samples]
         _print_release(about, self.output, pages, budget_left, self.as_json)
+
+
+def print_guarantee(meaning: dict[str, Any]) -> None:
+    """Print what is guaranteed, in red if it protects practically nothing.
+
+    Parameters:
+        meaning: of the guarantee, as ``meaning_of`` gives it.
+    """
+    line = f"  guarantee {meaning['headline']}"
+    if meaning["protects_little"]:
+        alarm(line, to_errors=False)
+    else:
+        print(line)
 
 
 def _print_errors(errors: list[dict[str, Any]]) -> None:
@@ -219,6 +239,7 @@ def _rows_released() -> Iterator[Callable[[int], None]]:
 def _print_release(
     about: dict[str, Any], output: Path, pages: list[Path], budget: Any, as_json: bool
 ) -> None:
+    from tempriv.releases.meaning import meaning_in
     from tempriv.releases.owner_file import owner_path
 
     if as_json:
@@ -231,7 +252,7 @@ def _print_release(
         print(f"Released counts of {about['rows']:,} time steps to {output}")
     else:
         print(f"Released {about['rows']:,} rows of {about['series']:,} series to {output}")
-    print(f"  guarantee {about['sentence']}")
+    print_guarantee(meaning_in(about))
     _print_errors(about["expected_error"])
     print("  not protected: " + "; ".join(about["not_protected"]))
     for line in _options.standing(budget):

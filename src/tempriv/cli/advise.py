@@ -236,6 +236,8 @@ def release_command(mechanism: Any, request: AdviceRequest) -> str:
             words += ["--" + option.replace("_", "-"), setting]
     if not hasattr(mechanism.guarantee, "loss"):
         words.append("--not-private")  # it guarantees nothing, and a release wants that said
+    if mechanism.guarantee.protects_little:
+        words.append("--accept-weak")
     return shlex.join(words)
 
 
@@ -293,6 +295,7 @@ def json_value(answer: Advice) -> dict[str, Any]:
 
 
 def _print(answer: Advice) -> None:
+    from tempriv.releases.meaning import headline_of
     from tempriv.report.plots.series import shown
 
     ranking, request = answer.ranking, answer.request
@@ -318,7 +321,7 @@ def _print(answer: Advice) -> None:
     if ranking.as_good:
         names = ", ".join(choice.name for choice in ranking.as_good)
         print(f"  as good   within the noise of the trial: {names}")
-    print(f"  guarantee {ranking.first.mechanism.guarantee.sentence}")
+    print(f"  guarantee {headline_of(ranking.first.mechanism)}")
     _print_swaps(answer)
     _print_comparisons(answer)
     if request.by_papers_costs:

@@ -6,6 +6,9 @@ import copy
 import os
 import signal
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -13,8 +16,9 @@ import typer
 
 from tempriv._version import VERSION
 from tempriv.cli._options import join_pairs, typed_option
+from tempriv.cli._output import alarm
 from tempriv.cli.mechanism_options import offer_options
-from tempriv.errors import TemprivError
+from tempriv.errors import WEAK, TemprivError, TemprivWarning
 
 PANELS = {
     "Begin": ("demo", "datasets", "mechanisms", "advise"),
@@ -92,9 +96,14 @@ def main() -> None:
     sys.argv[1:] = join_pairs(sys.argv[1:])
     try:
         offer_options(sys.argv[1:])
-        commands()
+        with _warnings_in_red():
+            commands()
     except TemprivError as refusal:
-        _say(refusal.for_command_line(typed_option(sys.argv[1:])))
+        sentence = refusal.for_command_line(typed_option(sys.argv[1:]))
+        if refusal.code == WEAK:
+            alarm(f"tempriv: {sentence}")
+        else:
+            _say(sentence)
         status = refusal.exit_status
     except Interrupted:
         _say("interrupted: nothing was left half-written")
@@ -119,6 +128,23 @@ def main() -> None:
     else:
         status = 0
     sys.exit(status)
+
+
+@contextmanager
+def _warnings_in_red() -> Iterator[None]:
+    """Show what this package warns of as one line, every time, in red on a terminal."""
+    with warnings.catch_warnings():
+        shown_otherwise = warnings.showwarning
+
+        def show(message: Any, category: Any, *where: Any, **other: Any) -> None:
+            if issubclass(category, TemprivWarning):
+                alarm(f"tempriv: WARNING: {message}")
+            else:
+                shown_otherwise(message, category, *where, **other)
+
+        warnings.simplefilter("always", TemprivWarning)
+        warnings.showwarning = show
+        yield
 
 
 def _say(text: str) -> None:

@@ -10,7 +10,7 @@ import typer
 
 from tempriv.cli import _options
 from tempriv.cli._options import Json, LedgerOption
-from tempriv.cli._output import table
+from tempriv.cli._output import alarm, table
 from tempriv.cli.app import budget
 from tempriv.cli.mechanism_options import make_unit
 from tempriv.errors import UsageError, require
@@ -154,6 +154,13 @@ def create(
         )
         for line in _options.standing(book.show(_name(dataset))):
             print(line)
+    from tempriv.privacy.guarantees import WEAK_EPSILON
+
+    if epsilon > WEAK_EPSILON:
+        alarm(
+            f"tempriv: WARNING: a limit of epsilon = {epsilon:g} lets releases through that "
+            "together protect practically nothing"
+        )
 
 
 @budget.command()

@@ -72,12 +72,13 @@ def _facts(kind: type[Mechanism]) -> dict[str, Any]:
 
 def _print_one(kind: type[Mechanism]) -> None:
     from tempriv.privacy.guarantees import NoGuarantee
+    from tempriv.releases.meaning import headline_of
 
     command, example = kind.command, example_of(kind)
     print(f"{command.name}: {command.purpose}")
     first = (kind.__doc__ or "").strip().splitlines()[0]
     print(f"  {first.replace('``', '')}")
-    print(f"  guarantee  {example.guarantee.sentence}")
+    print(f"  guarantee  {headline_of(example)}")
     print(f"  published  {example.published.sentence}")
     print(f"  error      {example.errors[0]:.4g} ({example.error_name}) in the example")
     for i, option in enumerate(options_of(kind)):

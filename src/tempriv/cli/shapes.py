@@ -12,6 +12,7 @@ import typer
 
 from tempriv.cli import _options
 from tempriv.cli._options import (
+    AcceptWeak,
     Dataset,
     Force,
     Json,
@@ -23,7 +24,7 @@ from tempriv.cli._options import (
     Report,
     Source,
 )
-from tempriv.cli._output import counting, save_picture, table
+from tempriv.cli._output import alarm, counting, save_picture, table
 from tempriv.cli.app import app
 from tempriv.errors import DataError, require
 from tempriv.mechanisms.options import names
@@ -125,6 +126,7 @@ def find(
     dataset: Dataset = None,
     ledger: LedgerOption = None,
     no_ledger: NoLedger = False,
+    accept_weak: AcceptWeak = False,
     report: Report = None,
     plot: Plot = None,
     output: Annotated[
@@ -162,6 +164,7 @@ def find(
     }
     declared = None if labels is None else names("labels", labels)
     early = _plan(settings, 1, declared or ())
+    _options.refuse_weak(guarantee_of(early, seed=key_seed), key_seed, accept_weak)
     name = dataset or source.name
     with _options.charging(ledger, no_ledger, name, dataset is None) as book:
         check_early(book, None if book is None else name, guarantee_of(early, seed=key_seed))
@@ -173,6 +176,7 @@ def find(
         paid, release, receipt = guarantee_of(plan, seed=key_seed), new_id(), None
         if book is not None:
             # on disk before anyone answers: whatever happens then, it is paid
+            book.warn_of_repetition(name, paid, people.scope, release)
             receipt = book.charge(name, paid, people.scope, release, note=_note(output, report))
         campaign = release if key_seed is None else None  # one seed may be used for many charges
         with counting("asking", len(people)) as advance:
@@ -288,6 +292,7 @@ def _csv(about: dict[str, Any]) -> str:
 
 def _show(about: dict[str, Any], budget: Budget | None, written: list[tuple[str, Path]]) -> None:
     from tempriv.local.shapes.simulate import format_count
+    from tempriv.privacy import guarantees
     from tempriv.report.shapes import counts_mean, people_of, tells_sureness
 
     asked = len(about["rounds"])
@@ -329,7 +334,12 @@ def _show(about: dict[str, Any], budget: Budget | None, written: list[tuple[str,
         print("            epsilon or fewer symbols help")
     if about["counted"] == 0:
         print("  mind      nobody was left for the last question: how common they are is unknown")
-    print(f"  guarantee {about['sentence']}")
+    guarantee = guarantees.decode(about["guarantee"])
+    line = f"  guarantee {about['sentence']}"
+    if guarantee.protects_little:
+        alarm(f"{line} This {guarantees.PROTECTS_NOTHING}.", to_errors=False)
+    else:
+        print(line)
     print("  not protected: " + "; ".join(about["not_protected"]))
     for line in _options.standing(budget):
         print(f"  budget    {line}")

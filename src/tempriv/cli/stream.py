@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from tempriv.cli import _options
-from tempriv.cli._options import Dataset, KeySeed, LedgerOption, NoLedger, NotPrivate
+from tempriv.cli._options import AcceptWeak, Dataset, KeySeed, LedgerOption, NoLedger, NotPrivate
 from tempriv.cli._output import progress
 from tempriv.cli._release_command import remind_of_looking
 from tempriv.cli.app import app
@@ -120,6 +120,7 @@ def run(
     dataset: Dataset = None,
     ledger: LedgerOption = None,
     no_ledger: NoLedger = False,
+    accept_weak: AcceptWeak = False,
     key_seed: KeySeed = None,
     not_private: NotPrivate = False,
 ) -> None:
@@ -164,6 +165,7 @@ def run(
     _refuse_one_file_for_two(source, output, state, aside, ledger)
     chosen = choice.make()
     _options.refuse_unprotected(chosen, key_seed, not_private)
+    _options.refuse_weak(chosen.guarantee, key_seed, accept_weak)
     remind_of_looking(choice)
     name = dataset or _charged_before(state) or _shown(source)
     name = name or ("standard input" if state is None else state.name)
@@ -191,9 +193,9 @@ def run(
         def charge() -> None:
             # once for the whole stream, whoever and whenever: the same id spends nothing again
             assert book is not None
-            book.charge(
-                name, guarantee_of_run(chosen, key), everyone, pipeline.release_id, note="stream"
-            )
+            guarantee = guarantee_of_run(chosen, key)
+            book.warn_of_repetition(name, guarantee, everyone, pipeline.release_id)
+            book.charge(name, guarantee, everyone, pipeline.release_id, note="stream")
 
         pipeline.charge = None if book is None else charge
         stack.enter_context(pipeline.locked())

@@ -48,7 +48,8 @@ def verify(path: Path) -> list[Check]:
     )
     published = campaign.published
     quoted = about["published"] == serialization.encode(published)
-    checks.append(Check("the published claim is quoted right", quoted, published.sentence))
+    what = "the published claim is the one that tempriv quotes (the paper was not read)"
+    checks.append(Check(what, quoted, published.sentence))
     checks.append(_amplified(about, campaign))
     listed = not_protected_of(campaign)
     checks.append(

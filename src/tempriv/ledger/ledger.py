@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import json
 import math
+import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +29,7 @@ from tempriv.accounting.filters import (
     unlimited_total,
     worst_total,
 )
-from tempriv.errors import BudgetError, LedgerError, require
+from tempriv.errors import BudgetError, LedgerError, RepeatedReleaseWarning, require
 from tempriv.ledger import scope as scopes
 from tempriv.ledger.database import LedgerFile, create_file, open_file
 from tempriv.ledger.resolution import Resolution, cost_over, require_comparable, steps_covered
@@ -339,6 +340,51 @@ class Ledger:
         with self._file.reading():
             decided = self._decide(self._number(dataset), dataset, guarantee, scope)
         return tuple(total for _, _, total in decided)
+
+    def warn_of_repetition(
+        self,
+        dataset: str,
+        guarantee: Guarantee | NoGuarantee,
+        scope: Scope,
+        release_id: str,
+    ) -> None:
+        """Warn before a release of readings that were released before, if nothing limits that.
+
+        A dataset with a limit gets no warning: the limit decides. Nor does a release that was
+        charged already, or that guarantees nothing.
+
+        Parameters:
+            dataset: its name.
+            guarantee: of the release.
+            scope: whose data the release touches, and when.
+            release_id: of the release.
+
+        >>> import tempfile, warnings
+        >>> guarantee = Guarantee(loss=guarantees.Pure(1.0), unit=units.Event())
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with Ledger.create(f"{folder}/ledger.sqlite") as ledger:
+        ...         ledger.ensure_dataset("meters")
+        ...         _ = ledger.charge("meters", guarantee, Scope(), "first")
+        ...         with warnings.catch_warnings(record=True) as caught:
+        ...             ledger.warn_of_repetition("meters", guarantee, Scope(), "second")
+        >>> str(caught[0].message).partition(": ")[2][:52]
+        'with this release epsilon = 2 is spent on any single'
+        """
+        with self._file.reading():
+            number = self._number(dataset)
+            query = "SELECT 1 FROM charges WHERE dataset = ? LIMIT 1"
+            if (
+                isinstance(guarantee, NoGuarantee)
+                or self._limits(number)
+                or self._file.value(query, number) is None
+                or self.state_of(release_id) is not None
+            ):
+                return
+            from tempriv.ledger.repeats import repetition
+
+            found = repetition(self._sums, number, guarantee, scope)
+        if found is not None:
+            warnings.warn(f"dataset {dataset!r} {found}", RepeatedReleaseWarning, stacklevel=3)
 
     def charge(
         self,

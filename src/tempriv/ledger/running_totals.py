@@ -171,6 +171,18 @@ class RunningTotals:
             unit: of the limit.
             order: at which rhos are counted.
         """
+        shares = self.shares(dataset, unit, order)
+        widths = self.widths(dataset, unit)
+        return shares, scopes.total_costs(list(shares.values()), self.ids, unit, widths)
+
+    def shares(self, dataset: int, unit: units.Unit, order: float = 1.0) -> dict[int, ScopedCost]:
+        """What the charges themselves add up to, for each place of a sum.
+
+        Parameters:
+            dataset: its number.
+            unit: of the limit.
+            order: at which rhos are counted.
+        """
         query = f"""SELECT c.guarantee, count(*), s.id, s.first, s.step, s.kind, s.members, s.clock,
             s.start, s.{_last(unit)} FROM charges c JOIN scopes s ON s.id = c.scope
             WHERE c.dataset = ? GROUP BY s.id, c.guarantee"""
@@ -190,8 +202,7 @@ class RunningTotals:
             after = [b + count * x for b, x in zip(before, each[text, steps], strict=True)]
             counts = [min(int(x), 2) for x in after[3:]]
             shares[place] = scopes.scoped_cost(scope, Cost(*after[:3]), step, *counts)
-        widths = self.widths(dataset, unit)
-        return shares, scopes.total_costs(list(shares.values()), self.ids, unit, widths)
+        return shares
 
     def costs(self, dataset: int, unit: units.Unit) -> set[Cost]:
         """What single charges cost, each amount once.

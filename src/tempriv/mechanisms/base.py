@@ -16,10 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.data.series import Block, Flags
-from tempriv.mechanisms.checks import Check, ReleasedRows
 from tempriv.mechanisms.domains import Domain, Floats, Integers, ValueKind
 from tempriv.mechanisms.options import Option, Settings, options_of
-from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
+from tempriv.privacy.guarantees import (
+    SHOWN_DELTA,
+    Approximate,
+    Concentrated,
+    Guarantee,
+    NoGuarantee,
+    Published,
+)
 from tempriv.privacy.units import Unit
 from tempriv.sampling import distributions
 from tempriv.sampling._kernels import Halves
@@ -28,6 +34,7 @@ from tempriv.sampling.keys import Key
 from tempriv.sampling.keystream import Keystream, StepRange
 
 if TYPE_CHECKING:
+    from tempriv.mechanisms.checks import Check, ReleasedRows
     from tempriv.mechanisms.reorder._kernels import Carriage
     from tempriv.mechanisms.stream import Stream
 
@@ -500,6 +507,24 @@ class Mechanism(ABC):
         errors of neighboring values go together.
         """
         return None
+
+    @property
+    def delta_reason(self) -> str | None:
+        """Why there is a delta beside epsilon, as a clause; None where there is none."""
+        guarantee = self.guarantee
+        if isinstance(guarantee, Guarantee) and isinstance(guarantee.loss, Concentrated):
+            return (
+                "the guarantee is a rho, which is an epsilon at each delta; it is told at "
+                f"delta = {SHOWN_DELTA:g}"
+            )
+        return None
+
+    def rows_together(self) -> Mapping[int, Approximate]:
+        """What all rows together tell of two readings that trade places, by their distance.
+
+        Empty where the guarantee is about all rows.
+        """
+        return {}
 
     def reading_epsilon(self) -> float | None:
         """The epsilon that every reading spends, if that is public and the same for all."""

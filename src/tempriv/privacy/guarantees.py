@@ -11,14 +11,24 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tempriv.errors import require
+from tempriv.errors import WEAK, UsageError, require
 from tempriv.privacy import serialization, units
 
+STRONG_EPSILON, MODERATE_EPSILON = 1.0, 4.0
+WEAK_EPSILON = 10.0
+"""Above it a guarantee protects practically nothing, and a release asks whether that is meant."""
+SHOWN_DELTA = 1e-6
+"""At which a guarantee of rho is told as an epsilon."""
+PROTECTS_NOTHING = "protects practically nothing"
 
-def _number(value: float) -> str:
+
+def shown(value: float) -> str:
     """Four digits, never less than the value: a guarantee must not be rounded into a better one.
 
-    >>> _number(1.00049), _number(0.5)
+    Parameters:
+        value: a loss.
+
+    >>> shown(1.00049), shown(0.5)
     ('1.001', '0.5')
     """
     text = f"{value:.4g}"
@@ -47,7 +57,7 @@ class Pure:
         )
 
     def __str__(self) -> str:
-        return f"epsilon = {_number(self.epsilon)}"
+        return f"epsilon = {shown(self.epsilon)}"
 
     def grouped(self, links: int) -> Pure:
         """The loss along a chain of so many neighbors, the ``links``."""
@@ -81,7 +91,7 @@ class Approximate:
         )
 
     def __str__(self) -> str:
-        return f"epsilon = {_number(self.epsilon)}, delta = {_number(self.delta)}"
+        return f"epsilon = {shown(self.epsilon)}, delta = {shown(self.delta)}"
 
     def grouped(self, links: int) -> Approximate:
         """The loss along a chain of so many neighbors, the ``links``."""
@@ -114,8 +124,8 @@ class Concentrated:
         )
 
     def __str__(self) -> str:
-        epsilon = _number(self.epsilon_at(1e-6))
-        return f"rho = {_number(self.rho)} (so epsilon = {epsilon} at delta = 1e-06)"
+        epsilon = shown(self.epsilon_at(1e-6))
+        return f"rho = {shown(self.rho)} (so epsilon = {epsilon} at delta = 1e-06)"
 
     def grouped(self, links: int) -> Concentrated:
         """The loss along a chain of so many neighbors, the ``links``."""
@@ -127,6 +137,23 @@ class Concentrated:
 
 
 Loss = Pure | Approximate | Concentrated
+
+
+def epsilon_and_delta(loss: Loss) -> tuple[float, float]:
+    """A loss as epsilon and delta; a rho is told at ``SHOWN_DELTA``.
+
+    Parameters:
+        loss: of any kind.
+
+    >>> epsilon_and_delta(Pure(1.0)), epsilon_and_delta(Approximate(1.0, 1e-9))
+    ((1.0, 0.0), (1.0, 1e-09))
+    """
+    if isinstance(loss, Pure):
+        return loss.epsilon, 0.0
+    delta = loss.delta if isinstance(loss, Approximate) else SHOWN_DELTA
+    return loss.epsilon_at(delta), delta
+
+
 Model = Literal["local", "central"]
 
 
@@ -155,6 +182,19 @@ def at_most(loss: Loss, bound: Loss) -> bool:
     if isinstance(loss, Concentrated):
         return loss.rho <= bound.rho
     return isinstance(loss, Pure) and loss.epsilon**2 / 2 <= bound.rho
+
+
+def odds_of(epsilon: float) -> str:
+    """By how much odds may grow, in a few digits.
+
+    Parameters:
+        epsilon: the loss.
+
+    >>> odds_of(1.0), odds_of(600.0)
+    ('2.72', '3.8e+260')
+    """
+    factor = math.exp(min(epsilon, 700.0))
+    return f"{factor:.3g}" if factor < 1e6 else f"{factor:.1e}"
 
 
 @dataclass(frozen=True)
@@ -208,35 +248,59 @@ class Guarantee:
         return f"Protects {self.unit.sentence}: {self.loss}.{but} It holds against {against}."
 
     @property
+    def protects_little(self) -> bool:
+        """Whether its epsilon is above ``WEAK_EPSILON``: practically nothing is protected.
+
+        >>> Guarantee(Pure(600.0), units.Window(24)).protects_little
+        True
+        """
+        return epsilon_and_delta(self.loss)[0] > WEAK_EPSILON
+
+    def strength(self, length: int | None = None) -> str:
+        """How much that is; strong is only what covers a whole series.
+
+        Parameters:
+            length: readings of a series at most, where that is known.
+
+        >>> Guarantee(Pure(1.0), units.WholeSeries(24)).strength()
+        'a strong guarantee'
+        >>> Guarantee(Pure(1.0), units.Event()).strength()
+        'a guarantee about that alone, and a weaker one for a whole series'
+        """
+        epsilon, _ = epsilon_and_delta(self.loss)
+        if epsilon > MODERATE_EPSILON:
+            return f"a {'very ' * (epsilon > WEAK_EPSILON)}weak guarantee"
+        if not self.unit.covers_series(length):
+            less = "none" if self.unit.of_series(1) is None else "a weaker one"
+            return f"a guarantee about that alone, and {less} for a whole series"
+        return f"a {'strong' if epsilon <= STRONG_EPSILON else 'moderate'} guarantee"
+
+    @property
     def plain(self) -> str:
         """For people who are no experts: odds instead of epsilon."""
-        if isinstance(self.loss, Pure):
-            epsilon, but = self.loss.epsilon, ""
-        elif isinstance(self.loss, Approximate):
-            epsilon = self.loss.epsilon
-            but = f", except with probability {_number(self.loss.delta)}"
-        else:
-            epsilon, but = self.loss.epsilon_at(1e-6), ", except with probability 1e-06"
-        factor = math.exp(min(epsilon, 700.0))
-        odds = f"{factor:.3g}" if factor < 1e6 else f"{factor:.1e}"
-        strength = (
-            "a strong guarantee"
-            if epsilon <= 1
-            else "a moderate guarantee"
-            if epsilon <= 4
-            else "a weak guarantee"
-        )
+        return self.plain_for(None)
+
+    def plain_for(self, length: int | None) -> str:
+        """As ``plain``, for series of a known length.
+
+        Parameters:
+            length: readings of a series at most; None: any number.
+        """
+        epsilon, delta = epsilon_and_delta(self.loss)
+        but = f", except with probability {shown(delta)}" if delta else ""
+        odds, strength = odds_of(epsilon), self.strength(length)
         about = self.unit.sentence
-        bet = about if about.startswith("whether ") else f"what stands behind {about}"
+        bet = about if about.startswith(("whether ", "when ")) else f"what stands behind {about}"
         seen = "this release"
         if self.unit.single_rows:
             seen = "the values of that row and nothing else"
-            strength = "far less than a guarantee about all rows"
+            strength = "far less than a guarantee about all rows, which together tell more"
         elif self.unit.about_times:
-            strength += " about times, and none about values"
+            strength += ", of times and not of values"
         return (
             f"Suppose someone bets on {bet}. Seeing {seen} "
-            f"multiplies the odds of their bet by at most {odds}{but}. That is {strength}."
+            f"multiplies the odds of their bet by at most {odds}{but}. That is {strength}"
+            + (f": it {PROTECTS_NOTHING}." if self.protects_little else ".")
         )
 
 
@@ -252,6 +316,11 @@ class NoGuarantee:
     """
 
     reason: str
+
+    @property
+    def protects_little(self) -> bool:
+        """False: that there is none has to be asked for by other words."""
+        return False
 
     def for_unit(self, unit: units.Unit) -> NoGuarantee:
         """Nothing, for any ``unit``."""
@@ -270,6 +339,41 @@ class NoGuarantee:
     def plain(self) -> str:
         """For people who are no experts: how to treat the output."""
         return f"This output must be treated like the private data themselves: {self.reason}."
+
+
+def require_strength(guarantee: Guarantee | NoGuarantee, accept_weak: bool) -> None:
+    """Refuse what protects practically nothing, unless it was said that this is meant.
+
+    Parameters:
+        guarantee: of a release.
+        accept_weak: whether that was said.
+
+    Raises:
+        UsageError: the epsilon is above ``WEAK_EPSILON``.
+
+    >>> require_strength(Guarantee(Pure(600.0), units.Window(24)), accept_weak=False)
+    Traceback (most recent call last):
+    tempriv.errors.UsageError: epsilon=600: protects practically nothing; whoever sees ...
+    """
+    if guarantee.protects_little and not accept_weak:
+        raise UsageError(weakness_of(guarantee), code=WEAK)
+
+
+def weakness_of(guarantee: Guarantee | NoGuarantee) -> str:
+    """What an epsilon that protects practically nothing means, and what to do instead.
+
+    Parameters:
+        guarantee: of a release.
+    """
+    if isinstance(guarantee, NoGuarantee):
+        return guarantee.sentence
+    epsilon, _ = epsilon_and_delta(guarantee.loss)
+    return (
+        f"epsilon={shown(epsilon)}: {PROTECTS_NOTHING}; whoever sees the release may multiply the "
+        f"odds of a bet on {guarantee.unit.sentence} by {odds_of(epsilon)}. Take an epsilon of at "
+        f"most {WEAK_EPSILON:g}, which means larger errors, or protect less with another unit or "
+        "mechanism; if this is what you want, say so with [[accept_weak=True]]"
+    )
 
 
 @dataclass(frozen=True)

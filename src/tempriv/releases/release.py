@@ -29,6 +29,7 @@ from tempriv.releases.description import (
     value_spec,
     value_types,
 )
+from tempriv.releases.meaning import meaning_in, plain_words
 from tempriv.releases.writer import (
     ReleaseWriter,
     require_new_output,
@@ -62,6 +63,18 @@ class Release:
     def guarantee(self) -> Guarantee | NoGuarantee:
         """What is guaranteed, to whom."""
         return cast(Guarantee | NoGuarantee, guarantees.decode(self.about["guarantee"]))
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What the guarantee means for its unit, a whole series and a whole person.
+
+        >>> from tempriv.mechanisms.value.laplace import Laplace
+        >>> from tempriv.releases.run import release
+        >>> released = release(np.ones(24), Laplace(epsilon=1.0, bounds=(0, 2)))
+        >>> [(each["about"], each["epsilon"]) for each in released.meaning["statements"]]
+        [('unit', 1.0), ('series', 24.0), ('person', None)]
+        """
+        return meaning_in(self.about)
 
     @property
     def published(self) -> Published:
@@ -124,8 +137,8 @@ class Release:
 
     def _repr_html_(self) -> str:
         rows = [
-            ("Guarantee", self.guarantee.sentence),
-            ("In plain words", self.guarantee.plain),
+            ("Guarantee", self.meaning["headline"]),
+            ("In plain words", plain_words(self.about)),
             ("Protected by", self.about["mechanism"][serialization.KIND]),
             ("Rows", f"{self.about['rows']:,} in {self.about['series']:,} series"),
             *(

@@ -8,6 +8,7 @@ successor does with the same bits and without a second charge.
 from __future__ import annotations
 
 import datetime
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from tempriv.data.checks import TableSummary
 from tempriv.data.duckdb import is_csv
 from tempriv.data.reader import TableReader
 from tempriv.data.series import STATUS, STATUSES, Block, SeriesTable
-from tempriv.errors import UsageError, require
+from tempriv.errors import UsageError, WeakGuaranteeWarning, require
 from tempriv.ledger.ledger import Ledger
 from tempriv.ledger.scope import Scope
 from tempriv.mechanisms.base import Mechanism
@@ -36,7 +37,7 @@ from tempriv.mechanisms.perturb import (
     perturb_block,
 )
 from tempriv.privacy import serialization, units
-from tempriv.privacy.guarantees import Guarantee, NoGuarantee
+from tempriv.privacy.guarantees import Guarantee, NoGuarantee, weakness_of
 from tempriv.privacy.units import Person
 from tempriv.releases.blocks import (
     TimeDisclosure,
@@ -47,6 +48,7 @@ from tempriv.releases.blocks import (
     with_ends,
 )
 from tempriv.releases.description import FORMAT, with_receipt
+from tempriv.releases.meaning import meaning_of
 from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT
 from tempriv.sampling.keys import Key, SeriesKey
 from tempriv.sampling.keystream import StepRange
@@ -300,6 +302,7 @@ class ReleaseRun:
         """The description of the release, once everything has passed."""
         mechanism, summary, counted = self.mechanism, self.reading.summary, self.counted
         errors = zip(self.values, errors_of(mechanism, len(self.values)), strict=True)
+        meaning = meaning_of(mechanism, self.guarantee, summary.longest)
         about = {
             "tempriv": VERSION,
             "format": FORMAT,
@@ -307,7 +310,8 @@ class ReleaseRun:
             "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "mechanism": serialization.encode(mechanism),
             "guarantee": serialization.encode(self.guarantee),
-            "sentence": self.guarantee.sentence,
+            "sentence": meaning["headline"],
+            "meaning": meaning,
             "published": serialization.encode(mechanism.published),
             "expected_error": [
                 {"column": name, "error": error, "measure": mechanism.error_name}
@@ -374,6 +378,20 @@ def check_early(ledger: Ledger | None, dataset: str | None, guarantee: Any) -> N
         ledger.check(dataset, guarantee, nobody)
 
 
+def warn_if_weak(mechanism: Mechanism, key: Key | None, accept_weak: bool) -> None:
+    """Warn before a release of which practically nothing is protected.
+
+    Parameters:
+        mechanism: of the release.
+        key: of its noise; one from a seed protects nothing in any case.
+        accept_weak: whether it was said that this is meant.
+    """
+    guarantee = mechanism.guarantee if key is None else guarantee_of_run(mechanism, key)
+    if guarantee.protects_little and not accept_weak:
+        warning = UsageError(weakness_of(guarantee))
+        warnings.warn(str(warning), WeakGuaranteeWarning, stacklevel=3)
+
+
 def release(
     data: Any,
     mechanism: Mechanism,
@@ -383,6 +401,7 @@ def release(
     ledger: Ledger | None = None,
     dataset: str | None = None,
     pseudonyms: bool = False,
+    accept_weak: bool = False,
     **layout: Any,
 ) -> Release:
     """Release a private array, frame, file or table of counts through a mechanism.
@@ -396,6 +415,8 @@ def release(
         ledger: where the release is charged.
         dataset: the name of the data in the ledger.
         pseudonyms: replace the ids of series.
+        accept_weak: say that an epsilon above 10, which protects practically nothing, is meant;
+            otherwise there is a ``WeakGuaranteeWarning``.
         layout: time, series, person, max_series_per_person, grid, calendar, step, gaps,
             duplicates and clip, as in ``SeriesTable``.
 
@@ -417,6 +438,7 @@ def release(
     ((3,), 'epsilon = 1')
     """
     require((ledger is None) == (dataset is None), "a ledger goes with the name of a dataset in it")
+    warn_if_weak(mechanism, key, accept_weak)
     from tempriv.data.aggregate import CountTable
     from tempriv.releases.release import Release
 
@@ -440,6 +462,7 @@ def release(
     table = run.table()
     receipt = None
     if ledger is not None and dataset is not None:
+        ledger.warn_of_repetition(dataset, run.guarantee, run.scope, run.key.release_id)
         receipt = ledger.charge(dataset, run.guarantee, run.scope, run.key.release_id)
     return Release(with_receipt(run.about(), receipt), table, kind)
 

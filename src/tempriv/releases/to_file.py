@@ -92,6 +92,7 @@ def release_file(
                 checksum=about["output"]["blake2b"],
                 request=request,
             )
+            ledger.warn_of_repetition(dataset, run.guarantee, run.scope, run.key.release_id)
             receipt = ledger.charge(
                 dataset,
                 run.guarantee,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from tempriv.privacy import guarantees, serialization
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.releases import postprocess
 from tempriv.releases.description import METADATA_KEY, read_about
+from tempriv.releases.meaning import meaning_of
 from tempriv.releases.release import read_table
 from tempriv.releases.wording import reworded
 
@@ -62,12 +64,12 @@ def verify(path: Path, ledger: Ledger | None = None) -> list[Check]:
     checks.append(Check("the guarantee follows from the mechanism", same, sentence))
     checks.append(
         Check(
-            "the published claim is quoted right",
+            "the published claim is the one that tempriv quotes (the paper was not read)",
             reworded(about["published"]) == reworded(serialization.encode(mechanism.published)),
             mechanism.published.sentence,
         )
     )
-    checks.append(_texts_check(about, mechanism, stated))
+    checks.append(_texts_check(path, about, mechanism, stated))
     if isinstance(stated, NoGuarantee):
         checks.append(Check("something is guaranteed", False, stated.reason))
     checks += _table(path, about, mechanism)
@@ -78,7 +80,7 @@ def verify(path: Path, ledger: Ledger | None = None) -> list[Check]:
 
 
 def _texts_check(
-    about: dict[str, Any], mechanism: Mechanism, stated: Guarantee | NoGuarantee
+    path: Path, about: dict[str, Any], mechanism: Mechanism, stated: Guarantee | NoGuarantee
 ) -> Check:
     """What is written for people is what follows from the settings."""
     names = about["columns"]["values"]
@@ -87,22 +89,57 @@ def _texts_check(
         for name, error in zip(names, errors_of(mechanism, len(names)), strict=False)
     ]
     same = (
-        reworded(about["sentence"]) == reworded(stated.sentence)
+        _meaning_is_right(path, about, mechanism, stated)
         and reworded(about["expected_error"]) == reworded(errors)
         and reworded(about["not_protected"]) == reworded(mechanism.not_protected(about))
     )
     return Check(
-        "the expected error and what is not protected are told right",
+        "what the guarantee means, the expected error and what is not protected are told right",
         same,
         ", ".join(f"{e['column']} {e['error']:.4g}" for e in errors),
     )
+
+
+def _meaning_is_right(
+    path: Path, about: dict[str, Any], mechanism: Mechanism, stated: Guarantee | NoGuarantee
+) -> bool:
+    """Whether what is said of a whole series and person follows from the guarantee and the table.
+
+    Version 0.8.0 told the guarantee alone.
+    """
+    if "meaning" not in about:
+        return bool(reworded(about["sentence"]) == reworded(stated.sentence))
+    try:
+        series = _series(read_table(path, about), about)
+    except TemprivError:
+        return False
+    true = meaning_of(mechanism, stated, int(np.bincount(series).max(initial=0)))
+    return _alike(about["meaning"], true) and about["sentence"] == true["headline"]
+
+
+def _alike(stated: Any, true: Any) -> bool:
+    """Whether two JSON values are equal, but for the last digits of numbers."""
+    if isinstance(true, dict):
+        return (
+            isinstance(stated, dict)
+            and stated.keys() == true.keys()
+            and all(_alike(stated[name], true[name]) for name in true)
+        )
+    if isinstance(true, list):
+        return (
+            isinstance(stated, list) and len(stated) == len(true) and all(map(_alike, stated, true))
+        )
+    if isinstance(true, float):
+        number = isinstance(stated, (int, float))
+        return number and math.isclose(stated, true, rel_tol=1e-9, abs_tol=1e-12)
+    return bool(stated == true)
 
 
 def checksum_check(path: Path, about: dict[str, Any]) -> Check:
     """Whether the file at ``path`` has the checksum in ``about``."""
     digest, stated = checksum(path), about.get("output", {}).get("blake2b")
     return Check(
-        "the file is the one that was written", digest == stated, f"blake2b {digest[:16]}…"
+        "the file has the checksum in its description", digest == stated, f"blake2b {digest[:16]}…"
     )
 
 
@@ -202,9 +239,9 @@ def _after(path: Path, about: dict[str, Any]) -> Check:
 def _receipt(about: dict[str, Any], ledger: Ledger | None) -> Check:
     what, receipt = "the ledger knows of it", about.get("ledger")
     if receipt is None:
-        return Check(what, True, "not charged to a ledger, and says so")
+        return Check("there is no receipt to look up", True, "not charged to a ledger, and says so")
     if ledger is None:
-        return Check(what, True, "no ledger at hand to compare the receipt with")
+        return Check("the receipt was not looked up", True, "no ledger was given (--ledger FILE)")
     state = ledger.state_of(about["release"])
     state_words = {
         "done": "charged and complete",

@@ -20,11 +20,20 @@ from tempriv.data.files import follow_umask, write_durably
 from tempriv.errors import TemprivError, require
 from tempriv.leakage.leakage import Leakage
 from tempriv.privacy import guarantees
-from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Pure
+from tempriv.privacy.guarantees import (
+    PROTECTS_NOTHING,
+    WEAK_EPSILON,
+    Guarantee,
+    NoGuarantee,
+    Pure,
+    epsilon_and_delta,
+    odds_of,
+)
 from tempriv.privacy.serialization import KIND
 from tempriv.privacy.units import Event, Person, Unit, Window, WithinDistance
 from tempriv.privacy.units.landmarks import Landmarks, Readings
 from tempriv.releases.description import ledger_sentence
+from tempriv.releases.meaning import meaning_in, shown_epsilon
 from tempriv.report import leakage as report_leakage
 from tempriv.report import reordered
 from tempriv.report.accuracy import (
@@ -33,6 +42,7 @@ from tempriv.report.accuracy import (
     items,
     lasts,
     percent,
+    table,
     trust,
 )
 from tempriv.report.excerpt import PrivateSample, PublicSample
@@ -77,7 +87,10 @@ def page(about: About, sample: PublicSample | PrivateSample, leakage: Leakage | 
     guarantee = guarantees.decode(about["guarantee"])
     names = about["columns"]["values"]
     columns = ", ".join(names[:3]) + (" and others" if len(names) > 3 else "")
-    headline, stated, alarm = f"A protected copy of {columns}", guarantee_section(guarantee), ""
+    headline, alarm = f"A protected copy of {columns}", ""
+    stated = guarantee_section(guarantee, meaning_in(about))
+    if guarantee.protects_little:
+        headline = f"A copy of {columns} with practically no protection"
     if mechanism_of(about).is_retimed:  # no value is hidden
         headline = f"A copy of {columns} at a noisy pace"
     if isinstance(guarantee, NoGuarantee):
@@ -191,35 +204,101 @@ def _lead(about: About, guarantee: Guarantee | NoGuarantee) -> str:
     return f'<p class="lead">{goes}{change}</p>' + facts_list(facts, "facts")
 
 
-def guarantee_section(guarantee: Guarantee | NoGuarantee) -> str:
-    """The guarantee in words, and how sure an observer can become; or that there is none."""
-    sentence, plain = guarantee.sentence, guarantee.plain
-    sentences = f"<p>{escape(sentence)}</p><p>{escape(plain)}</p>"
+def guarantee_section(guarantee: Guarantee | NoGuarantee, meaning: Mapping[str, Any]) -> str:
+    """The guarantee in words, and how sure an observer can become; or that there is none.
+
+    Parameters:
+        guarantee: of the copy.
+        meaning: what it means for a whole series and person, as ``meaning_of`` gives it.
+    """
     if isinstance(guarantee, NoGuarantee):
+        sentences = f"<p>{escape(guarantee.sentence)}</p><p>{escape(guarantee.plain)}</p>"
         return f'<div class="alarm" role="alert"><h2>No privacy guarantee</h2>{sentences}</div>'
-    alone = guarantee.unit.single_rows
-    after = "after that row, at most" if alone else "after seeing it, at most"
+    rows = meaning.get("rows_together")
+    plain = guarantee.plain_for(meaning["longest"])
+    reason = meaning["delta_reason"]
+    why = f'<p class="note">Why there is a delta: {escape(reason)}.</p>' if reason else ""
+    return (
+        f'<section class="guarantee"><h2>The guarantee</h2>{_weak(guarantee)}'
+        f"<p>{escape(meaning['headline'])}</p><p>{escape(plain)}</p>{why}"
+        + _restated(meaning["statements"], rows or [])
+        + "<h3>How sure can an observer become?</h3><p>Someone wavers between two guesses and "
+        + "finds both equally likely. "
+        + (_sure_by_all_rows(rows) if rows else _sure(guarantee))
+        + "</section>"
+    )
+
+
+def _weak(guarantee: Guarantee) -> str:
+    if not guarantee.protects_little:
+        return ""
+    epsilon, _ = epsilon_and_delta(guarantee.loss)
+    return (
+        f'<div class="weak" role="alert">epsilon = {shown_epsilon(epsilon)} {PROTECTS_NOTHING}. '
+        "Treat this copy like the original.</div>"
+    )
+
+
+def _restated(
+    statements: Sequence[Mapping[str, Any]], together: Sequence[Mapping[str, Any]]
+) -> str:
+    """The same loss for the unit, a whole series and a whole person, as a table."""
+    rows = []
+    for one in together:
+        steps = f"{one['distance']} step{'s'[: one['distance'] != 1]} apart"
+        certain = f'<span class="wrap">{percent(one["delta"])} seen for certain by all rows</span>'
+        epsilon = "–" if one["delta"] == 1 else shown_epsilon(one["epsilon"])
+        rows.append([f"Which of two readings {steps} was first", epsilon, certain])
+    for one in statements:
+        what = escape(one["what"][:1].upper() + one["what"][1:])
+        if one["epsilon"] is None:
+            rows.append([what, "–", f'<span class="wrap">{escape(one["reason"])}</span>'])
+        else:
+            delta = f", but for a probability of {one['delta']:.3g}" if one["delta"] else ""
+            odds = f"× {odds_of(one['epsilon'])}{delta}"
+            if one["epsilon"] > WEAK_EPSILON:
+                odds = f'<span class="weak">{PROTECTS_NOTHING}</span>'
+            rows.append([what, shown_epsilon(one["epsilon"]), odds])
+    heads = ["What someone bets on", "epsilon", "odds grow at most"]
+    return table(heads, rows).replace('<th scope="row">', '<th scope="row" class="wrap">')
+
+
+def _sure(guarantee: Guarantee) -> str:
     loss, delta = guarantee.loss, getattr(guarantee.loss, "delta", 1e-6)
     epsilon = loss.epsilon_at(delta)
     but = "" if isinstance(loss, Pure) else f", but for a probability of {delta:.3g}"
     # from even odds, the chance to be right
     right = {e: min(success_cap(e), CERTAIN) for e in (epsilon, 0.1, 0.5, 1, 2, 4, 8)}
-    bars = "".join(
-        f'<div class="guess {style}"><span>{label}</span><span class="track">'
-        f'<span style="width:{100 * share:.2f}%"></span></span><b>{percent(share)}</b></div>'
-        for label, share, style in (
-            ("before seeing this copy", 0.5, ""),
-            (after, right[epsilon], "after"),
-            ("if they saw the original", 1.0, ""),
-        )
-    )
     scale = ", ".join(f"{e:g} allows {percent(right[e])}" for e in (0.1, 0.5, 1, 2, 4, 8))
     return (
-        f'<section class="guarantee"><h2>The guarantee</h2>{sentences}<h3>How sure can an observer '
-        "become?</h3><p>Someone wavers between two guesses and finds both equally likely. The "
-        f"guesses are about {escape(guarantee.unit.sentence)}. Their chance to be right:</p>{bars}"
-        f'<p class="note">This is for epsilon = {epsilon:.3g}{but}. For comparison, epsilon '
-        f"{scale}.</p></section>"
+        f"The guesses are about {escape(guarantee.unit.sentence)}. Their chance to be right:</p>"
+        + _guesses([("after seeing it, at most", right[epsilon])])
+        + f'<p class="note">This is for epsilon = {epsilon:.3g}{but}. For comparison, epsilon '
+        f"{scale}.</p>"
+    )
+
+
+def _sure_by_all_rows(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How sure all rows make an observer of which of two readings was first, by their distance."""
+    after = []
+    for row in (rows[0], *rows[-1:][: len(rows) - 1]):
+        odds = math.exp(min(row["epsilon"], 700.0))
+        steps = f"{row['distance']} step{'s'[: row['distance'] != 1]} apart, at most"
+        after.append((f"after seeing all rows, {steps}", (odds + row["delta"]) / (odds + 1)))
+    return (
+        "The guesses are about which of two readings was first. Their chance to be right:</p>"
+        + _guesses(after)
+    )
+
+
+def _guesses(after: Sequence[tuple[str, float]]) -> str:
+    """Bars for the chance to be right: before, after what is released, and with the original."""
+    bars = [("before seeing this copy", 0.5, ""), *((*one, "after") for one in after)]
+    bars.append(("if they saw the original", 1.0, ""))
+    return "".join(
+        f'<div class="guess {style}"><span>{label}</span><span class="track">'
+        f'<span style="width:{100 * share:.2f}%"></span></span><b>{percent(share)}</b></div>'
+        for label, share, style in bars
     )
 
 

@@ -19,6 +19,7 @@ from tempriv.local.shapes.simulate import format_count
 from tempriv.privacy import guarantees
 from tempriv.privacy.guarantees import NoGuarantee
 from tempriv.releases.description import ledger_sentence
+from tempriv.releases.meaning import meaning_of
 from tempriv.report.accuracy import PERCENT, items, table
 from tempriv.report.page import (
     FOOTER,
@@ -72,7 +73,7 @@ def page(about: About) -> str:
     """The whole page about a campaign, described by ``about``, as text."""
     guarantee = guarantees.decode(about["guarantee"])
     headline = f"Shapes that {about['series']:,} series have in common"
-    stated, alarm = guarantee_section(guarantee), ""
+    stated, alarm = guarantee_section(guarantee, meaning_of(None, guarantee, None)), ""
     if isinstance(guarantee, NoGuarantee):
         stated, alarm = "", stated
     body = [

@@ -27,6 +27,7 @@ from tempriv.mechanisms.landmarks.domain import WithLandmarks
 from tempriv.mechanisms.perturb import guarantee_of_run
 from tempriv.privacy import serialization
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee
+from tempriv.releases.meaning import meaning_of
 from tempriv.sampling.keys import Key, new_id
 from tempriv.streaming.keys import Keyring
 from tempriv.streaming.pipeline import StreamPipeline
@@ -110,7 +111,7 @@ def status(path: Path) -> StreamStatus:
     return StreamStatus(
         process=running_process(path),
         mechanism=type(mechanism).__name__,
-        guarantee=guarantee.sentence,
+        guarantee=meaning_of(mechanism, guarantee, None)["headline"],
         dataset=about.get("dataset"),
         series=series,
         counts=checkpoint.counts,

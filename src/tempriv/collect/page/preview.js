@@ -8,11 +8,16 @@ import { meaning } from "./meaning.js";
 export function previewPane(below) {
   const state = el("p", { class: "warning" });
   const held = el("div", {});
+  const accept = el("input", { type: "checkbox" });
+  const weak = el("label", { class: "warning weak" }, accept,
+    " Start it although it protects practically nothing (an epsilon above 10)");
+  weak.hidden = true;
   const node = el("aside", { class: "card preview", "aria-labelledby": "preview-heading" },
-    el("div", { class: "preview-body" }, el("h2", { id: "preview-heading" }, "What this means"), state, held), below);
+    el("div", { class: "preview-body" }, el("h2", { id: "preview-heading" }, "What this means"), state, held), weak, below);
   state.hidden = true;
   return {
     node,
+    acceptsWeak: () => !weak.hidden && accept.checked,
     busy() {
       node.setAttribute("aria-busy", "true");
     },
@@ -27,6 +32,8 @@ export function previewPane(below) {
       node.removeAttribute("aria-busy");
       state.hidden = true;
       const open = held.querySelector("details:last-child")?.open;
+      weak.hidden = !found.protects_little;
+      if (weak.hidden) accept.checked = false;
       const warnings = found.warnings ?? [];
       fill(held,
         warnings.length > 0 && el("section", { class: "warning" }, el("h3", {}, "Before you start"),

@@ -94,7 +94,7 @@ function maker(form, { pane, start, alert }, kinds, signal) {
       const { campaign, problems } = await draftOf(shown, values);
       const first = shown.tell(problems);
       if (first) refuse(first);
-      else location.hash = `#/campaign/${(await post("v1/campaigns", campaign)).id}`;
+      else location.hash = `#/campaign/${(await post("v1/campaigns", { ...campaign, accept_weak: pane.acceptsWeak() })).id}`;
     } catch (refused) {
       alert.say(refused.message);
     } finally {

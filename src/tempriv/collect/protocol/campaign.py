@@ -23,7 +23,7 @@ from tempriv.collect.protocol.kinds.base import (
 )
 from tempriv.errors import StateError, TemprivError, require
 from tempriv.local.wire import MessageError, finite, require_campaign, strict_json, whole_number
-from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
+from tempriv.privacy.guarantees import PROTECTS_NOTHING, Guarantee, NoGuarantee, Published
 from tempriv.sampling.keys import new_id
 
 VERSION = 1
@@ -284,6 +284,12 @@ class Campaign:
         return self.plan.guarantee
 
     @property
+    def protected(self) -> str:
+        """What its epsilon is about, to be read after the word 'about'."""
+        guarantee = self.guarantee
+        return "anything" if isinstance(guarantee, NoGuarantee) else guarantee.unit.sentence
+
+    @property
     def published(self) -> Published:
         """The published claim about what devices do."""
         return self.plan.published or TEMPRIV_CLAIM
@@ -311,9 +317,11 @@ class Campaign:
         """
         sentences = []
         if self.epsilon > WEAK_EPSILON:
+            little = self.guarantee.protects_little
             sentences.append(
-                f"epsilon = {self.epsilon:g} is weak: odds about a person may change "
-                f"{odds(self.epsilon)}-fold. Up to {WEAK_EPSILON:g} is usual, 1 is strong."
+                f"epsilon = {self.epsilon:g} {PROTECTS_NOTHING if little else 'is weak'}: odds "
+                f"about {self.protected} may change {odds(self.epsilon)}-fold. Up to "
+                f"{WEAK_EPSILON:g} is usual, and less protects more."
             )
         if self.people > enrolled:
             sentences.append(

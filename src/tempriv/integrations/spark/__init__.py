@@ -31,6 +31,7 @@ def release(
     dataset: str | None = None,
     pseudonyms: bool = False,
     partitions: int | None = None,
+    accept_weak: bool = False,
     **layout: Any,
 ) -> Any:
     """Release a private Spark frame through a mechanism, as a Spark frame.
@@ -50,6 +51,8 @@ def release(
         dataset: its name in the ledger.
         pseudonyms: whether ids are replaced by pseudonyms.
         partitions: by how many parts series are divided; as many as Spark sees fit by default.
+        accept_weak: say that an epsilon above 10, which protects practically nothing, is meant;
+            otherwise there is a ``WeakGuaranteeWarning``.
 
     Guarantees:
         - what is returned satisfies ``mechanism.guarantee`` (no guarantee under a seeded key);
@@ -71,6 +74,7 @@ def release(
         dataset=dataset,
         pseudonyms=pseudonyms,
         partitions=partitions,
+        accept_weak=accept_weak,
         **layout,
     ).frame
 
@@ -81,12 +85,13 @@ def released(
     *,
     ledger: Ledger | None = None,
     dataset: str | None = None,
+    accept_weak: bool = False,
     **settings: Any,
 ) -> Released:
     """Release a frame as ``release`` does, with the description of it.
 
     Parameters:
-        frame, mechanism, ledger, dataset: as for ``release``.
+        frame, mechanism, ledger, dataset, accept_weak: as for ``release``.
         settings: the other parameters of ``release``.
 
     Returns:
@@ -96,5 +101,7 @@ def released(
 
     session.require_spark()
     from tempriv.integrations.spark import frames
+    from tempriv.releases.run import warn_if_weak
 
+    warn_if_weak(mechanism, settings.get("key"), accept_weak)
     return frames.released(frames.run_of(frame, mechanism, **settings), ledger, dataset)

@@ -238,5 +238,6 @@ def released(run: SparkReleaseRun, ledger: Ledger | None, dataset: str | None) -
     with dropped_if_refused(aside):
         if ledger is not None and dataset is not None:
             release_id = run.key.release_id
+            ledger.warn_of_repetition(dataset, run.guarantee, run.scope, release_id)
             receipt = ledger.charge(dataset, run.guarantee, run.scope, release_id)
         return Released(aside, with_receipt(run.about(), receipt))

@@ -30,6 +30,7 @@ from tempriv.mechanisms.domains import OpaqueRows
 from tempriv.mechanisms.landmarks.domain import WithLandmarks, without_landmarks
 from tempriv.mechanisms.perturb import guarantee_of_run
 from tempriv.privacy.units import Person
+from tempriv.releases.run import warn_if_weak
 from tempriv.sampling.keys import Key
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def stream(
     groups: int = 16,
     ledger: Ledger | None = None,
     dataset: str | None = None,
+    accept_weak: bool = False,
 ) -> DataFrame:
     """The stream of released rows of a stream of readings; private until it is written.
 
@@ -76,6 +78,8 @@ def stream(
         series: the column of ids.
         groups: into how many series are divided.
         dataset: its name in the ledger.
+        accept_weak: say that an epsilon above 10, which protects practically nothing, is meant;
+            otherwise there is a ``WeakGuaranteeWarning``.
 
     Guarantees:
         - the noise of a reading depends on the key, the mechanism, its series and its number
@@ -96,6 +100,7 @@ def stream(
         key_file=Path(key_file).absolute(),
     )
     require((ledger is None) == (dataset is None), "a ledger goes with the name of a dataset in it")
+    warn_if_weak(mechanism, None, accept_weak)
     _require_possible(frame, setting, series, time, columns)
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     whose = functions.lit(ONLY_SERIES)
@@ -236,10 +241,10 @@ def _open(setting: Setting, ledger: Ledger | None, dataset: str | None) -> None:
             kind="series", members=None, start=None, end=None, step=None, clock="index"
         )
         try:
+            guarantee = guarantee_of_run(setting.mechanism, key)
+            ledger.warn_of_repetition(dataset, guarantee, everyone, key.release_id)
             # once for the whole stream: the same id spends nothing again
-            ledger.charge(
-                dataset, guarantee_of_run(setting.mechanism, key), everyone, key.release_id
-            )
+            ledger.charge(dataset, guarantee, everyone, key.release_id)
         finally:
             key.close()
     setting.bind()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -19,6 +20,10 @@ from tempriv.privacy.units.order import OrderUnit, SlotOrigin, Swap
 ON_TIMES = "moves readings in time and keeps their values as they are"
 ALL_ONCE = "Every reading came out once, and no row is empty."
 
+ONLY_ONE_ORDER = (
+    "some outputs can come from one of two orders only and show for certain which it was; delta is "
+    "the probability of such an output"
+)
 NOT_PROTECTED_OF_MOVED = (
     "all values: they are published exactly as they are, and at most when each was read is hidden",
     "the order of values that give it away themselves, such as those of a meter that only rises",
@@ -85,6 +90,19 @@ class ReorderMechanism(Mechanism):
         Parameters:
             distance: how many steps they are apart.
         """
+
+    def rows_together(self) -> Mapping[int, Approximate]:
+        """By distance: next to each other, two apart, half of the window, and all of it."""
+        if not self.unit.single_rows:
+            return {}
+        span = self.unit.span
+        distances = sorted({1, min(2, span), max(1, span // 2), span})
+        return {distance: self.loss_at(distance) for distance in distances}
+
+    @property
+    def delta_reason(self) -> str | None:
+        """Where two orders are compared: an output that only one of them can give."""
+        return ONLY_ONE_ORDER if self.unit.single_rows else super().delta_reason
 
     @abstractmethod
     def expected_shares(self) -> Shares:

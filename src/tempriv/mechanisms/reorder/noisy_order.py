@@ -290,6 +290,15 @@ class NoisyOrder(ReorderMechanism):
         delta = delta_at(self.epsilon, self.window, self.noise, self.latency)
         return Guarantee(Approximate(self.epsilon, delta), self.unit)
 
+    @property
+    def delta_reason(self) -> str | None:
+        if self.latency is None:
+            return None
+        return (
+            f"a row must be out after {self.latency} steps, so the noise on its time is cut, and "
+            "the largest noise shows the order; delta bounds the probability of that"
+        )
+
     def expected_shares(self) -> shares.Shares:
         require(
             self.latency is not None,

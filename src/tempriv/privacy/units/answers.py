@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tempriv.errors import UsageError
 from tempriv.privacy.units.base import Example, Unit, require_whole
@@ -27,6 +27,8 @@ class Answers(Unit):
     [(1, 0, 1)]
     """
 
+    beyond: ClassVar[str] = "when an answer changes is not protected"
+
     distinct: int = 1
 
     def __post_init__(self) -> None:
@@ -36,6 +38,9 @@ class Answers(Unit):
     def readings(self) -> int:
         """Any number, so this unit is neither reached by chaining others nor leads to them."""
         raise UsageError(f"{self!r}: a guarantee for it cannot be restated for other units")
+
+    def of_series(self, length: int) -> None:
+        """None for any ``length``: when an answer changes is not protected."""
 
     @property
     def sentence(self) -> str:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from tempriv.errors import UsageError, require
 from tempriv.privacy.serialization import IndexEntry, read_index, spec_name
@@ -27,6 +27,10 @@ Example = tuple[Any, ...]
 Pair = tuple[Example, Example]
 
 MAX_LISTED_NEIGHBORS = 512  # of one example, that are compared to find the worst pairs
+
+
+Relation = Literal["replace-one", "add-or-remove-one", "swap", "move"]
+"""How neighbors differ: other values, one person there or not, places traded, other times."""
 
 
 class ChangeLimits(NamedTuple):
@@ -46,6 +50,10 @@ class Unit(abc.ABC):
     how it converts does not convert.
     """
 
+    relation: ClassVar[Relation] = "replace-one"
+    """How two neighbors differ."""
+    beyond: ClassVar[str] = "nothing is guaranteed"
+    """What to say of a whole series, where ``of_series`` is None."""
     about_order: ClassVar[bool] = False
     """Readings keep their values: neighbors are two readings, up to ``reach`` apart, exchanged."""
     about_times: ClassVar[bool] = False
@@ -133,6 +141,39 @@ class Unit(abc.ABC):
     def _factor_to(self, to: Unit) -> int | None:
         """The factor to a unit of another class."""
         return None
+
+    def of_series(self, length: int) -> Unit | None:
+        """What a whole series of at most so many readings is; None: nothing protects that.
+
+        Parameters:
+            length: readings.
+
+        >>> from tempriv.privacy.units import Swap, Window
+        >>> Window(24).of_series(672), Swap(24).of_series(672)
+        (WholeSeries(length=672), None)
+        """
+        from tempriv.privacy.units.replacement import WholeSeries
+
+        return WholeSeries(length)
+
+    def of_person(self, length: int) -> Unit | None:
+        """What a whole person is; None: how many series one has is not known.
+
+        Parameters:
+            length: readings of a series at most.
+        """
+        return None
+
+    def covers_series(self, length: int | None) -> bool:
+        """Whether everything in a series lies within what is covered.
+
+        Parameters:
+            length: readings of the series at most; None: any number.
+        """
+        if length is None:
+            return self.max_length is not None
+        whole = self.of_series(length)
+        return whole is not None and self.conversion_factor(whole) == 1
 
     # composition, in the ledger
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from tempriv.errors import require
-from tempriv.privacy.units.base import ChangeLimits, Example, cells, links
+from tempriv.privacy.units.base import ChangeLimits, Example, Relation, cells, links
 from tempriv.privacy.units.replacement import Event, PerPerson, Replacement, WholeSeries
 
 
@@ -33,6 +33,7 @@ class Contribution(PerPerson):
     False
     """
 
+    relation: ClassVar[Relation] = "add-or-remove-one"
     counts_people: ClassVar[bool] = True
 
     each: Replacement = field(default_factory=Event)
@@ -68,6 +69,16 @@ class Contribution(PerPerson):
     @property
     def readings(self) -> int:
         return self.each.readings
+
+    def of_series(self, length: int) -> Contribution:
+        """All that one person adds in so many steps, the ``length``."""
+        if self.max_length is not None:
+            return self
+        return replace(self, each=WholeSeries(length), total=None)
+
+    def of_person(self, length: int) -> Contribution:
+        """The same: counts are of people, so a series of that ``length`` holds all of them."""
+        return self.of_series(length)
 
     @property
     def limited_across_steps(self) -> bool:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tempriv.errors import require
 from tempriv.privacy.units.base import Example, Unit, links, power_of_two_below
 from tempriv.privacy.units.replacement import Event
+
+if TYPE_CHECKING:
+    from tempriv.privacy.units.landmarks import Readings
 
 MAX_GRID_METERS = 512.0  # of the grid on which audits put locations
 
@@ -38,6 +41,16 @@ class WithinDistance(Unit):
     @property
     def readings(self) -> int:
         return 1
+
+    def of_series(self, length: int) -> Readings:
+        """All places of a series of that ``length``, each as far from another as is covered."""
+        from tempriv.privacy.units.landmarks import Readings
+
+        return Readings(length, self.meters)
+
+    def covers_series(self, length: int | None) -> bool:
+        """No ``length`` of a series is covered: places further away are not."""
+        return False
 
     @property
     def width(self) -> int:

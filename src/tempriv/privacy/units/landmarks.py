@@ -28,6 +28,14 @@ class ScatteredUnit(Unit):
             f"meters={self.meters}: must be a distance > 0, for locations; or None",
         )
 
+    def of_series(self, length: int) -> Unit | None:
+        """All readings of a series of that ``length``; places as far from another as is covered."""
+        return super().of_series(length) if self.meters is None else Readings(length, self.meters)
+
+    def covers_series(self, length: int | None) -> bool:
+        """Whether that ``length`` of a series is covered; places further away never are."""
+        return self.meters is None and super().covers_series(length)
+
     def _within(self, reading: Any, other: Any) -> bool:
         return self.meters is None or math.dist(reading, other) <= self.meters
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tempriv.errors import require
-from tempriv.privacy.units.base import Example, Pair, Unit, require_whole
+from tempriv.privacy.units.base import Example, Pair, Relation, Unit, require_whole
 
 MAX_AUDITED_SLOTS = 256  # of a series of which one slot is looked at
 MAX_DISTINCT_READINGS = 8  # in longer series only those that trade places differ
@@ -31,11 +31,16 @@ def _swapped(example: Example, other: Example, changed: Sequence[int]) -> tuple[
 class OrderUnit(Unit):
     """Two readings of one series trade places; their values are published as they are."""
 
+    relation: ClassVar[Relation] = "swap"
+    beyond: ClassVar[str] = "values are published as they are"
     about_order: ClassVar[bool] = True
 
     @property
     def readings(self) -> int:
         return 2
+
+    def of_series(self, length: int) -> None:
+        """None for any ``length``: readings are published as they are."""
 
     @property
     def span(self) -> int:

@@ -224,6 +224,10 @@ class Person(PerPerson):
     def _with_each(self, each: Replacement) -> Person:
         return replace(self, each=each)
 
+    def of_person(self, length: int) -> Person:
+        """All series of a person, each of that ``length``."""
+        return replace(self, each=WholeSeries(length))
+
     @property
     def readings(self) -> int:
         return self.max_series * self.each.readings

@@ -17,6 +17,7 @@ from tempriv.errors import require
 from tempriv.privacy.units.base import (
     Example,
     Pair,
+    Relation,
     Unit,
     cells,
     links,
@@ -60,6 +61,7 @@ def _far_apart(time: float, limit: float, grid: float) -> tuple[float, float]:
 class TimeUnit(Unit):
     """When the readings of a window happened; their values are published as they are."""
 
+    relation: ClassVar[Relation] = "move"
     about_times: ClassVar[bool] = True
     first_row: ClassVar[int] = 0
     """The first row whose time may change."""
@@ -156,6 +158,10 @@ class Timestamps(TimeUnit):
             return f"when any single reading happened, {within}"
         return f"when any {self.window} consecutive readings happened, each {within}"
 
+    def of_series(self, length: int) -> Timestamps:
+        """The times of all readings of a series of that ``length``, as far as they are covered."""
+        return replace(self, window=length)
+
     def _factor_to_same(self, to: Timestamps) -> int:
         return links(to.tau, self.tau) * -(-to.window // self.window)
 
@@ -244,6 +250,10 @@ class Pace(TimeUnit):
         # windows begin at every multiple of what the lengths share, or anywhere
         shared = math.gcd(self.window, to.window) if to.aligned else 1
         return -(-(to.window + self.window - shared) // self.window)
+
+    def of_series(self, length: int) -> Pace:
+        """The steps of a series of that ``length``, as one window wherever it begins."""
+        return replace(self, window=max(length - self.first_row, 1), aligned=False)
 
     def unaligned(self) -> Pace:
         """As it must be counted over several releases, whose windows may begin at unlike rows."""

@@ -26,6 +26,7 @@ from tempriv.collect.protocol.kinds.base import YEAR_SECONDS, utc_text
 from tempriv.collect.server import results, views
 from tempriv.collect.server.auth import REFUSALS, AnyCaller, HttpProblem, Service, StaffCaller, done
 from tempriv.collect.server.service import CollectionService
+from tempriv.privacy.guarantees import require_strength
 from tempriv.releases.description import sidecar_path
 from tempriv.sampling.keys import new_id
 
@@ -57,11 +58,12 @@ class NewCampaign(BaseModel):
     nonce: Annotated[str, Field(pattern="^[0-9a-f]{32}$")] | None = None
     tempriv: Literal["campaign"] = "campaign"
     version: Literal[1] = 1
+    accept_weak: bool = False
 
     def made(self, service: CollectionService) -> Campaign:
         """The campaign with this spec, with what is left out filled in by the ``service``."""
         now = service.clock().replace(microsecond=0)
-        document = self.model_dump()
+        document = self.model_dump(exclude={"accept_weak"})
         document["version"] = VERSION
         document["opens"] = self.opens or utc_text(now)
         document["deadline"] = self.deadline or utc_text(now + timedelta(days=DEFAULT_DAYS))
@@ -134,12 +136,14 @@ def preview(body: NewCampaign, caller: StaffCaller, service: Service) -> dict[st
         "published": campaign.published.sentence,
         "amplified": amplified_facts(amplified(campaign)),
         "warnings": campaign.warnings(enrolled),
+        "protects_little": campaign.guarantee.protects_little,
     }
 
 
 @routes.post("", status_code=201)
 def begin(body: NewCampaign, caller: StaffCaller, service: Service) -> dict[str, Any]:
-    """Publish a campaign; from now on nothing of it can be changed.
+    """Publish a campaign; from now on nothing of it can be changed. An epsilon above 10 protects
+    practically nothing and is refused without ``accept_weak``.
     \f
     Parameters:
         body: the campaign.
@@ -147,6 +151,7 @@ def begin(body: NewCampaign, caller: StaffCaller, service: Service) -> dict[str,
         service: of the server.
     """
     campaign = body.made(service)
+    require_strength(campaign.guarantee, body.accept_weak)
     name = done(service.store.submit(lambda db: service.begin(db, campaign, caller.number)))
     return _document(service, name)
 
