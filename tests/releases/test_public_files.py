@@ -105,7 +105,7 @@ class Outcome:
             block = replace(next(drawn), spent=spent)
             if self.stands is not None:
                 numbers = np.where(block.missing, 0, block.values).astype(np.int64)
-                block = replace(block, values=np.where(block.missing, np.nan, self.stands[numbers]))
+                block = replace(block, values=np.where(block.missing, 0.0, self.stands[numbers]))
             return block
 
         return repeated
