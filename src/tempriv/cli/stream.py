@@ -191,8 +191,18 @@ def run(
         def charge() -> None:
             # once for the whole stream, whoever and whenever: the same id spends nothing again
             assert book is not None
+            spending = None
+            if chosen.domain.marked:
+                from tempriv.releases.spending import stated_spending
+
+                spending = stated_spending(chosen)
             book.charge(
-                name, guarantee_of_run(chosen, key), everyone, pipeline.release_id, note="stream"
+                name,
+                guarantee_of_run(chosen, key),
+                everyone,
+                pipeline.release_id,
+                note="stream",
+                spending=spending,
             )
 
         pipeline.charge = None if book is None else charge

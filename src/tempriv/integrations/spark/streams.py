@@ -30,6 +30,7 @@ from tempriv.mechanisms.domains import OpaqueRows
 from tempriv.mechanisms.landmarks.domain import WithLandmarks, without_landmarks
 from tempriv.mechanisms.perturb import guarantee_of_run
 from tempriv.privacy.units import Person
+from tempriv.releases.spending import stated_spending
 from tempriv.sampling.keys import Key
 
 if TYPE_CHECKING:
@@ -238,7 +239,11 @@ def _open(setting: Setting, ledger: Ledger | None, dataset: str | None) -> None:
         try:
             # once for the whole stream: the same id spends nothing again
             ledger.charge(
-                dataset, guarantee_of_run(setting.mechanism, key), everyone, key.release_id
+                dataset,
+                guarantee_of_run(setting.mechanism, key),
+                everyone,
+                key.release_id,
+                spending=stated_spending(setting.mechanism),
             )
         finally:
             key.close()
