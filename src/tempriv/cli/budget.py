@@ -61,7 +61,8 @@ def create(
             metavar="event|window|series|near|landmarks|moment|person|swap|block|origin|pace|times",
             help="What the limit is for: readings of a series, places, all landmarks of a series "
             "and any one other reading (landmarks), whether any one moment is a landmark (moment), "
-            "or what one person adds to counts (tempriv count). For values that are moved in time and kept exact: that two "
+            "or what one person adds to counts (tempriv count). For values that are moved in time "
+            "and kept exact: that two "
             "readings traded places (swap), that two of a block did (block), or where a single "
             "output row came from (origin). Where times are the secret: the pace of readings in a "
             "row (pace), or when they happened (times).",

@@ -19,7 +19,7 @@ EXAMPLE = """
 
   tempriv landmarks meters.csv marked.csv --column at_home --time time --series home
 
-  tempriv release marked.csv private.csv --mechanism split-landmarks --epsilon 1 --bounds 0 5
+  tempriv release marked.csv private.csv --mechanism uniform-landmarks --epsilon 1 --bounds 0 5
   --landmarks landmark --time time --value energy_kWh --series home
 """
 

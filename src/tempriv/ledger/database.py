@@ -63,7 +63,7 @@ CREATE INDEX scopes_by_number ON scopes (dataset);
 CREATE INDEX scope_grids ON scopes (dataset, clock, grid);
 CREATE INDEX scopes_until ON scopes (first, clock, ifnull(until, 9223372036854775807));
 """
-# since version 4: a secret for digests, and charges in parts, with the landmarks that they are about
+# since version 4: a secret for digests; and charges in parts, with the landmarks they are about
 SECRET = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 """

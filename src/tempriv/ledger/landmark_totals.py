@@ -57,9 +57,9 @@ class Spender(NamedTuple):
     aligned: bool
 
     @property
-    def naming(self) -> tuple[str, str]:
+    def naming(self) -> tuple[str, str, bool]:
         """How ids and times are named; digests of unlike ones cannot be compared."""
-        return self.place.kind, self.place.clock
+        return self.place.kind, self.place.clock, self.place.members is None
 
     @property
     def has_landmarks(self) -> bool:
@@ -156,9 +156,7 @@ class LandmarkTotals:
     def _most_outside(self, sets: set[bytes], own: bytes | None, whose: bytes | None) -> int:
         """The most landmarks in these sets that a series has, not counting those in its own set."""
         each = [self._moments(digest) for digest in sorted(sets)]
-        moments, first = np.unique(
-            np.concatenate([one.moments for one in each]), return_index=True
-        )
+        moments, first = np.unique(np.concatenate([one.moments for one in each]), return_index=True)
         owners = np.concatenate([one.owners for one in each])[first]
         outside = np.ones(len(moments), dtype=np.bool_)
         if own is not None:
@@ -187,8 +185,7 @@ def joining(
         spent=None,
         marks=None,
         # asked early, it is nobody's data, at no time
-        aligned=scope.members == ()
-        or base.same_steps(Resolution.of(scope), base.grid_of(scope)),
+        aligned=scope.members == () or base.same_steps(Resolution.of(scope), base.grid_of(scope)),
     )
     for part in () if parts is None else parts.parts:
         if part.role == LANDMARKS:

@@ -169,6 +169,12 @@ def _decode(text: str) -> Any:
     return guarantees.decode(json.loads(text), Total)
 
 
+def _shown_units(guarantee: Guarantee) -> tuple[units.Unit, ...]:
+    """For which units a total is shown where no limit is set."""
+    single = guarantee.unit.unaligned()
+    return (single, guarantee.unit) if guarantee.unit.names_landmarks else (single,)
+
+
 def _content(
     dataset: str,
     guarantee: Guarantee | NoGuarantee,
@@ -505,7 +511,10 @@ class Ledger:
             totals = [limit.total for limit in limits]
             if not limits:
                 charged_units = [
-                    known.unit.unaligned() for known in charged if isinstance(known, Guarantee)
+                    unit
+                    for known in (*charged, *self._sums.marks_statements(number))
+                    if isinstance(known, Guarantee)
+                    for unit in _shown_units(known)
                 ]
                 totals = [
                     unlimited_total(self._sums.recorded(number, unit)[1], unit)
@@ -611,7 +620,9 @@ class Ledger:
         decided: list[tuple[_Limit, list[_Addition], Total]] = []
         for limit in limits:
             if limit.unit.names_landmarks:
-                total = self._decide_landmarks(number, dataset, limit, guarantee, scope, base, parts)
+                total = self._decide_landmarks(
+                    number, dataset, limit, guarantee, scope, base, parts
+                )
                 decided.append((limit, [], total))
             else:
                 decided.append(
@@ -728,11 +739,13 @@ class Ledger:
         whose = scope if named and not unit.about_marks else None
         earlier = [] if nobody else self._sums.touching(number, limit.id, unit, whose, near)
 
+        at_hand = (scope, *(addition.scope for addition in added))
+
         def total_with(shares: list[ScopedCost], others: list[ScopedCost] = earlier) -> Total:
             costs = [
                 scopes.total_costs(
                     [*others, *shares],
-                    functools.partial(self._sums.ids, scope=scope),
+                    lambda digest: self._sums.ids(digest, *at_hand),
                     unit,
                     widths,
                     within=None if everywhere else share,

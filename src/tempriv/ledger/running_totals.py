@@ -233,6 +233,15 @@ class RunningTotals:
         query = "SELECT 1 FROM charges WHERE dataset = ? AND parted = 1 LIMIT 1"
         return bool(self._file.value(query, dataset))
 
+    def marks_statements(self, dataset: int) -> list[Any]:
+        """What charges of a ``dataset`` guarantee for which moments are landmarks, each once."""
+        if not self.has_parts(dataset):
+            return []
+        query = """SELECT DISTINCT p.guarantee FROM parts p JOIN charges c ON c.id = p.charge
+            WHERE c.dataset = ? AND p.role = ?"""
+        rows = self._file.rows(query, dataset, MARKS)
+        return [said for (text,) in rows for said in statements_of(text)]
+
     def _charged(self, dataset: int, roles: Sequence[str], columns: str) -> list[Any]:
         """Charges, or parts of them that have some of these ``roles``, grouped where alike."""
         query = f"""SELECT c.guarantee, count(*), {columns} FROM charges c
@@ -279,10 +288,11 @@ class RunningTotals:
             for text, spent, marks, count, *row in rows
         ]
 
-    def ids(self, digest: bytes, scope: Scope | None = None) -> Ids:
-        """The members of the set with a ``digest``, which may be that of a ``scope`` at hand."""
-        if scope is not None and scope.ids is not None and scope.set_digest == digest:
-            return scope.ids
+    def ids(self, digest: bytes, *at_hand: Scope) -> Ids:
+        """The members of the set with a ``digest``, which may be that of a scope ``at_hand``."""
+        for scope in at_hand:
+            if scope.ids is not None and scope.set_digest == digest:
+                return scope.ids
         query = "SELECT ids FROM member_sets WHERE digest = ?"
         return scopes.ids_from_bytes(self._file.value(query, digest))
 
@@ -352,7 +362,11 @@ class RunningTotals:
 
         earlier = [] if base is None else self.spenders(dataset, base)
         known = moments or {}
-        ids = functools.partial(self.ids, scope=scope)
+        at_hand = () if scope is None else (scope,)
+
+        def ids(digest: bytes) -> Ids:
+            return self.ids(digest, *at_hand)
+
         totals = LandmarkTotals(
             [*earlier, *joining],
             lambda digest: known[digest] if digest in known else self.moments(digest),

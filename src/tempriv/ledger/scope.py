@@ -70,6 +70,11 @@ class ScopedCost(NamedTuple):
         """What it covers, whichever of its readings are meant."""
         return (*self[:5], self.marks)
 
+    @property
+    def named_set(self) -> tuple[str, str, bool, bytes]:
+        """Its set of landmarks, after how ids and times are named: unlike ones are not compared."""
+        return self.kind, self.clock, self.members is None, self.marks or b""
+
 
 def scoped_cost(row: Sequence[Any], cost: Cost, *order: Any) -> ScopedCost:
     """The cost of a scope.
@@ -456,8 +461,7 @@ def _reading_classes(
     together in any way. Past a few sets each counts at the worse of what it says of its readings
     and of the others, which can only be too much.
     """
-    named = {(shares[i].kind, shares[i].clock, shares[i].marks) for i in rows.tolist()}
-    sets = sorted((kind, clock, marks) for kind, clock, marks in named if marks is not None)
+    sets = sorted({shares[i].named_set for i in rows.tolist() if shares[i].marks is not None})
     if not sets:
         yield rows, costs
     elif moments_of is None or len(sets) > MAX_MARK_SETS:
@@ -467,16 +471,15 @@ def _reading_classes(
             worse[first] = np.maximum(worse[first], costs[i])
         yield np.array(list(kept.values()), dtype=np.int64), worse
     else:
-        alike = [list(group) for _, group in itertools.groupby(sets, key=lambda named: named[:2])]
         each = []
-        for group in alike:
-            classes = member_classes([moments_of(marks) for _, _, marks in group])
-            each.append([[], *([group[number] for number in found] for found in classes)])
+        for _, found in itertools.groupby(sets, key=lambda named: named[:3]):
+            alike = list(found)
+            classes = member_classes([moments_of(named[3]) for named in alike])
+            each.append([[], *([alike[number] for number in numbers] for numbers in classes)])
         for combination in itertools.product(*each):
             held = set(itertools.chain.from_iterable(combination))
             counts = [
-                shares[i].marks is None
-                or shares[i].inside == ((shares[i].kind, shares[i].clock, shares[i].marks) in held)
+                shares[i].marks is None or shares[i].inside == (shares[i].named_set in held)
                 for i in rows.tolist()
             ]
             yield rows[np.array(counts, dtype=np.bool_)], costs

@@ -1,8 +1,8 @@
 """What readings spend where some of them are landmarks, as a release hands it to a ledger.
 
 A landmark release guarantees epsilon for all landmarks of a series and any one other reading. Each
-reading by itself spends less, and a landmark another part than the rest. So such a charge is kept in
-parts: for single readings one on the landmarks and one on all others, for other units what each
+reading by itself spends less, and a landmark another part than the rest. So such a charge is kept
+in parts: for single readings one on the landmarks and one on all others, for other units what each
 reading costs at most, and for limits on landmarks what all of them spend together.
 
 Which readings are landmarks the ledger knows as digests under its own secret: enough to see that
@@ -11,7 +11,7 @@ two releases mean the same moments, and nothing to read them off without the led
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import NamedTuple
@@ -33,9 +33,10 @@ from tempriv.ledger.scope import (
 )
 from tempriv.privacy import units
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Pure
+from tempriv.privacy.units.landmarks import ScatteredUnit
 
 MAX_GROUPS = 32
-"""Series that spend alike are charged together; with more kinds than this all count as the worst."""
+"""Series that spend alike are charged together; of more kinds than this all count as the worst."""
 
 ANY_LENGTH = 2**62  # what the readings of a release spend together, however long its series
 
@@ -145,7 +146,7 @@ class Moments(NamedTuple):
 
 def naming_of(scope: Scope) -> str:
     """How ids and times of a ``scope`` are named: digests of unlike ones cannot be compared."""
-    return f"{scope.kind}|{scope.clock}"
+    return f"{scope.kind}|{scope.clock}|{scope.members is None}"
 
 
 def moments_of(secret: bytes, scope: Scope, moments: Mapping[str, Integers]) -> Moments:
@@ -287,7 +288,7 @@ def parts_of(
         sets.append(moments_of(secret, scope, spending.landmarks))
         known = sets[-1].digest
     worst = spending.worst
-    whole = (guarantee, Guarantee(Pure(worst.reading), guarantee.unit.unaligned(), guarantee.model))
+    whole = (guarantee, _statements(guarantee, worst)[0])
     parts.append(ChargePart(scope, LANDMARKS, whole, None, replace(worst, members=None), known))
     if spending.marks is not None:
         # one draw may be behind releases of other times and series, too
@@ -327,7 +328,8 @@ def _fewer(group: SeriesSpending, spending: LandmarkSpending, whose: Scope) -> _
 
 def _statements(guarantee: Guarantee, group: SeriesSpending) -> tuple[Guarantee, ...]:
     """What is true of single readings, and of all readings of a series together."""
-    single = guarantee.unit.unaligned()
+    assert isinstance(guarantee.unit, ScatteredUnit)
+    single = guarantee.unit.single
     each = Guarantee(Pure(group.reading), single, guarantee.model)
     if group.others is None or single != units.Event():
         return (each,)

@@ -57,9 +57,9 @@ from tempriv.mechanisms.base import Mechanism
 from tempriv.mechanisms.landmarks.domain import WithLandmarks
 from tempriv.privacy import guarantees, serialization
 from tempriv.releases.description import with_receipt
-from tempriv.releases.spending import stated_spending
 from tempriv.releases.owner_file import RELEASE
 from tempriv.releases.run import ReleaseRun, check_early
+from tempriv.releases.spending import stated_spending
 from tempriv.sampling.keys import Key
 
 if TYPE_CHECKING:

@@ -36,6 +36,11 @@ class ScatteredUnit(Unit):
             return readings
         return f"{readings}, each against places within {self.meters:g} meters"
 
+    @property
+    def single(self) -> Unit:
+        """One reading, or place, by itself."""
+        return Event() if self.meters is None else WithinDistance(self.meters)
+
     def _consecutive(self, count: int) -> Unit:
         """The unit of so many readings in a row, any of which this unit covers."""
         return Window(count) if self.meters is None else WithinDistance(self.meters)
@@ -137,7 +142,7 @@ class Landmarks(ScatteredUnit):
 
     def unaligned(self) -> Unit:
         """One reading: releases may have unlike landmarks."""
-        return Event() if self.meters is None else WithinDistance(self.meters)
+        return self.single
 
     @property
     def limit_refusal(self) -> str | None:
