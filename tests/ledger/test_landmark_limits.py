@@ -211,6 +211,7 @@ def test_marks_that_were_drawn_are_charged_once_for_each_draw(ledger, tmp_path):
         named = {"values": ("v", "mark"), "time": "t", "series": "home"}
         tp.release(path, UNIFORM, **named, ledger=ledger, dataset="meters")
         assert spent(ledger, MarkedMoment()) == pytest.approx(expected)
+    assert ledger.create_dataset("meters", MarkedMoment(), epsilon=0.4, replace=True).spent == 0.4
 
 
 def test_a_stream_pays_for_landmarks_that_nobody_knows_yet(ledger):

@@ -68,7 +68,7 @@ class Spender(NamedTuple):
         return isinstance(first, Guarantee) and first.unit.names_landmarks
 
     def meets_in_time(self, other: Spender) -> bool:
-        """Whether a reading may be in both."""
+        """Whether a reading may be in this and in the ``other``."""
         mine, its = self.place, other.place
         return mine.clock != its.clock or (mine.start <= its.end and its.start <= mine.end)
 

@@ -383,7 +383,9 @@ class Ledger:
         scope = scopes.as_charged(scope, guarantee)
         parts = self._parts(guarantee, scope, spending)
         with self._file.reading():
-            decided = self._decide(self._number(dataset), dataset, guarantee, scope, parts)
+            number = self._number(dataset)
+            parts = self._settled(number, scope, parts)
+            decided = self._decide(number, dataset, guarantee, scope, parts)
         return tuple(total for _, _, total in decided)
 
     def charge(
@@ -430,7 +432,7 @@ class Ledger:
                 LedgerError,
             )
             if known is None:
-                parts = self._aligned(number, scope, parts)
+                parts = self._settled(number, scope, parts)
                 decided = self._decide(number, dataset, guarantee, scope, parts)
                 self._record(
                     number, guarantee, scope, release_id, content, note, output, parts, decided
@@ -589,10 +591,19 @@ class Ledger:
 
         return parts_of(guarantee, scope, spending, self._file.secret)
 
-    def _aligned(self, number: int, scope: Scope, parts: ChargeParts | None) -> ChargeParts | None:
-        """Parts for single readings only where these are those of the dataset's steps."""
+    def _settled(self, number: int, scope: Scope, parts: ChargeParts | None) -> ChargeParts | None:
+        """Parts for single readings only where these are those of the dataset's steps.
+
+        And without those that were charged before: a draw of marks is charged once.
+        """
+        if parts is None:
+            return None
+        paid = self._sums.draw_is_charged
+        parts = parts._replace(
+            parts=tuple(p for p in parts.parts if p.draw is None or not paid(number, p.draw))
+        )
         base = self._sums.base(number)
-        if parts is None or base is None:
+        if base is None:
             return parts
         aligned = base.same_steps(Resolution.of(scope), base.grid_of(scope))
         return parts if aligned else parts.unsplit
@@ -680,7 +691,6 @@ class Ledger:
 
     def _additions(
         self,
-        number: int,
         unit: units.Unit,
         order: float,
         steps: StepsReached | None,
@@ -696,7 +706,6 @@ class Ledger:
             _Addition(part.scope, cost_of_statements(part.statements, unit, order, steps))
             for part in parts.parts
             if part.role in roles
-            and (part.draw is None or not self._sums.draw_is_charged(number, part.draw))
         ]
 
     def _decide_one(
@@ -716,7 +725,7 @@ class Ledger:
             require_comparable(dataset, unit, base, release)
         order = order_of(limit.epsilon, limit.delta)
         steps = steps_covered(unit, base, None if nobody else release)
-        added = self._additions(number, unit, order, steps, guarantee, scope, parts)
+        added = self._additions(unit, order, steps, guarantee, scope, parts)
         sentence = explain_other_unit(unit, guarantee.unit)
         bounded = all(addition.cost != UNBOUNDED_COST for addition in added)
         require(bounded, f"dataset {dataset!r} {sentence}", BudgetError)
