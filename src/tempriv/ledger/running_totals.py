@@ -326,7 +326,9 @@ class RunningTotals:
             after = [b + count * x for b, x in zip(before, each[text, steps], strict=True)]
             counts = [min(int(x), 2) for x in after[3:]]
             share = scopes.scoped_cost(scope, Cost(*after[:3]), step, *counts)
-            shares[place] = share._replace(marks=marks, inside=bool(inside))
+            if marks is not None:
+                share = share._replace(marks=marks, inside=bool(inside))
+            shares[place] = share
         widths = self.widths(dataset, unit)
         costs = scopes.total_costs(
             list(shares.values()), self.ids, unit, widths, moments_of=self.readings_of
