@@ -23,7 +23,7 @@ from tempriv.mechanisms.landmarks.split import SplitLandmarks
 from tempriv.mechanisms.landmarks.uniform import UniformLandmarks
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.privacy.guarantees import Pure
-from tempriv.privacy.units import Event
+from tempriv.privacy.units import Landmarks
 from tempriv.releases.owner_file import owner_path
 from tempriv.releases.run import ReleaseRun
 from tempriv.releases.to_file import release_file
@@ -104,7 +104,7 @@ def test_nothing_public_tells_landmarks_or_budgets(table, tmp_path, name):
 def test_a_refused_release_leaves_no_landmarks_behind(table, tmp_path):
     before = set(tmp_path.iterdir())
     with Ledger.create(tmp_path / "ledger.sqlite") as ledger:
-        ledger.create_dataset("m", unit=Event(), epsilon=0.5)
+        ledger.create_dataset("m", unit=Landmarks(), epsilon=0.5)
         known = set(tmp_path.iterdir())
         with pytest.raises(TemprivError, match="above"):
             release_file(
@@ -114,7 +114,7 @@ def test_a_refused_release_leaves_no_landmarks_behind(table, tmp_path):
                 dataset="m",
             )
         assert set(tmp_path.iterdir()) == known
-        ledger.create_dataset("n", unit=Event(), epsilon=1.0)
+        ledger.create_dataset("n", unit=Landmarks(), epsilon=1.0)
         release_file(
             passage(table, SCHEMES["split"], Key.generate()),
             tmp_path / "out.csv",
@@ -148,7 +148,7 @@ def test_other_releases_have_no_owner_file(table, tmp_path):
 def test_a_refused_replacement_leaves_both_files_of_the_release_that_stays(table, tmp_path):
     out = tmp_path / "out.csv"
     with Ledger.create(tmp_path / "ledger.sqlite") as ledger:
-        ledger.create_dataset("m", unit=Event(), epsilon=1.5)
+        ledger.create_dataset("m", unit=Landmarks(), epsilon=1.5)
         more = {"ledger": ledger, "dataset": "m"}
         release_file(passage(table, SCHEMES["split"], Key.generate()), out, **more)
         kept = out.read_bytes(), owner_path(out).read_bytes()
@@ -169,7 +169,7 @@ def test_an_interrupted_release_brings_its_owner_file_with_it(table, tmp_path, m
         return release_file(made, out, ledger=ledger, dataset="m", request="same")
 
     with Ledger.create(tmp_path / "ledger.sqlite") as ledger:
-        ledger.create_dataset("m", unit=Event(), epsilon=1.0)
+        ledger.create_dataset("m", unit=Landmarks(), epsilon=1.0)
         with monkeypatch.context() as patch:
             patch.setattr("tempriv.releases.to_file.put_in_place", killed)
             with pytest.raises(InterruptedError):

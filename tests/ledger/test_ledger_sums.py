@@ -118,8 +118,24 @@ def test_the_work_is_counted(ledger):
 # files of older versions
 
 
+def as_version_3(ledger: Ledger) -> None:
+    """Take away what version 4 brought: a secret, and charges in parts."""
+    for statement in (
+        "DROP INDEX parted_charges",
+        "ALTER TABLE charges DROP COLUMN parted",
+        "ALTER TABLE scopes DROP COLUMN marks",
+        "ALTER TABLE scopes DROP COLUMN inside",
+        "DROP TABLE parts",
+        "DROP TABLE marks",
+        "DROP TABLE meta",
+        "PRAGMA user_version = 3",
+    ):
+        ledger._file.execute(statement)
+
+
 def as_version_2(ledger: Ledger) -> None:
-    """Take away what version 3 brought: the extents of scopes."""
+    """Take away what version 3 brought, too: the extents of scopes."""
+    as_version_3(ledger)
     for statement in (
         "DROP INDEX scopes_by_number",
         "DROP INDEX scope_grids",
@@ -156,13 +172,14 @@ def filled(ledger: Ledger) -> None:
     ledger.charge("others", NoGuarantee("a test"), EVERYONE, "three")
 
 
-@pytest.mark.parametrize("as_before", [as_version_1, as_version_2])
+@pytest.mark.parametrize("as_before", [as_version_1, as_version_2, as_version_3])
 def test_an_older_file_is_brought_up_to_date_with_the_same_totals(ledger, as_before):
     filled(ledger)
     before = ledger.show("meters")
     as_before(ledger)
     with Ledger.open(ledger.path) as opened:
-        assert opened._file.value("PRAGMA user_version") == 3
+        assert opened._file.value("PRAGMA user_version") == 4
+        assert len(opened._file.secret) == 32
         after = opened.show("meters")
         for one, other in zip(before.totals, after.totals, strict=True):
             assert measures(one) == pytest.approx(measures(other), rel=1e-12)

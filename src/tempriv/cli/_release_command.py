@@ -78,7 +78,7 @@ class ReleaseCommand:
         book = _options.existing_ledger(self.ledger, self.no_ledger)
         if book is not None and self.name in book.datasets():
             standing = _options.standing(book.show(self.name))
-            check_early(book, self.name, chosen.guarantee)
+            check_early(book, self.name, chosen.guarantee, chosen)
         errors = [
             {"column": column, "error": error, "measure": chosen.error_name}
             for column, error in zip(columns, chosen.errors, strict=True)

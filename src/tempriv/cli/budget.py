@@ -58,9 +58,11 @@ def create(
     unit: Annotated[
         str,
         typer.Option(
-            metavar="event|window|series|near|person|swap|block|origin|pace|times",
-            help="What the limit is for: readings of a series, places, or what one person adds to "
-            "counts (tempriv count). For values that are moved in time and kept exact: that two "
+            metavar="event|window|series|near|landmarks|moment|person|swap|block|origin|pace|times",
+            help="What the limit is for: readings of a series, places, all landmarks of a series "
+            "and any one other reading (landmarks), whether any one moment is a landmark (moment), "
+            "or what one person adds to counts (tempriv count). For values that are moved in time "
+            "and kept exact: that two "
             "readings traded places (swap), that two of a block did (block), or where a single "
             "output row came from (origin). Where times are the secret: the pace of readings in a "
             "row (pace), or when they happened (times).",
@@ -82,7 +84,8 @@ def create(
         typer.Option(help="Readings, for --unit series; or steps, for all of a person's events."),
     ] = None,
     meters: Annotated[
-        float | None, typer.Option("--meters", "--metres", help="For --unit near.")
+        float | None,
+        typer.Option("--meters", "--metres", help="For --unit near, and for landmarks of places."),
     ] = None,
     tau: Annotated[
         float | None, typer.Option(help="For --unit pace and times: within what times are hidden.")
@@ -108,6 +111,7 @@ def create(
     from tempriv.ledger.database import default_path
     from tempriv.ledger.ledger import Ledger
     from tempriv.privacy.units import WithinDistance
+    from tempriv.privacy.units.landmarks import Landmarks, MarkedMoment
     from tempriv.privacy.units.order import BlockSwap, SlotOrigin, Swap
     from tempriv.privacy.units.time import Pace, Timestamps
 
@@ -118,7 +122,7 @@ def create(
         (tau is not None) == (unit in ("pace", "times")),
         "--tau goes with --unit pace or times, which need it: within what times are hidden",
     )
-    if unit in ("swap", "block", "origin", "pace", "times"):
+    if unit in ("swap", "block", "origin", "pace", "times", "landmarks", "moment"):
         require(
             length is None and max_series_per_person is None,
             f"--unit {unit}: goes without --length and --max-series-per-person",
@@ -129,10 +133,16 @@ def create(
         ("--signed", signed or None),
     ):
         require(option is None or unit == "person", f"{name}: goes with --unit person only")
-    require(meters is None or unit == "near", "--meters goes with --unit near")
+    require(
+        meters is None or unit in ("near", "landmarks"),
+        "--meters goes with --unit near or landmarks",
+    )
     if unit == "person":
         require(max_series_per_person is None, "--max-series-per-person: not for --unit person")
         covered = _make_contribution(window, length, per_step or 1, total, signed)
+    elif unit in ("landmarks", "moment"):
+        require(window is None, f"--unit {unit}: goes without --window")
+        covered = Landmarks(meters=meters) if unit == "landmarks" else MarkedMoment()
     elif unit == "near":
         require(meters is not None, "--unit near needs --meters")
         covered = WithinDistance(meters or 0)

@@ -19,7 +19,7 @@ EXAMPLE = """
 
   tempriv landmarks meters.csv marked.csv --column at_home --time time --series home
 
-  tempriv release marked.csv private.csv --mechanism split-landmarks --epsilon 1 --bounds 0 5
+  tempriv release marked.csv private.csv --mechanism uniform-landmarks --epsilon 1 --bounds 0 5
   --landmarks landmark --time time --value energy_kWh --series home
 """
 
@@ -166,6 +166,7 @@ def _hiding(drawing: Any, seed: int | None) -> Any:
     guarantee = drawing.guarantee_under(key)
     recall = drawing.recall if isinstance(drawing, RandomizedMarks) else None
     sentence = f"which of them are landmarks is not hidden: {getattr(guarantee, 'reason', '')}"
+    epsilon = drawing.epsilon if isinstance(guarantee, Guarantee) else None
     if isinstance(guarantee, Guarantee):
         sentence = f"whether any one moment is a landmark: {guarantee.loss}"
     if recall is not None:
@@ -173,4 +174,10 @@ def _hiding(drawing: Any, seed: int | None) -> Any:
             f"; about {100 * (1 - recall):.3g} % of landmarks have no mark and are protected like "
             "other moments only"
         )
-    return Hiding(lambda marks, whose: drawing.select(marks, key, whose).marks, sentence, recall)
+    return Hiding(
+        lambda marks, whose: drawing.select(marks, key, whose).marks,
+        sentence,
+        recall,
+        epsilon,
+        key.release_id,
+    )

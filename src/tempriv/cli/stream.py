@@ -193,9 +193,15 @@ def run(
         def charge() -> None:
             # once for the whole stream, whoever and whenever: the same id spends nothing again
             assert book is not None
+            spending = None
+            if chosen.domain.marked:
+                from tempriv.releases.spending import stated_spending
+
+                spending = stated_spending(chosen)
             guarantee = guarantee_of_run(chosen, key)
-            book.warn_of_repetition(name, guarantee, everyone, pipeline.release_id)
-            book.charge(name, guarantee, everyone, pipeline.release_id, note="stream")
+            what = name, guarantee, everyone, pipeline.release_id
+            book.warn_of_repetition(*what, spending=spending)
+            book.charge(*what, note="stream", spending=spending)
 
         pipeline.charge = None if book is None else charge
         stack.enter_context(pipeline.locked())

@@ -43,11 +43,15 @@ class Hiding:
         marks: makes them of the landmarks and the id of a series.
         sentence: what they tell of which moments are landmarks.
         recall: the chance that a landmark has one, where they are drawn.
+        epsilon: of whether any one moment is a landmark; None: nothing is guaranteed.
+        draw: names the draw.
     """
 
     marks: Callable[[Flags, str], Flags]
     sentence: str
     recall: float | None = None
+    epsilon: float | None = None
+    draw: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,8 +198,10 @@ def mark_table(
         hidden = chosen.marks if hiding is None else hiding.marks(chosen.marks, whose)
         most = max(most, int(np.count_nonzero(hidden)))
         marks[rows[part]] = hidden
-    hidden_by = () if hiding is None else (hiding.recall, hiding.sentence)
-    note = LandmarkProvenance(how, looked, *hidden_by)
+    note = LandmarkProvenance(how, looked)
+    if hiding is not None:
+        hidden_by = (hiding.recall, hiding.sentence, hiding.epsilon, hiding.draw)
+        note = LandmarkProvenance(how, looked, *hidden_by)
     done = AnnotatedTable(
         rows=len(rows),
         series=len(starts),

@@ -25,12 +25,16 @@ class LandmarkProvenance:
         looked_at: the columns of values that decided.
         recall: the chance that a landmark has a mark, where marks were drawn.
         hidden: what marks tell of which moments are landmarks, where they were.
+        epsilon: of whether any one moment is a landmark, where they were; None: nothing is hidden.
+        draw: names the draw; None: marks were not drawn.
     """
 
     how: str
     looked_at: tuple[str, ...] = ()
     recall: float | None = None
     hidden: str = ""
+    epsilon: float | None = None
+    draw: str | None = None
 
 
 def provenance_path(path: Path) -> Path:

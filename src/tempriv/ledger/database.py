@@ -14,7 +14,7 @@ from tempriv.data.files import sync_directory
 from tempriv.errors import LedgerError, require
 
 APPLICATION_ID = 0x74707276  # "tprv"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 SCHEMA = """
 CREATE TABLE datasets (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created TEXT NOT NULL);
@@ -62,6 +62,24 @@ ALTER TABLE scopes ADD COLUMN grid INTEGER;
 CREATE INDEX scopes_by_number ON scopes (dataset);
 CREATE INDEX scope_grids ON scopes (dataset, clock, grid);
 CREATE INDEX scopes_until ON scopes (first, clock, ifnull(until, 9223372036854775807));
+"""
+# since version 4: a secret for digests; and charges in parts, with the landmarks they are about
+SECRET = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+"""
+LANDMARKS = """
+CREATE TABLE marks (
+    digest BLOB PRIMARY KEY, members BLOB NOT NULL, counts BLOB NOT NULL, moments BLOB NOT NULL);
+CREATE TABLE parts (
+    id INTEGER PRIMARY KEY, charge INTEGER NOT NULL REFERENCES charges,
+    scope INTEGER NOT NULL REFERENCES scopes, role TEXT NOT NULL, guarantee TEXT NOT NULL,
+    draw TEXT, spent TEXT, marks BLOB REFERENCES marks);
+CREATE INDEX parts_of_charges ON parts (charge);
+CREATE INDEX drawn_marks ON parts (draw) WHERE draw IS NOT NULL;
+ALTER TABLE charges ADD COLUMN parted INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX parted_charges ON charges (dataset) WHERE parted = 1;
+ALTER TABLE scopes ADD COLUMN marks BLOB REFERENCES marks;
+ALTER TABLE scopes ADD COLUMN inside INTEGER;
 """
 
 SQLITE_HEADER = b"SQLite format 3\0"
@@ -183,8 +201,9 @@ class LedgerFile:
             used = self.value("SELECT count(*) FROM sqlite_schema")
             if used or self.value("PRAGMA application_id"):
                 return
-            for statement in (SCHEMA + GROUPS + EXTENTS).split(";"):
+            for statement in (SCHEMA + GROUPS + EXTENTS + SECRET + LANDMARKS).split(";"):
                 self.execute(statement)
+            self._keep_secret()
             self.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             self.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
 
@@ -200,11 +219,23 @@ class LedgerFile:
         if not self.outdated:
             return False
         version = int(self.value("PRAGMA user_version"))
-        for brought, tables in ((2, GROUPS), (3, EXTENTS)):
+        for brought, tables in ((2, GROUPS), (3, EXTENTS), (4, SECRET + LANDMARKS)):
             for statement in tables.split(";") if version < brought else ():
                 self.execute(statement)
+        self._keep_secret()
         self.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
         return True
+
+    def _keep_secret(self) -> None:
+        """The secret of the ledger, made once; digests under it are of use with the ledger only."""
+        from tempriv.sampling.keys import tokens
+
+        self.execute("INSERT OR IGNORE INTO meta VALUES ('secret', ?)", tokens(2))
+
+    @property
+    def secret(self) -> bytes:
+        """Of 32 bytes, which digests of private rows are keyed by."""
+        return bytes(self.value("SELECT value FROM meta WHERE name = 'secret'"))
 
     def enable_wal(self) -> None:
         """Let readers work beside a writer; where WAL cannot be had, SQLite keeps its old mode.

@@ -14,7 +14,9 @@ import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, NoReturn, cast
+
+import numpy as np
 
 from tempriv.accounting.filters import (
     UNBOUNDED_COST,
@@ -32,11 +34,21 @@ from tempriv.accounting.filters import (
 from tempriv.errors import BudgetError, LedgerError, RepeatedReleaseWarning, require
 from tempriv.ledger import scope as scopes
 from tempriv.ledger.database import LedgerFile, create_file, open_file
-from tempriv.ledger.resolution import Resolution, cost_over, require_comparable, steps_covered
-from tempriv.ledger.running_totals import RunningTotals, TimeRange
+from tempriv.ledger.resolution import (
+    Resolution,
+    StepsReached,
+    require_comparable,
+    steps_covered,
+)
+from tempriv.ledger.running_totals import RunningTotals, TimeRange, cost_of_statements, roles_of
 from tempriv.ledger.scope import EARLIEST, LATEST, Scope, ScopedCost
 from tempriv.privacy import guarantees, serialization, units
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee
+
+if TYPE_CHECKING:  # loaded where there are landmarks
+    from tempriv.ledger.landmark_totals import Spender
+    from tempriv.ledger.spending import ChargeParts, LandmarkSpending
+    from tempriv.privacy.units import Landmarks
 
 BUSY_SECONDS = 30.0
 
@@ -72,7 +84,8 @@ class Receipt:
         release_id: of the release.
         dataset: its name in the ledger.
         recorded: when it was charged, in UTC.
-        totals: for each limit of the dataset, what is spent of it.
+        totals: for each limit of the dataset, what is spent of it; none once landmarks were
+            charged: a receipt is public, and totals would show how many landmarks there are.
 
     >>> import tempfile
     >>> guarantee = Guarantee(loss=guarantees.Pure(0.4), unit=units.Event())
@@ -140,6 +153,11 @@ class _Limit(NamedTuple):
     total: Total
 
 
+class _Addition(NamedTuple):
+    scope: Scope
+    cost: Cost
+
+
 def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -150,6 +168,28 @@ def _json(value: Any) -> str:
 
 def _decode(text: str) -> Any:
     return guarantees.decode(json.loads(text), Total)
+
+
+def _shown_units(guarantee: Guarantee) -> tuple[units.Unit, ...]:
+    """For which units a total is shown where no limit is set."""
+    single = guarantee.unit.unaligned()
+    return (single, guarantee.unit) if guarantee.unit.names_landmarks else (single,)
+
+
+def _content(
+    dataset: str,
+    guarantee: Guarantee | NoGuarantee,
+    scope: Scope,
+    note: str | None,
+    output: OutputRecord | None,
+    parts: ChargeParts | None,
+) -> str:
+    """A digest of all that is charged; those of older versions stay as they are."""
+    what: tuple[Any, ...] = (dataset, guarantee, scope.digest.hex(), note, output)
+    if parts is not None:
+        each = [(part.scope.digest.hex(), *part[1:5]) for part in parts.parts]
+        what += (each, [moments.digest.hex() for moments in parts.sets])
+    return serialization.digest(what)
 
 
 class Ledger:
@@ -314,7 +354,11 @@ class Ledger:
         return total
 
     def check(
-        self, dataset: str, guarantee: Guarantee | NoGuarantee, scope: Scope
+        self,
+        dataset: str,
+        guarantee: Guarantee | NoGuarantee,
+        scope: Scope,
+        spending: LandmarkSpending | None = None,
     ) -> tuple[Total, ...]:
         """The totals that a charge would lead to, or its refusal; records nothing.
 
@@ -322,6 +366,7 @@ class Ledger:
             dataset: its name.
             guarantee: of the release.
             scope: whose data the release touches, and when.
+            spending: of a landmark release, what each reading spends; None: all of its epsilon.
 
         Raises:
             BudgetError: if a limit would be passed.
@@ -337,8 +382,11 @@ class Ledger:
         tempriv.errors.BudgetError: dataset 'meters': this release costs epsilon = 2 and would ...
         """
         scope = scopes.as_charged(scope, guarantee)
+        parts = self._parts(guarantee, scope, spending)
         with self._file.reading():
-            decided = self._decide(self._number(dataset), dataset, guarantee, scope)
+            number = self._number(dataset)
+            parts = self._settled(number, scope, parts)
+            decided = self._decide(number, dataset, guarantee, scope, parts)
         return tuple(total for _, _, total in decided)
 
     def warn_of_repetition(
@@ -347,6 +395,7 @@ class Ledger:
         guarantee: Guarantee | NoGuarantee,
         scope: Scope,
         release_id: str,
+        spending: LandmarkSpending | None = None,
     ) -> None:
         """Warn before a release of readings that were released before, if nothing limits that.
 
@@ -358,6 +407,7 @@ class Ledger:
             guarantee: of the release.
             scope: whose data the release touches, and when.
             release_id: of the release.
+            spending: of a landmark release, what each reading spends; None: all of its epsilon.
 
         >>> import tempfile, warnings
         >>> guarantee = Guarantee(loss=guarantees.Pure(1.0), unit=units.Event())
@@ -382,7 +432,8 @@ class Ledger:
                 return
             from tempriv.ledger.repeats import repetition
 
-            found = repetition(self._sums, number, guarantee, scope)
+            parts = self._settled(number, scope, self._parts(guarantee, scope, spending))
+            found = repetition(self._sums, number, guarantee, scope, parts)
         if found is not None:
             warnings.warn(f"dataset {dataset!r} {found}", RepeatedReleaseWarning, stacklevel=3)
 
@@ -394,6 +445,7 @@ class Ledger:
         release_id: str,
         note: str | None = None,
         output: OutputRecord | None = None,
+        spending: LandmarkSpending | None = None,
     ) -> Receipt:
         """Record a release if every limit agrees; it is on disk when this returns.
 
@@ -407,6 +459,7 @@ class Ledger:
             note: kept with the charge.
             output: the file that waits to be put in place; the charge then stays open
                 (``prepared``) until ``finish``.
+            spending: of a landmark release, what each reading spends; None: all of its epsilon.
 
         Raises:
             BudgetError: if a limit would be passed; nothing is recorded.
@@ -416,7 +469,8 @@ class Ledger:
         require(scope.members != (), "members=(): name those whose data it is, or None for anyone")
         scope = scopes.as_charged(scope, guarantee)
         # a million ids are hashed here, before anyone has to wait
-        content = serialization.digest((dataset, guarantee, scope.digest.hex(), note, output))
+        parts = self._parts(guarantee, scope, spending)
+        content = _content(dataset, guarantee, scope, note, output, parts)
         with self._file.writing():
             number = self._number(dataset)
             known = self._file.value("SELECT content FROM charges WHERE release = ?", release_id)
@@ -427,8 +481,11 @@ class Ledger:
                 LedgerError,
             )
             if known is None:
-                decided = self._decide(number, dataset, guarantee, scope)
-                self._record(number, guarantee, scope, release_id, content, note, output, decided)
+                parts = self._settled(number, scope, parts)
+                decided = self._decide(number, dataset, guarantee, scope, parts)
+                self._record(
+                    number, guarantee, scope, release_id, content, note, output, parts, decided
+                )
             return self._receipt(release_id)
 
     def state_of(self, release_id: str) -> State | None:
@@ -505,7 +562,10 @@ class Ledger:
             totals = [limit.total for limit in limits]
             if not limits:
                 charged_units = [
-                    known.unit.unaligned() for known in charged if isinstance(known, Guarantee)
+                    unit
+                    for known in (*charged, *self._sums.marks_statements(number))
+                    if isinstance(known, Guarantee)
+                    for unit in _shown_units(known)
                 ]
                 totals = [
                     unlimited_total(self._sums.recorded(number, unit)[1], unit)
@@ -567,9 +627,44 @@ class Ledger:
             for number, unit, epsilon, delta, total in self._file.rows(query, dataset)
         ]
 
+    def _parts(
+        self,
+        guarantee: Guarantee | NoGuarantee,
+        scope: Scope,
+        spending: LandmarkSpending | None,
+    ) -> ChargeParts | None:
+        """A landmark charge in parts; None of any other."""
+        if spending is None or isinstance(guarantee, NoGuarantee):
+            return None
+        from tempriv.ledger.spending import parts_of
+
+        return parts_of(guarantee, scope, spending, self._file.secret)
+
+    def _settled(self, number: int, scope: Scope, parts: ChargeParts | None) -> ChargeParts | None:
+        """Parts for single readings only where these are those of the dataset's steps.
+
+        And without those that were charged before: a draw of marks is charged once.
+        """
+        if parts is None:
+            return None
+        paid = self._sums.draw_is_charged
+        parts = parts._replace(
+            parts=tuple(p for p in parts.parts if p.draw is None or not paid(number, p.draw))
+        )
+        base = self._sums.base(number)
+        if base is None:
+            return parts
+        aligned = base.same_steps(Resolution.of(scope), base.grid_of(scope))
+        return parts if aligned else parts.unsplit
+
     def _decide(
-        self, number: int, dataset: str, guarantee: Guarantee | NoGuarantee, scope: Scope
-    ) -> list[tuple[_Limit, Cost, Total]]:
+        self,
+        number: int,
+        dataset: str,
+        guarantee: Guarantee | NoGuarantee,
+        scope: Scope,
+        parts: ChargeParts | None,
+    ) -> list[tuple[_Limit, list[_Addition], Total]]:
         """For every limit itself, what the charge adds and the total after; or a refusal."""
         limits = self._limits(number)
         if isinstance(guarantee, NoGuarantee):
@@ -582,9 +677,84 @@ class Ledger:
             return []
         release = Resolution.of(scope)
         base = self._sums.base(number) or release
+        decided: list[tuple[_Limit, list[_Addition], Total]] = []
+        for limit in limits:
+            if limit.unit.names_landmarks:
+                total = self._decide_landmarks(
+                    number, dataset, limit, guarantee, scope, base, parts
+                )
+                decided.append((limit, [], total))
+            else:
+                decided.append(
+                    self._decide_one(number, dataset, limit, guarantee, scope, base, release, parts)
+                )
+        return decided
+
+    def _decide_landmarks(
+        self,
+        number: int,
+        dataset: str,
+        limit: _Limit,
+        guarantee: Guarantee,
+        scope: Scope,
+        base: Resolution,
+        parts: ChargeParts | None,
+    ) -> Total:
+        """The total of a limit on landmarks, which is made anew: any charge may name further ones.
+
+        The rest is as in ``_decide``.
+        """
+        from tempriv.ledger.landmark_totals import cost_alone, joining, require_fitting
+
+        unit, order = limit.unit, order_of(limit.epsilon, limit.delta)
+        spender = joining(guarantee, scope, base, parts)
+        require_fitting(dataset, unit, spender)
+        sets = {} if parts is None else {moments.digest: moments for moments in parts.sets}
+
+        def total_with(spenders: list[Spender]) -> Total:
+            costs = self._sums.landmark_costs(
+                number, cast("Landmarks", unit), order, base, spenders, sets, scope
+            )
+            return worst_total(costs, unit, limit.epsilon, limit.delta)
+
+        # asked early, about nobody's data, it is what the release costs by itself
+        total = total_with([] if scope.members == () else [spender])
+        alone = cost_alone(spender, unit, order)
+        if scope.members == ():
+            own = worst_total(np.array([alone]), unit, limit.epsilon, limit.delta)
+            total = own if own.exceeded else total
+        if total.exceeded:
+            without = total_with([])
+            self._refuse(dataset, limit, without, alone, total)
+        return total
+
+    def _refuse(
+        self, dataset: str, limit: _Limit, without: Total, cost: Cost, total: Total
+    ) -> NoReturn:
+        raise BudgetError(
+            f"dataset {dataset!r}: {explain_refusal(without, cost, total)}",
+            dataset=dataset,
+            limit=limit.epsilon,
+            remaining=without.remaining,
+        )
+
+    def _additions(
+        self,
+        unit: units.Unit,
+        order: float,
+        steps: StepsReached | None,
+        guarantee: Guarantee,
+        scope: Scope,
+        parts: ChargeParts | None,
+    ) -> list[_Addition]:
+        """What a charge adds to a limit, and where."""
+        if parts is None:
+            return [_Addition(scope, cost_of_statements((guarantee,), unit, order, steps))]
+        roles = roles_of(unit)
         return [
-            self._decide_one(number, dataset, limit, guarantee, scope, base, release)
-            for limit in limits
+            _Addition(part.scope, cost_of_statements(part.statements, unit, order, steps))
+            for part in parts.parts
+            if part.role in roles
         ]
 
     def _decide_one(
@@ -596,18 +766,20 @@ class Ledger:
         scope: Scope,
         base: Resolution,
         release: Resolution,
-    ) -> tuple[_Limit, Cost, Total]:
+        parts: ChargeParts | None,
+    ) -> tuple[_Limit, list[_Addition], Total]:
         unit = limit.unit
         nobody = scope.members == ()
         if not nobody:
             require_comparable(dataset, unit, base, release)
         order = order_of(limit.epsilon, limit.delta)
         steps = steps_covered(unit, base, None if nobody else release)
-        cost = cost_over(guarantee, unit, order, steps)
+        added = self._additions(unit, order, steps, guarantee, scope, parts)
         sentence = explain_other_unit(unit, guarantee.unit)
-        require(cost != UNBOUNDED_COST, f"dataset {dataset!r} {sentence}", BudgetError)
+        bounded = all(addition.cost != UNBOUNDED_COST for addition in added)
+        require(bounded, f"dataset {dataset!r} {sentence}", BudgetError)
         scopes.require_length(dataset, unit, guarantee.unit, scope)
-        share = scope.share(cost, guarantee, unit)
+        shares = [addition.scope.share(addition.cost, guarantee, unit) for addition in added]
         widths = before = self._sums.widths(number, unit)
         if not nobody:
             widths = self._sums.widths(number, unit, scope)
@@ -617,43 +789,54 @@ class Ledger:
         everywhere = moved and unit.reach is not None
         one_moment, near = unit.positions_per_person == 1, None
         if set(widths) == {scope.clock} and one_moment and width is not None and not everywhere:
-            first, last = max(share.start - width, EARLIEST), min(share.end + width, LATEST)
-            near = TimeRange(scope.clock, first, last)
+            starts, ends = [share.start for share in shares], [share.end for share in shares]
+            if shares:
+                first, last = max(min(starts) - width, EARLIEST), min(max(ends) + width, LATEST)
+                near = TimeRange(scope.clock, first, last)
         named = not everywhere and scopes.separates_people(scope.kind, unit)
-        whose = scope if named else None
+        whose = scope if named and not unit.about_marks else None
         earlier = [] if nobody else self._sums.touching(number, limit.id, unit, whose, near)
 
-        def total_with(share: ScopedCost, others: list[ScopedCost] = earlier) -> Total:
-            costs = scopes.total_costs(
-                [*others, share],
-                functools.partial(self._sums.ids, scope=scope),
-                unit,
-                widths,
-                within=None if everywhere else share,
-            )
-            return worst_total(costs, unit, limit.epsilon, limit.delta)
+        at_hand = (scope, *(addition.scope for addition in added))
 
-        total = total_with(share)
+        def total_with(shares: list[ScopedCost], others: list[ScopedCost] = earlier) -> Total:
+            costs = [
+                scopes.total_costs(
+                    [*others, *shares],
+                    lambda digest: self._sums.ids(digest, *at_hand),
+                    unit,
+                    widths,
+                    within=None if everywhere else share,
+                    moments_of=functools.partial(self._readings_of, parts=parts),
+                )
+                for share in ([None] if everywhere or not shares else shares)
+            ]
+            return worst_total(np.vstack(costs), unit, limit.epsilon, limit.delta)
+
+        total = total_with(shares)
         if total.spent is None and unit.about_order:
             # is it because single rows, or releases of unlike readings, do not add up?
+            (share,) = shares
             rows = [other._replace(single=0) for other in (*earlier, share)]
             readings = [other._replace(exact=0) for other in rows]
             for mended in (rows, readings):
                 require(
-                    total_with(mended[-1], mended[:-1]).spent is None,
+                    total_with(mended[-1:], mended[:-1]).spent is None,
                     f"dataset {dataset!r}: {explain_no_bound(unit, mended is rows)}",
                     BudgetError,
                 )
         if total.exceeded:
-            without = total_with(share._replace(cost=ZERO_COST))
-            sentence = explain_refusal(without, cost, total)
-            raise BudgetError(
-                f"dataset {dataset!r}: {sentence}",
-                dataset=dataset,
-                limit=limit.epsilon,
-                remaining=without.remaining,
-            )
-        return limit, cost, total if everywhere else limit.total.or_worse(total)
+            without = total_with([share._replace(cost=ZERO_COST) for share in shares])
+            cost = max(addition.cost for addition in added)
+            self._refuse(dataset, limit, without, cost, total)
+        return limit, added, total if everywhere else limit.total.or_worse(total)
+
+    def _readings_of(self, digest: bytes, parts: ChargeParts | None) -> scopes.Ids:
+        """The readings of a set with a ``digest``, of the ledger or of ``parts`` at hand."""
+        for moments in () if parts is None else parts.sets:
+            if moments.digest == digest:
+                return moments.moments
+        return self._sums.readings_of(digest)
 
     def _record(
         self,
@@ -664,14 +847,18 @@ class Ledger:
         content: str,
         note: str | None,
         output: OutputRecord | None,
-        decided: list[tuple[_Limit, Cost, Total]],
+        parts: ChargeParts | None,
+        decided: list[tuple[_Limit, list[_Addition], Total]],
     ) -> None:
         file, place = self._file, self._sums.place(number, scope)
         where = (output.path, output.partial, output.checksum, output.request) if output else None
+        told = [total for _, _, total in decided]
+        if parts is not None or self._sums.has_parts(number):
+            told = []
         file.execute(
             "INSERT INTO charges (release, dataset, scope, guarantee, content, recorded, note,"
-            " totals, state, path, partial, checksum, request)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " totals, parted, state, path, partial, checksum, request)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *(
                 release_id,
                 number,
@@ -680,11 +867,18 @@ class Ledger:
                 content,
             ),
             *(_now(), note),
-            *(_json([total for _, _, total in decided]), "prepared" if output else "done"),
+            *(_json(told), int(parts is not None), "prepared" if output else "done"),
             *(where or (None,) * 4),
         )
-        for limit, cost, total in decided:
-            self._sums.add(limit.id, limit.unit, place, cost)
+        if parts is not None:
+            charge = self._file.value("SELECT id FROM charges WHERE release = ?", release_id)
+            self._sums.add_parts(number, charge, parts)
+        for limit, added, total in decided:
+            for addition in added:
+                where_added = place
+                if parts is not None:
+                    where_added = self._sums.place(number, addition.scope)
+                self._sums.add(limit.id, limit.unit, where_added, addition.cost)
             file.execute("UPDATE limits SET total = ? WHERE id = ?", _json(total), limit.id)
 
     def _receipt(self, release_id: str) -> Receipt:

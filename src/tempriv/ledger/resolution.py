@@ -20,6 +20,9 @@ from tempriv.ledger.scope import LATEST, Scope
 from tempriv.privacy import units
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee
 
+Statements = tuple[Guarantee | NoGuarantee, ...]
+"""What is guaranteed of one charge, each of it true."""
+
 # clocks that tell the same time in other ticks; whole numbers may count anything
 TICK_MICROSECONDS = {"date": 24 * 60 * 60 * 1_000_000, "datetime": 1}
 
@@ -119,6 +122,12 @@ class Resolution:
         latest = there - shared + rest
         return StepsReached(-(-(latest + steps * here) // there), latest > 0)
 
+    def same_steps(self, other: Resolution, grid: int) -> bool:
+        """Whether steps of the ``other``, on a ``grid`` of these, are these very steps."""
+        if not self.timed:
+            return not other.timed
+        return grid == ON_GRID and other.timed and self.ticks(1, other.clock) == other.step
+
     def grid_of(self, scope: Scope) -> int:
         """How the steps of a ``scope`` of the same dataset lie on these."""
         if not self.timed or not self.comparable(Resolution.of(scope)):
@@ -181,6 +190,23 @@ def cost_over(
         return UNBOUNDED_COST
     links = guarantee.unit.links_when_cut
     return cost_of(replace(restated, loss=restated.loss.grouped(links)), spread, order)
+
+
+def least_cost(
+    statements: Statements,
+    unit: units.Unit,
+    order: float,
+    steps: StepsReached | None,
+) -> Cost:
+    """The cost of a charge of which several things are guaranteed: the least by any of them.
+
+    Parameters:
+        statements: of the charge, each of them true; of pure losses, if there are several.
+        unit: of the limit.
+        order: at which rhos are counted for the limit.
+        steps: as ``steps_covered`` says.
+    """
+    return min(cost_over(statement, unit, order, steps) for statement in statements)
 
 
 def widths_of(

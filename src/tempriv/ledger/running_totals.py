@@ -7,20 +7,45 @@ times apart, a group has one sum, kept with its first scope.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from tempriv.accounting.filters import Cost, Costs
+from tempriv.accounting.filters import ZERO_COST, Cost, Costs
 from tempriv.ledger import scope as scopes
 from tempriv.ledger.database import LedgerFile
-from tempriv.ledger.resolution import Resolution, StepsReached, cost_over, steps_covered, widths_of
-from tempriv.ledger.scope import EARLIEST, LATEST, Ids, Scope, ScopedCost
-from tempriv.privacy import guarantees, units
+from tempriv.ledger.resolution import (
+    Resolution,
+    Statements,
+    StepsReached,
+    least_cost,
+    steps_covered,
+    widths_of,
+)
+from tempriv.ledger.scope import (
+    EARLIEST,
+    EVERY,
+    LANDMARKS,
+    LATEST,
+    LONGER,
+    MARKS,
+    SINGLE,
+    Ids,
+    Scope,
+    ScopedCost,
+)
+from tempriv.privacy import guarantees, serialization, units
+from tempriv.privacy.guarantees import NoGuarantee
 from tempriv.privacy.units.base import UnitEntry
+
+if TYPE_CHECKING:  # loaded where there are landmarks
+    from tempriv.ledger.landmark_totals import Spender
+    from tempriv.ledger.spending import ChargeParts, Moments
+    from tempriv.privacy.units import Landmarks
 
 # sets of at most so many members are found by the name of each
 SMALL_SET_MEMBERS = 64
@@ -74,8 +99,45 @@ class ScopeRow(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def _guarantee(text: str) -> Any:
-    return guarantees.decode(json.loads(text))
+def statements_of(text: str) -> Statements:
+    """What is guaranteed of a charge, from its ``text``: one thing, or several."""
+    said = guarantees.decode(json.loads(text))
+    return said if isinstance(said, tuple) else (said,)
+
+
+def roles_of(unit: units.Unit) -> tuple[str, ...]:
+    """Which parts of charges count for limits on a ``unit``."""
+    if unit.about_marks:
+        return (MARKS,)
+    single = unit.reach == 0 and unit.positions_per_person == 1
+    return EVERY, SINGLE if single else LONGER
+
+
+def cost_of_statements(
+    statements: Statements, unit: units.Unit, order: float, steps: StepsReached | None
+) -> Cost:
+    """What a charge costs for a limit, of which some ``statements`` are true.
+
+    Parameters:
+        statements: about the charge.
+        unit: of the limit.
+        order: at which rhos are counted.
+        steps: as ``steps_covered`` says.
+    """
+    if unit.about_marks and not any(
+        isinstance(said, NoGuarantee) or said.unit.about_marks or said.unit.names_landmarks
+        for said in statements
+    ):
+        return ZERO_COST  # it never looks at marks
+    return least_cost(statements, unit, order, steps)
+
+
+def _measures(
+    statements: Statements, unit: units.Unit, order: float, steps: StepsReached | None
+) -> tuple[float, ...]:
+    """The cost of a charge; then one, and whether it is exact, and for single rows only."""
+    cost = cost_of_statements(statements, unit, order, steps)
+    return (*cost, 1, *scopes.exactness(statements[0]))
 
 
 class RunningTotals:
@@ -154,10 +216,83 @@ class RunningTotals:
                 *(scope.until, base.grid_of(scope), number),
             )
 
-    def ids(self, digest: bytes, scope: Scope | None = None) -> Ids:
-        """The members of the set with a ``digest``, which may be that of a ``scope`` at hand."""
-        if scope is not None and scope.ids is not None and scope.set_digest == digest:
-            return scope.ids
+    def moments(self, digest: bytes) -> Moments:
+        """The readings of the set with a ``digest``."""
+        from tempriv.ledger.spending import Moments
+
+        query = "SELECT members, counts, moments FROM marks WHERE digest = ?"
+        members, counts, moments = self._file.rows(query, digest)[0]
+        return Moments(
+            scopes.ids_from_bytes(members),
+            np.frombuffer(counts, dtype="<i8").astype(np.int64),
+            scopes.ids_from_bytes(moments),
+        )
+
+    def has_parts(self, dataset: int) -> bool:
+        """Whether charges of a ``dataset`` were made in parts, as those of landmarks are."""
+        query = "SELECT 1 FROM charges WHERE dataset = ? AND parted = 1 LIMIT 1"
+        return bool(self._file.value(query, dataset))
+
+    def marks_statements(self, dataset: int) -> list[Any]:
+        """What charges of a ``dataset`` guarantee for which moments are landmarks, each once."""
+        if not self.has_parts(dataset):
+            return []
+        query = """SELECT DISTINCT p.guarantee FROM parts p JOIN charges c ON c.id = p.charge
+            WHERE c.dataset = ? AND p.role = ?"""
+        rows = self._file.rows(query, dataset, MARKS)
+        return [said for (text,) in rows for said in statements_of(text)]
+
+    def _charged(self, dataset: int, roles: Sequence[str], columns: str) -> list[Any]:
+        """Charges, or parts of them that have some of these ``roles``, grouped where alike."""
+        query = f"""SELECT c.guarantee, count(*), {columns} FROM charges c
+            JOIN scopes s ON s.id = c.scope WHERE c.dataset = ? AND c.parted = 0
+            GROUP BY s.id, c.guarantee"""
+        rows = self._file.rows(query, dataset)
+        if self.has_parts(dataset):
+            query = f"""SELECT p.guarantee, count(*), {columns} FROM charges c
+                JOIN parts p ON p.charge = c.id JOIN scopes s ON s.id = p.scope
+                WHERE c.dataset = ? AND c.parted = 1
+                AND p.role IN (SELECT value FROM json_each(?)) GROUP BY s.id, p.guarantee"""
+            rows += self._file.rows(query, dataset, json.dumps(list(roles)))
+        return rows
+
+    def spenders(self, dataset: int, base: Resolution) -> list[Spender]:
+        """All charges of a ``dataset`` as a limit on landmarks sees them.
+
+        Parameters:
+            dataset: its number.
+            base: the steps of the dataset.
+        """
+        from tempriv.ledger.landmark_totals import Spender
+        from tempriv.ledger.spending import SeriesSpending
+
+        scope = "s.kind, s.members, s.clock, s.start, s.until, s.step, s.grid"
+        plain = f"""SELECT c.guarantee, NULL, NULL, count(*), {scope} FROM charges c
+            JOIN scopes s ON s.id = c.scope WHERE c.dataset = ? AND c.parted = 0
+            GROUP BY s.id, c.guarantee"""
+        parts = f"""SELECT p.guarantee, p.spent, p.marks, count(*), {scope} FROM charges c
+            JOIN parts p ON p.charge = c.id JOIN scopes s ON s.id = p.scope
+            WHERE c.dataset = ? AND c.parted = 1 AND p.role = ?
+            GROUP BY s.id, p.guarantee, p.spent, p.marks"""
+        rows = self._file.rows(plain, dataset)
+        rows += self._file.rows(parts, dataset, LANDMARKS)
+        return [
+            Spender(
+                place=scopes.scoped_cost(row[:5], ZERO_COST),
+                charges=count,
+                statements=statements_of(text),
+                spent=None if spent is None else SeriesSpending(**json.loads(spent)),
+                marks=marks,
+                aligned=base.same_steps(Resolution(row[2], row[3], row[5]), row[6]),
+            )
+            for text, spent, marks, count, *row in rows
+        ]
+
+    def ids(self, digest: bytes, *at_hand: Scope) -> Ids:
+        """The members of the set with a ``digest``, which may be that of a scope ``at_hand``."""
+        for scope in at_hand:
+            if scope.ids is not None and scope.set_digest == digest:
+                return scope.ids
         query = "SELECT ids FROM member_sets WHERE digest = ?"
         return scopes.ids_from_bytes(self._file.value(query, digest))
 
@@ -171,9 +306,16 @@ class RunningTotals:
             unit: of the limit.
             order: at which rhos are counted.
         """
+        base = self.base(dataset)
+        if unit.names_landmarks:
+            limited = cast("Landmarks", unit)
+            return {}, self.landmark_costs(dataset, limited, order, base)
         shares = self.shares(dataset, unit, order)
         widths = self.widths(dataset, unit)
-        return shares, scopes.total_costs(list(shares.values()), self.ids, unit, widths)
+        costs = scopes.total_costs(
+            list(shares.values()), self.ids, unit, widths, moments_of=self.readings_of
+        )
+        return shares, costs
 
     def shares(self, dataset: int, unit: units.Unit, order: float = 1.0) -> dict[int, ScopedCost]:
         """What the charges themselves add up to, for each place of a sum.
@@ -183,26 +325,70 @@ class RunningTotals:
             unit: of the limit.
             order: at which rhos are counted.
         """
-        query = f"""SELECT c.guarantee, count(*), s.id, s.first, s.step, s.kind, s.members, s.clock,
-            s.start, s.{_last(unit)} FROM charges c JOIN scopes s ON s.id = c.scope
-            WHERE c.dataset = ? GROUP BY s.id, c.guarantee"""
         base = self.base(dataset)
+        columns = f"""s.id, s.first, s.step, s.marks, s.inside, s.kind, s.members, s.clock,
+            s.start, s.{_last(unit)}"""
         each: dict[tuple[str, StepsReached | None], tuple[float, ...]] = {}
         shares: dict[int, ScopedCost] = {}
-        for text, count, number, first, step, *scope in self._file.rows(query, dataset):
+        for row in self._charged(dataset, roles_of(unit), columns):
+            text, count, number, first, step, marks, inside, *scope = row
             assert base is not None, "there is a scope"
             steps = steps_covered(unit, base, Resolution(scope[2], scope[3], step))
             if (text, steps) not in each:
-                guarantee = _guarantee(text)
-                cost = cost_over(guarantee, unit, order, steps)
-                each[text, steps] = (*cost, 1, *scopes.exactness(guarantee))
+                each[text, steps] = _measures(statements_of(text), unit, order, steps)
             place = ScopeRow(number, first).for_unit(unit)
             share = shares.get(place)
-            before = (0.0,) * 6 if share is None else (*share.cost, *share[7:])
+            before = (0.0,) * 6 if share is None else (*share.cost, *share[7:10])
             after = [b + count * x for b, x in zip(before, each[text, steps], strict=True)]
             counts = [min(int(x), 2) for x in after[3:]]
-            shares[place] = scopes.scoped_cost(scope, Cost(*after[:3]), step, *counts)
+            share = scopes.scoped_cost(scope, Cost(*after[:3]), step, *counts)
+            if marks is not None:
+                share = share._replace(marks=marks, inside=bool(inside))
+            shares[place] = share
         return shares
+
+    def readings_of(self, digest: bytes) -> Ids:
+        """The readings of the set with a ``digest``, whatever their series."""
+        return self.moments(digest).moments
+
+    def landmark_costs(
+        self,
+        dataset: int,
+        unit: Landmarks,
+        order: float,
+        base: Resolution | None,
+        joining: Sequence[Spender] = (),
+        moments: Mapping[bytes, Moments] | None = None,
+        scope: Scope | None = None,
+    ) -> Costs:
+        """What charges add up to for a limit on landmarks.
+
+        Parameters:
+            dataset: its number.
+            unit: of the limit.
+            order: at which rhos are counted.
+            base: the steps of the dataset.
+            joining: what is to be charged, too.
+            moments: its sets of readings, by their digests.
+            scope: of what is to be charged.
+        """
+        from tempriv.ledger.landmark_totals import LandmarkTotals
+
+        earlier = [] if base is None else self.spenders(dataset, base)
+        known = moments or {}
+        at_hand = () if scope is None else (scope,)
+
+        def ids(digest: bytes) -> Ids:
+            return self.ids(digest, *at_hand)
+
+        totals = LandmarkTotals(
+            [*earlier, *joining],
+            lambda digest: known[digest] if digest in known else self.moments(digest),
+            ids,
+        )
+        shares = totals.shares(unit, order)
+        widths = {share.clock: 0 for share in shares}
+        return scopes.total_costs(shares, ids, units.Event(), widths)
 
     def costs(self, dataset: int, unit: units.Unit) -> set[Cost]:
         """What single charges cost, each amount once.
@@ -211,6 +397,8 @@ class RunningTotals:
             dataset: its number.
             unit: of the limit.
         """
+        if self.has_parts(dataset):
+            return set()  # readings of one charge cost unlike amounts
         query = """SELECT DISTINCT c.guarantee, s.clock, s.start, s.step
             FROM charges c JOIN scopes s ON s.id = c.scope WHERE c.dataset = ?"""
         base = self.base(dataset)
@@ -219,7 +407,9 @@ class RunningTotals:
             for text, *steps in self._file.rows(query, dataset)
             if base is not None
         }
-        return {cost_over(_guarantee(text), unit, 1.0, steps) for text, steps in kinds}
+        return {
+            Cost(*_measures(statements_of(text), unit, 1.0, steps)[:3]) for text, steps in kinds
+        }
 
     def replace(self, limit: int, shares: dict[int, ScopedCost]) -> None:
         """Begin the sums of a ``limit`` anew, from the ``shares`` of each scope."""
@@ -249,7 +439,7 @@ class RunningTotals:
         group = "id" if unit.reach is None else "first"
         also = f", s.step{_counted()}" if unit.about_order else ""
         last = _last(unit)
-        query = f"""SELECT s.kind, s.members, s.clock, s.start, s.{last},
+        query = f"""SELECT s.marks, s.inside, s.kind, s.members, s.clock, s.start, s.{last},
             u.epsilon, u.delta, u.rho{also}
             FROM scopes s CROSS JOIN sums u ON u."limit" = ? AND u.scope = s.id
             WHERE s.{group} IN (SELECT value FROM json_each(?))"""
@@ -259,9 +449,14 @@ class RunningTotals:
             query += f""" AND s.clock = ? AND ifnull(s.{last}, {LATEST}) >= ?
                 AND ifnull(s.start, {EARLIEST}) <= ?"""
             values += near
+        rows = self._file.rows(query, *values)
         return [
             scopes.scoped_cost(row[:5], Cost(*row[5:8]), *row[8:])
-            for row in self._file.rows(query, *values)
+            if marks is None
+            else scopes.scoped_cost(row[:5], Cost(*row[5:8]))._replace(
+                marks=marks, inside=bool(inside)
+            )
+            for marks, inside, *row in rows
         ]
 
     def index_exact(self) -> None:
@@ -315,16 +510,50 @@ class RunningTotals:
         )
         file.execute(
             'INSERT INTO scopes (dataset, digest, kind, members, start, "end", step, clock, first,'
-            " until, grid) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " until, grid, marks, inside) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *(dataset, scope.digest, scope.kind, digest),
             *(scope.start, scope.end, scope.step, scope.clock, first),
             *(scope.until, (self.base(dataset) or Resolution.of(scope)).grid_of(scope)),
+            *scope.marked,
         )
         number = file.rows(find, dataset, scope.digest)[0][0]
         if first is None:
             file.execute("UPDATE scopes SET first = id WHERE id = ?", number)
             file.execute("INSERT INTO groups VALUES (?, ?, ?, ?, ?)", number, *group)
         return ScopeRow(number, first or number)
+
+    def add_parts(self, dataset: int, charge: int, parts: ChargeParts) -> None:
+        """Record the parts of a charge, and the readings that they name.
+
+        Parameters:
+            dataset: its number.
+            charge: its number.
+            parts: of the charge.
+        """
+        for moments in parts.sets:
+            row = (
+                moments.digest,
+                scopes.ids_to_bytes(moments.members),
+                moments.counts.astype("<i8").tobytes(),
+                scopes.ids_to_bytes(moments.moments),
+            )
+            statement = "INSERT INTO marks VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+            self._file.execute(statement, *row)
+        for part in parts.parts:
+            spent = None if part.spent is None else json.dumps(dataclasses.asdict(part.spent))
+            text = serialization.canonical(part.statements).decode()
+            place = self.place(dataset, part.scope).scope
+            self._file.execute(
+                "INSERT INTO parts (charge, scope, role, guarantee, draw, spent, marks)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                *(charge, place, part.role, text, part.draw, spent, part.marks),
+            )
+
+    def draw_is_charged(self, dataset: int, draw: str) -> bool:
+        """Whether a ``draw`` of marks was charged to a ``dataset`` before."""
+        query = """SELECT 1 FROM parts p JOIN charges c ON c.id = p.charge
+            WHERE p.draw = ? AND c.dataset = ? LIMIT 1"""
+        return bool(self._file.value(query, draw, dataset))
 
     def add(self, limit: int, unit: units.Unit, place: ScopeRow, cost: Cost) -> None:
         """Add a charge to its sum.

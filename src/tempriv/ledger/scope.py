@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -26,6 +26,12 @@ CLOCKS = ("integer", "date", "datetime", "index")
 
 EARLIEST, LATEST = -(2**63), 2**63 - 1
 
+# for which limits a part of a charge counts: on single readings, on more than that, on either, on
+# landmarks and any one other reading, and on which moments are landmarks
+SINGLE, LONGER, EVERY, LANDMARKS, MARKS = "single", "longer", "every", "landmarks", "marks"
+
+MAX_MARK_SETS = 8  # with unlike landmarks, that are told apart reading by reading
+
 
 def separates_people(kind: str, unit: units.Unit) -> bool:
     """Whether unlike members are surely unlike people: one person may be behind several series.
@@ -42,7 +48,8 @@ class ScopedCost(NamedTuple):
 
     The rest is for limits on the order of readings: the grid, how many charges there are, how many
     of them published the readings themselves, and of these, how many guarantee something about
-    single rows only. Two stand for any more.
+    single rows only. Two stand for any more. At the end, for limits on single readings, a set of
+    landmarks, and whether the cost is that of these readings or of all others; None is of any.
     """
 
     kind: str
@@ -55,6 +62,18 @@ class ScopedCost(NamedTuple):
     charges: int = 1
     exact: int = 0
     single: int = 0
+    marks: bytes | None = None
+    inside: bool = True
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """What it covers, whichever of its readings are meant."""
+        return (*self[:5], self.marks)
+
+    @property
+    def named_set(self) -> tuple[str, str, bool, bytes]:
+        """Its set of landmarks, after how ids and times are named: unlike ones are not compared."""
+        return self.kind, self.clock, self.members is None, self.marks or b""
 
 
 def scoped_cost(row: Sequence[Any], cost: Cost, *order: Any) -> ScopedCost:
@@ -196,11 +215,19 @@ class Scope:
             return None
         return blake2b(ids_to_bytes(self.ids), digest_size=32).digest()
 
+    @property
+    def marked(self) -> tuple[bytes | None, bool | None]:
+        """The set of landmarks whose readings these are or are not; None: it is any reading."""
+        return None, None
+
     @functools.cached_property
     def digest(self) -> bytes:
         """Equal for scopes that cover the same."""
         named = None if self.set_digest is None else self.set_digest.hex()
-        parts = (self.kind, named, self.start, self.end, self.step, self.clock)
+        parts: tuple[Any, ...] = (self.kind, named, self.start, self.end, self.step, self.clock)
+        marks, inside = self.marked
+        if marks is not None:
+            parts += (marks.hex(), inside)
         return blake2b(serialization.canonical(parts), digest_size=32).digest()
 
     def share(
@@ -215,7 +242,9 @@ class Scope:
         """
         last = self.end if limit.about_order else self.until
         row = (self.kind, self.set_digest, self.clock, self.start, last)
-        return scoped_cost(row, cost, self.step, 1, *exactness(guarantee))
+        share = scoped_cost(row, cost, self.step, 1, *exactness(guarantee))
+        marks, inside = self.marked
+        return share if marks is None else share._replace(marks=marks, inside=bool(inside))
 
 
 def as_charged(scope: Scope, guarantee: Guarantee | NoGuarantee) -> Scope:
@@ -325,6 +354,7 @@ def total_costs(
     unit: units.Unit,
     widths: Mapping[str, int | None],
     within: ScopedCost | None = None,
+    moments_of: Callable[[bytes], Ids] | None = None,
 ) -> Costs:
     """The total cost of every kind of member at every kind of moment that can be worst.
 
@@ -338,6 +368,7 @@ def total_costs(
         widths: for each clock, how many ticks after its end a scope is still reached by the unit;
             None: time does not separate.
         within: one of the shares, to count only what it covers; None: everything.
+        moments_of: the readings of a set of landmarks, from its digest.
     """
     if not shares:
         return np.zeros((1, 3))
@@ -370,11 +401,16 @@ def total_costs(
         met = (starts <= ends[charged]) & (ends >= starts[charged])
 
     sums = []
-    bounded = costs
+    every_cost = costs
     kinds = sorted({key[0] for key in holders if key is not None})
-    for named in itertools.product(*(_classes(kind, holders, ids_of, within) for kind in kinds)):
-        rows = np.array(holders[None] + list(itertools.chain(*named)), dtype=np.int64)
-        rows = rows[touched[rows]]
+    named_rows = (
+        np.array(holders[None] + list(itertools.chain(*named)), dtype=np.int64)
+        for named in itertools.product(*(_classes(kind, holders, ids_of, within) for kind in kinds))
+    )
+    for rows, bounded in itertools.chain.from_iterable(
+        _reading_classes(rows[touched[rows]], shares, every_cost, moments_of) for rows in named_rows
+    ):
+        costs = bounded
         if exact[rows].any():
             lost = order_leaks([shares[i] for i in rows], unit)
             costs = bounded.copy()
@@ -411,6 +447,42 @@ def _classes(
         [share for number in combination for share in holders[kind, sets[number]]]
         for combination in member_classes([ids_of(digest) for digest in sets], inside)
     ]
+
+
+def _reading_classes(
+    rows: Integers,
+    shares: Sequence[ScopedCost],
+    costs: Costs,
+    moments_of: Callable[[bytes], Ids] | None,
+) -> Iterator[tuple[Integers, Costs]]:
+    """For each class of single readings the ``rows`` of shares that may count for it, and costs.
+
+    A class are readings that are in the same sets of landmarks. Those of unlike ids or times may go
+    together in any way. Past a few sets each counts at the worse of what it says of its readings
+    and of the others, which can only be too much.
+    """
+    sets = sorted({shares[i].named_set for i in rows.tolist() if shares[i].marks is not None})
+    if not sets:
+        yield rows, costs
+    elif moments_of is None or len(sets) > MAX_MARK_SETS:
+        worse, kept = costs.copy(), dict[Any, int]()
+        for i in rows.tolist():
+            first = kept.setdefault(shares[i].place if shares[i].marks is not None else i, i)
+            worse[first] = np.maximum(worse[first], costs[i])
+        yield np.array(list(kept.values()), dtype=np.int64), worse
+    else:
+        each = []
+        for _, found in itertools.groupby(sets, key=lambda named: named[:3]):
+            alike = list(found)
+            classes = member_classes([moments_of(named[3]) for named in alike])
+            each.append([[], *([alike[number] for number in numbers] for numbers in classes)])
+        for combination in itertools.product(*each):
+            held = set(itertools.chain.from_iterable(combination))
+            counts = [
+                shares[i].marks is None or shares[i].inside == (shares[i].named_set in held)
+                for i in rows.tolist()
+            ]
+            yield rows[np.array(counts, dtype=np.bool_)], costs
 
 
 class _Ranges(NamedTuple):

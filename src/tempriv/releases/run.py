@@ -57,7 +57,9 @@ if TYPE_CHECKING:
     from tempriv.data.aggregate import CountTable
     from tempriv.data.passthrough import PassthroughColumns
     from tempriv.landmarks.provenance import LandmarkProvenance
+    from tempriv.ledger.spending import LandmarkSpending
     from tempriv.releases.release import Release
+    from tempriv.releases.spending import SpendingRecord
 
 Watch = Callable[[Block, Block], None]
 """Sees private blocks beside released ones: for reports that stay with the data owner."""
@@ -106,6 +108,11 @@ class ReleaseRun:
             self.note = provenance_of(series.source).get(series.values[-1])
             if self.note is not None and set(self.note.looked_at) & set(series.values[:-1]):
                 mechanism = replace(mechanism, chosen_from_values=True)  # type: ignore[call-arg]
+        self._spending: SpendingRecord | None = None
+        if marked:
+            from tempriv.releases.spending import record_for
+
+            self._spending = record_for(mechanism)
         self.values = series.values[:-1] if marked else series.values
         self.kept_key = key is not None
         key = key or Key.generate()
@@ -180,6 +187,8 @@ class ReleaseRun:
             if self.watch is not None:
                 self.watch(self._shown(block), self._shown(released))
             rows = self._rows(released)
+            if self._spending is not None:
+                self._spending.see(block, released)
             if self.owner is not None and released.spent is not None:
                 self.owner(self._owned(block, released))
             self._forget(block)
@@ -264,6 +273,15 @@ class ReleaseRun:
         if categories is None:
             return from_numpy(values, pa.float64(), missing)
         return take_text(categories[column], values, missing)
+
+    @property
+    def spending(self) -> LandmarkSpending | None:
+        """What each reading spent of a landmark release, for the ledger; None of any other."""
+        if self._spending is None:
+            return None
+        ids = self.reading.summary.ids
+        shown = {self.key.pseudonym(name): name for name in ids} if self.pseudonyms else {}
+        return self._spending.spending(shown, self.note)
 
     @property
     def scope(self) -> Scope:
@@ -371,11 +389,29 @@ def _treatment(
     return sentences
 
 
-def check_early(ledger: Ledger | None, dataset: str | None, guarantee: Any) -> None:
-    """Refuse before the work what a ``dataset`` of the ``ledger`` cannot afford: ``guarantee``."""
-    if ledger is not None and dataset is not None:
-        nobody = Scope(kind="series", members=(), start=0, end=0, step=1, clock="index")
-        ledger.check(dataset, guarantee, nobody)
+def check_early(
+    ledger: Ledger | None,
+    dataset: str | None,
+    guarantee: Any,
+    mechanism: Mechanism | None = None,
+) -> None:
+    """Refuse before the work what a ``dataset`` of the ``ledger`` surely cannot afford.
+
+    Parameters:
+        ledger: where the release is to be charged.
+        dataset: the name of the data in it.
+        guarantee: of the release.
+        mechanism: of the release, if it is one of a mechanism.
+    """
+    if ledger is None or dataset is None:
+        return
+    spending = None
+    if mechanism is not None and mechanism.domain.marked:
+        from tempriv.releases.spending import least_charge
+
+        guarantee, spending = least_charge(mechanism, guarantee)
+    nobody = Scope(kind="series", members=(), start=0, end=0, step=1, clock="index")
+    ledger.check(dataset, guarantee, nobody, spending)
 
 
 def warn_if_weak(mechanism: Mechanism, key: Key | None, accept_weak: bool) -> None:
@@ -458,12 +494,14 @@ def release(
         )
         series, kind = series_of(counted), "arrow"
     run = ReleaseRun(series, mechanism, key, pseudonyms, counted=counted)
-    check_early(ledger, dataset, run.guarantee)
+    check_early(ledger, dataset, run.guarantee, run.mechanism)
     table = run.table()
     receipt = None
     if ledger is not None and dataset is not None:
-        ledger.warn_of_repetition(dataset, run.guarantee, run.scope, run.key.release_id)
-        receipt = ledger.charge(dataset, run.guarantee, run.scope, run.key.release_id)
+        what = dataset, run.guarantee, run.scope, run.key.release_id
+        spending = run.spending
+        ledger.warn_of_repetition(*what, spending=spending)
+        receipt = ledger.charge(*what, spending=spending)
     return Release(with_receipt(run.about(), receipt), table, kind)
 
 

@@ -70,7 +70,7 @@ def release_file(
         return interrupted
     require_new_output(output, force)
     remove_stale_partials(output, keep=[] if ledger is None else ledger.partials(output.resolve()))
-    check_early(ledger, dataset, run.guarantee)
+    check_early(ledger, dataset, run.guarantee, run.mechanism)
     run.keep_spelling(output)
     require_new_owner_file(output, force)
     with (
@@ -92,7 +92,10 @@ def release_file(
                 checksum=about["output"]["blake2b"],
                 request=request,
             )
-            ledger.warn_of_repetition(dataset, run.guarantee, run.scope, run.key.release_id)
+            spending = run.spending
+            ledger.warn_of_repetition(
+                dataset, run.guarantee, run.scope, run.key.release_id, spending=spending
+            )
             receipt = ledger.charge(
                 dataset,
                 run.guarantee,
@@ -100,6 +103,7 @@ def release_file(
                 run.key.release_id,
                 note=note,
                 output=place,
+                spending=spending,
             )
         writing.kept = owner.kept = True
         about = with_receipt(about, receipt)

@@ -59,6 +59,7 @@ from tempriv.privacy import guarantees, serialization
 from tempriv.releases.description import with_receipt
 from tempriv.releases.owner_file import RELEASE
 from tempriv.releases.run import ReleaseRun, check_early
+from tempriv.releases.spending import stated_spending
 from tempriv.sampling.keys import Key
 
 if TYPE_CHECKING:
@@ -231,13 +232,16 @@ def run_of(
 def released(run: SparkReleaseRun, ledger: Ledger | None, dataset: str | None) -> Released:
     """Carry out a ``run`` and charge a ``ledger`` for a ``dataset``, if there is one."""
     require((ledger is None) == (dataset is None), "a ledger goes with the name of a dataset in it")
-    check_early(ledger, dataset, run.guarantee)
+    check_early(ledger, dataset, run.guarantee, run.run.mechanism)
     durable = ledger is not None and survives_machines(run.frame.sparkSession)
     aside = run.materialized(durable=durable)
     receipt = None
     with dropped_if_refused(aside):
         if ledger is not None and dataset is not None:
             release_id = run.key.release_id
-            ledger.warn_of_repetition(dataset, run.guarantee, run.scope, release_id)
-            receipt = ledger.charge(dataset, run.guarantee, run.scope, release_id)
+            what = dataset, run.guarantee, run.scope, release_id
+            # executors count nothing together, so a landmark release costs what is stated
+            spending = stated_spending(run.run.mechanism)
+            ledger.warn_of_repetition(*what, spending=spending)
+            receipt = ledger.charge(*what, spending=spending)
         return Released(aside, with_receipt(run.about(), receipt))

@@ -31,6 +31,7 @@ from tempriv.mechanisms.landmarks.domain import WithLandmarks, without_landmarks
 from tempriv.mechanisms.perturb import guarantee_of_run
 from tempriv.privacy.units import Person
 from tempriv.releases.run import warn_if_weak
+from tempriv.releases.spending import stated_spending
 from tempriv.sampling.keys import Key
 
 if TYPE_CHECKING:
@@ -242,9 +243,11 @@ def _open(setting: Setting, ledger: Ledger | None, dataset: str | None) -> None:
         )
         try:
             guarantee = guarantee_of_run(setting.mechanism, key)
-            ledger.warn_of_repetition(dataset, guarantee, everyone, key.release_id)
+            what = dataset, guarantee, everyone, key.release_id
+            spending = stated_spending(setting.mechanism)
+            ledger.warn_of_repetition(*what, spending=spending)
             # once for the whole stream: the same id spends nothing again
-            ledger.charge(dataset, guarantee, everyone, key.release_id)
+            ledger.charge(*what, spending=spending)
         finally:
             key.close()
     setting.bind()

@@ -18,7 +18,7 @@ from tempriv.mechanisms.landmarks.base import (
     landmarks_of,
     marks_of,
 )
-from tempriv.mechanisms.landmarks.budget import sample_or_repeat
+from tempriv.mechanisms.landmarks.budget import WHOLE, sample_or_repeat
 from tempriv.mechanisms.options import option, shared
 from tempriv.privacy.guarantees import Published
 
@@ -122,6 +122,28 @@ class AdaptiveLandmarks(LandmarkMechanism):
                 and 2.0**-16 <= value <= 1,
                 f"{name}={value}: must be > 0 and at most 1",
             )
+
+    @property
+    def stated_parts(self) -> tuple[int, int]:
+        most = self.count or 0
+        return self.most_units(most, 1, (0, 0))
+
+    def most_units(self, landmarks: int, others: int, units: tuple[int, int]) -> tuple[int, int]:
+        """As if all earlier landmarks were passed over, so that it is no matter which were.
+
+        With P parts, after j of them every later reading has at most 1 / (P - j) of all: they have
+        P - j such parts together, and parts that were handed on are rounded down. What was spent
+        is told by outputs; to charge that would let a refusal tell of them, too.
+
+        Parameters:
+            landmarks: how many the series has.
+            others: how many other readings it has.
+            units: the most that was spent on either, which is not used.
+        """
+        counted = landmarks if self.count is None else self.count
+        parts = counted + int(self.count is not None or others > 0 or landmarks == 0)
+        at_landmarks = WHOLE // (parts - max(landmarks - 1, 0)) if landmarks else 0
+        return at_landmarks, WHOLE // (parts - landmarks) if others else 0
 
     @property
     def done(self) -> str:

@@ -234,6 +234,26 @@ class LandmarkMechanism(Mechanism):
             besides=GROWS,
         )
 
+    @property
+    def stated_parts(self) -> tuple[int, int]:
+        """The most units of a landmark and of another reading, whatever a series is like."""
+        return self.least_units, self.least_units
+
+    def most_units(self, landmarks: int, others: int, units: tuple[int, int]) -> tuple[int, int]:
+        """The most units of a landmark and of another reading of a series, over all outputs.
+
+        Parameters:
+            landmarks: how many the series has.
+            others: how many other readings it has.
+            units: the most that was spent on either as it ran; fixed parts are that.
+        """
+        return units
+
+    @property
+    def marks_guarantee(self) -> Guarantee | NoGuarantee | None:
+        """What is guaranteed for which moments are landmarks; None: it does not look at marks."""
+        return NoGuarantee(f"a release shows {self.tells_landmarks}")
+
     def reading_epsilon(self) -> float | None:
         if not self.equal_noise or self.count is None:
             return None

@@ -20,9 +20,9 @@ from tempriv.mechanisms.landmarks.base import (
 )
 from tempriv.mechanisms.landmarks.budget import WHOLE, spend
 from tempriv.mechanisms.options import option, shared
-from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
+from tempriv.privacy.guarantees import Approximate, Guarantee, NoGuarantee, Published
 from tempriv.privacy.units import Unit
-from tempriv.privacy.units.landmarks import Readings
+from tempriv.privacy.units.landmarks import MarkedMoment, Readings
 
 MIN_COUNT_EPSILON, MAX_COUNT_EPSILON = 2.0**-20, 20
 DEFAULT_MISS = 1e-6
@@ -150,12 +150,19 @@ class CountBoundLandmarks(LandmarkMechanism):
         return None
 
     @property
+    def marks_guarantee(self) -> Guarantee | NoGuarantee | None:
+        if self.count_loss is None:
+            return None
+        return Guarantee(Approximate(*self.count_loss), MarkedMoment())
+
+    @property
     def tells_landmarks(self) -> str:  # type: ignore[override]
         if self.count_epsilon is None:
             return "the bound on how many landmarks a series has"
         return (
             "how many landmarks a series has, but for one more or less: epsilon = "
-            f"{self.count_epsilon:g}, delta at most {self.miss:g}, which no ledger counts"
+            f"{self.count_epsilon:g}, delta at most {self.miss:g}, for this release; a ledger adds "
+            "up what several tell"
         )
 
     def beyond_guarantee(self) -> list[str]:

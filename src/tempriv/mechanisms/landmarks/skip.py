@@ -71,6 +71,10 @@ class SkipLandmarks(LandmarkMechanism):
     has_status: ClassVar[bool] = True
 
     @property
+    def stated_parts(self) -> tuple[int, int]:
+        return 0, WHOLE
+
+    @property
     def done(self) -> str:
         each, _, _ = DONE[self.value_kind]
         return f"{each}, except at {NAMED}, where the last released value stands again"

@@ -116,6 +116,10 @@ class SplitLandmarks(LandmarkMechanism):
         return self.parts(self.count, max(self.length - self.count, 1))
 
     @property
+    def stated_parts(self) -> tuple[int, int]:
+        return self._stated
+
+    @property
     def least_units(self) -> int:
         return min(self._stated)
 

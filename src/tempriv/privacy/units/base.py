@@ -65,6 +65,11 @@ class Unit(abc.ABC):
     counts_people: ClassVar[bool] = False
     """Readings are counts or sums over many people, of which one person changes a little."""
 
+    about_marks: ClassVar[bool] = False
+    """Readings are the same: neighbors differ in which of them are landmarks."""
+    names_landmarks: ClassVar[bool] = False
+    """What is covered depends on which readings a release names as landmarks."""
+
     @property
     @abc.abstractmethod
     def readings(self) -> int:

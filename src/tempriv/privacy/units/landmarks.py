@@ -1,4 +1,4 @@
-"""Units of scattered readings: a person's significant moments, or any so many readings."""
+"""Units of landmarks: a person's significant moments, which they are, or any so many readings."""
 
 from __future__ import annotations
 
@@ -44,6 +44,11 @@ class ScatteredUnit(Unit):
             return readings
         return f"{readings}, each against places within {self.meters:g} meters"
 
+    @property
+    def single(self) -> Unit:
+        """One reading, or place, by itself."""
+        return Event() if self.meters is None else WithinDistance(self.meters)
+
     def _consecutive(self, count: int) -> Unit:
         """The unit of so many readings in a row, any of which this unit covers."""
         return Window(count) if self.meters is None else WithinDistance(self.meters)
@@ -76,6 +81,8 @@ class Landmarks(ScatteredUnit):
     >>> Landmarks().are_neighbors(((5, 1), (5, 0)), ((4, 1), (3, 0)))
     True
     """
+
+    names_landmarks: ClassVar[bool] = True
 
     steps: tuple[int, ...] | None = None
     meters: float | None = field(default=None, metadata={"spec_name": "metres"})
@@ -143,13 +150,14 @@ class Landmarks(ScatteredUnit):
 
     def unaligned(self) -> Unit:
         """One reading: releases may have unlike landmarks."""
-        return Event() if self.meters is None else WithinDistance(self.meters)
+        return self.single
 
     @property
-    def limit_refusal(self) -> str:
+    def limit_refusal(self) -> str | None:
+        if self.steps is None:
+            return None
         return (
-            "must be another, such as Event: releases may have unlike landmarks, so a limit for "
-            "them would not add up"
+            "must be Landmarks() without steps: a limit speaks of the landmarks that releases name"
         )
 
     def changed_readings(self, length: int) -> int:
@@ -223,3 +231,37 @@ class Readings(ScatteredUnit):
 
     def _factor_to(self, to: Unit) -> int | None:
         return self._consecutive(self.count).conversion_factor(to)
+
+
+@dataclass(frozen=True)
+class MarkedMoment(Unit):
+    """Whether any one moment of a series is a landmark; all readings are the same.
+
+    The last item of a row is 1 at a landmark and 0 elsewhere, as for ``Landmarks()``.
+
+    >>> MarkedMoment().are_neighbors(((5, 1), (5, 0)), ((5, 0), (5, 0)))
+    True
+    >>> MarkedMoment().are_neighbors(((5, 1), (5, 0)), ((4, 0), (5, 0)))
+    False
+    """
+
+    about_marks: ClassVar[bool] = True
+
+    @property
+    def readings(self) -> int:
+        return 1
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    @property
+    def sentence(self) -> str:
+        return "whether any one moment of a series is a landmark"
+
+    def _candidates(self, example: Example, alphabet: Sequence[Any]) -> Iterator[Example]:
+        for i, row in enumerate(example):
+            yield (*example[:i], (*row[:-1], 1 - row[-1]), *example[i + 1 :])
+
+    def _covers(self, example: Example, other: Example, changed: Sequence[int]) -> bool:
+        return len(changed) <= 1 and all(example[i][:-1] == other[i][:-1] for i in changed)
