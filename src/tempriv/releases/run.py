@@ -7,10 +7,10 @@ successor does with the same bits and without a second charge.
 
 from __future__ import annotations
 
-import datetime
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -325,7 +325,7 @@ class ReleaseRun:
             "tempriv": VERSION,
             "format": FORMAT,
             "release": self.key.release_id,
-            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "mechanism": serialization.encode(mechanism),
             "guarantee": serialization.encode(self.guarantee),
             "sentence": meaning["headline"],
