@@ -12,9 +12,10 @@ from typing import Any
 
 from tempriv.data.files import sync_directory
 from tempriv.errors import LedgerError, require
+from tempriv.sampling.keys import tokens
 
 APPLICATION_ID = 0x74707276  # "tprv"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 SCHEMA = """
 CREATE TABLE datasets (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created TEXT NOT NULL);
@@ -62,6 +63,30 @@ ALTER TABLE scopes ADD COLUMN grid INTEGER;
 CREATE INDEX scopes_by_number ON scopes (dataset);
 CREATE INDEX scope_grids ON scopes (dataset, clock, grid);
 CREATE INDEX scopes_until ON scopes (first, clock, ifnull(until, 9223372036854775807));
+"""
+# since version 4: which datasets hold the same rows, and what the owner says of it. ``also`` has
+# charges that count for another dataset than their own, ``merged`` and ``apart`` pairs of datasets
+LINEAGE = """
+CREATE TABLE secrets (purpose TEXT PRIMARY KEY, secret BLOB NOT NULL);
+CREATE TABLE sketches (dataset INTEGER PRIMARY KEY REFERENCES datasets, content BLOB NOT NULL);
+CREATE TABLE also (
+    charge INTEGER PRIMARY KEY REFERENCES charges, "of" INTEGER NOT NULL REFERENCES charges);
+CREATE INDEX also_of ON also ("of");
+CREATE TABLE merged (
+    dataset INTEGER NOT NULL REFERENCES datasets, other INTEGER NOT NULL REFERENCES datasets,
+    alike INTEGER NOT NULL, PRIMARY KEY (dataset, other)) WITHOUT ROWID;
+CREATE TABLE apart (
+    dataset INTEGER NOT NULL REFERENCES datasets, other INTEGER NOT NULL REFERENCES datasets,
+    PRIMARY KEY (dataset, other)) WITHOUT ROWID;
+CREATE TABLE records (
+    id INTEGER PRIMARY KEY, recorded TEXT NOT NULL, who TEXT NOT NULL, what TEXT NOT NULL,
+    dataset INTEGER NOT NULL REFERENCES datasets, other INTEGER REFERENCES datasets,
+    text TEXT NOT NULL, release TEXT);
+CREATE INDEX records_by_release ON records (release);
+CREATE TABLE forgotten (
+    charge INTEGER PRIMARY KEY, release TEXT NOT NULL, dataset INTEGER NOT NULL, scope INTEGER
+    NOT NULL, guarantee TEXT NOT NULL, content TEXT NOT NULL, recorded TEXT NOT NULL, note TEXT,
+    totals TEXT NOT NULL, "when" TEXT NOT NULL, who TEXT NOT NULL, why TEXT NOT NULL);
 """
 
 SQLITE_HEADER = b"SQLite format 3\0"
@@ -183,8 +208,9 @@ class LedgerFile:
             used = self.value("SELECT count(*) FROM sqlite_schema")
             if used or self.value("PRAGMA application_id"):
                 return
-            for statement in (SCHEMA + GROUPS + EXTENTS).split(";"):
+            for statement in (SCHEMA + GROUPS + EXTENTS + LINEAGE).split(";"):
                 self.execute(statement)
+            self._make_secret()
             self.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             self.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
 
@@ -200,11 +226,17 @@ class LedgerFile:
         if not self.outdated:
             return False
         version = int(self.value("PRAGMA user_version"))
-        for brought, tables in ((2, GROUPS), (3, EXTENTS)):
+        for brought, tables in ((2, GROUPS), (3, EXTENTS), (4, LINEAGE)):
             for statement in tables.split(";") if version < brought else ():
                 self.execute(statement)
+        if version < 4:
+            self._make_secret()
         self.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
         return True
+
+    def _make_secret(self) -> None:
+        """The secret that sketches of rows are keyed by."""
+        self.execute("INSERT INTO secrets VALUES ('sketches', ?)", tokens(2))
 
     def enable_wal(self) -> None:
         """Let readers work beside a writer; where WAL cannot be had, SQLite keeps its old mode.

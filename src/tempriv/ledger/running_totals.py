@@ -20,6 +20,7 @@ from tempriv.ledger.database import LedgerFile
 from tempriv.ledger.resolution import Resolution, StepsReached, cost_over, steps_covered, widths_of
 from tempriv.ledger.scope import EARLIEST, LATEST, Ids, Scope, ScopedCost
 from tempriv.privacy import guarantees, units
+from tempriv.privacy.guarantees import Guarantee, NoGuarantee
 from tempriv.privacy.units.base import UnitEntry
 
 # sets of at most so many members are found by the name of each
@@ -62,6 +63,17 @@ class TimeRange(NamedTuple):
     last: int
 
 
+class Charge(NamedTuple):
+    """What is recorded of a charge, in whatever dataset it counts; ``output`` waits somewhere."""
+
+    guarantee: Guarantee | NoGuarantee
+    scope: Scope
+    release: str
+    note: str | None
+    content: str = ""
+    output: Any = None
+
+
 class ScopeRow(NamedTuple):
     """The number of a scope, and of the first scope of the same members."""
 
@@ -83,6 +95,11 @@ class RunningTotals:
 
     def __init__(self, file: LedgerFile):
         self._file = file
+
+    @staticmethod
+    def guarantee(text: str) -> Any:
+        """The guarantee of a charge, from its ``text`` in the file."""
+        return _guarantee(text)
 
     def base(self, dataset: int) -> Resolution | None:
         """The time steps that limits of a ``dataset`` speak of: those of its first scope."""

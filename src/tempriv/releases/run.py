@@ -8,7 +8,9 @@ successor does with the same bits and without a second charge.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator
+import functools
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from tempriv.data.aggregate import CountTable
     from tempriv.data.passthrough import PassthroughColumns
     from tempriv.landmarks.provenance import LandmarkProvenance
+    from tempriv.ledger.sketches import FreshSketch, RowSketcher
     from tempriv.releases.release import Release
 
 Watch = Callable[[Block, Block], None]
@@ -110,6 +113,7 @@ class ReleaseRun:
         self.series, self.mechanism, self.key, self.watch = series, mechanism, key, watch
         self.pseudonyms, self.counted = pseudonyms, counted
         self.owner: Callable[[pa.RecordBatch], None] | None = None
+        self._sketcher: RowSketcher | None = None
         require(
             counted is None or units.conversion_factor(mechanism.unit, counted.unit) == 1,
             f"unit={mechanism.unit!r}: the mechanism must cover what the counts were bounded for, "
@@ -136,6 +140,36 @@ class ReleaseRun:
             f"column {STATUS!r}: what this mechanism released, repeated or left empty goes into a "
             "column of that name; choose another name for the one in the table",
         )
+
+    def sketch_for(self, ledger: Ledger) -> None:
+        """Have the pass over the table make a sketch of its rows, by which a ledger knows them.
+
+        Parameters:
+            ledger: that is to be charged.
+        """
+        named = self.series.series is not None and self.series.time is not None
+        categories = self.mechanism.domain.categories
+        chosen = None if categories is None else categories[: len(self.values)]
+        self._sketcher = ledger.sketcher(len(self.values), chosen, named)
+
+    @property
+    def sketch(self) -> FreshSketch | None:
+        """The sketch of the rows, once all of them have passed; None if it was not asked for."""
+        return None if self._sketcher is None else self._sketcher.finish()
+
+    def _sketch(self, block: Block) -> None:
+        """Show the block to the sketch, with its ids as they are in the table."""
+        if self._sketcher is None:
+            return
+        shown = self._shown(block)
+        if self.pseudonyms:
+            shown = replace(shown, ids=tuple(self._own_ids[name] for name in shown.ids))
+        clock = self.reading.clock
+        self._sketcher.see(shown, None if clock is None else clock.kind)
+
+    @functools.cached_property
+    def _own_ids(self) -> dict[str, str]:
+        return {self.key.pseudonym(name): name for name in self.reading.summary.ids}
 
     @property
     def guarantee(self) -> Guarantee | NoGuarantee:
@@ -169,6 +203,7 @@ class ReleaseRun:
         late = mechanism.domain.latency > 0
         for block, ending in with_ends(parts) if late else ((part, False) for part in parts):
             self.times.see(block)
+            self._sketch(block)
             memory = self._memory_of(block)
             held = held_of_first(block, self._held)
             runs = self._runs(block)
@@ -383,6 +418,7 @@ def release(
     ledger: Ledger | None = None,
     dataset: str | None = None,
     pseudonyms: bool = False,
+    other_data: Sequence[str] = (),
     **layout: Any,
 ) -> Release:
     """Release a private array, frame, file or table of counts through a mechanism.
@@ -396,6 +432,7 @@ def release(
         ledger: where the release is charged.
         dataset: the name of the data in the ledger.
         pseudonyms: replace the ids of series.
+        other_data: datasets of the ledger that hold other data, whatever the rows look like.
         layout: time, series, person, max_series_per_person, grid, calendar, step, gaps,
             duplicates and clip, as in ``SeriesTable``.
 
@@ -437,11 +474,27 @@ def release(
         series, kind = series_of(counted), "arrow"
     run = ReleaseRun(series, mechanism, key, pseudonyms, counted=counted)
     check_early(ledger, dataset, run.guarantee)
+    if ledger is not None:
+        run.sketch_for(ledger)
     table = run.table()
     receipt = None
     if ledger is not None and dataset is not None:
-        receipt = ledger.charge(dataset, run.guarantee, run.scope, run.key.release_id)
+        receipt = ledger.charge(
+            dataset,
+            run.guarantee,
+            run.scope,
+            run.key.release_id,
+            rows=run.sketch,
+            other_data=other_data,
+        )
+        _warn(ledger, run.key.release_id)
     return Release(with_receipt(run.about(), receipt), table, kind)
+
+
+def _warn(ledger: Ledger, release_id: str) -> None:
+    """Tell the owner which other datasets hold the same rows."""
+    for finding in ledger.findings(release_id):
+        warnings.warn(str(UsageError(finding.sentence)), stacklevel=3)
 
 
 def series_of(counted: CountTable) -> SeriesTable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ def release_file(
     note: str | None = None,
     force: bool = False,
     progress: Callable[[int], None] = lambda rows: None,
+    other_data: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Release a table to a file, whatever its size; returns the description written beside it.
 
@@ -59,6 +60,7 @@ def release_file(
         note: a remark for the ledger.
         force: replace a file that exists.
         progress: called with the number of rows in each batch.
+        other_data: datasets of the ledger that hold other data, whatever the rows look like.
 
     Guarantees:
         - the output appears whole or not at all, and only after the charge is durable;
@@ -73,6 +75,8 @@ def release_file(
     check_early(ledger, dataset, run.guarantee)
     run.keep_spelling(output)
     require_new_owner_file(output, force)
+    if ledger is not None:
+        run.sketch_for(ledger)
     with (
         ReleaseWriter(output, run.key.release_id) as writing,
         OwnerFile(writing.partial) as owner,
@@ -99,6 +103,8 @@ def release_file(
                 run.key.release_id,
                 note=note,
                 output=place,
+                rows=run.sketch,
+                other_data=other_data,
             )
         writing.kept = owner.kept = True
         about = with_receipt(about, receipt)
