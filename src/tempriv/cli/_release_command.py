@@ -224,7 +224,7 @@ def _rows_released() -> Iterator[Callable[[int], None]]:
 def _print_release(
     about: dict[str, Any], output: Path, pages: list[Path], budget: Any, as_json: bool
 ) -> None:
-    from tempriv.releases.owner_file import owner_path
+    from tempriv.releases.description import owner_path
 
     if as_json:
         print(json.dumps(about))

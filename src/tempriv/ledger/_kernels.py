@@ -34,10 +34,11 @@ def pick_rows(
     numbers of their rows to ``rows``.
     """
     count, row = 0, 0
+    factor = keys[2] | np.uint64(1)
     for i in range(len(ends)):
         name = names[i] ^ keys[0]
         while row < ends[i]:
-            word = mixed(mixed(np.uint64(ticks[row]) ^ keys[1]) ^ name)
+            word = mixed((np.uint64(ticks[row]) ^ keys[1]) * factor ^ name)
             if word <= most:
                 hashes[count] = word
                 rows[count] = row

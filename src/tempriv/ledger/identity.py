@@ -18,6 +18,9 @@ BY_CHANCE = 0.02
 MOST_AGREEMENT = 0.4
 """Columns in which more rows than this have one value tell no tables apart."""
 
+RECURRING, ENOUGH = 0.25, 32
+"""From which part of repeated sequences on values follow a pattern, and of how many at least."""
+
 
 @dataclass(frozen=True)
 class Match:
@@ -81,8 +84,8 @@ def _compare_rows(fresh: FreshSketch, known: Sketch) -> _Rows:
     among = _found(rows, known.samples["rows"].from_level(level))
     common, whole = int(among.sum()), len(rows)
     sure = False
-    if not common:
-        return _Rows(0.0, 0, False)
+    if not common or _recurs(fresh):
+        return _Rows(common / whole if whole else 0.0, common, False)
     same = known.samples["readings"].from_level(level)
     for column, agreement in enumerate(fresh.agreement):
         present = readings[among, column]
@@ -92,6 +95,16 @@ def _compare_rows(fresh: FreshSketch, known: Sketch) -> _Rows:
         alike = hits >= 0.95 * len(present) and agreement <= MOST_AGREEMENT
         sure |= alike and chance_of(len(present), rate, hits) < SURE
     return _Rows(common / whole, common, sure)
+
+
+def _recurs(sketch: Sketch) -> bool:
+    """Whether values follow a pattern, such as that of a day, which other tables may follow too."""
+    told = [
+        repeated
+        for repeated, width in zip(sketch.repeated, WIDTHS, strict=True)
+        if len(sketch.samples[f"runs{width}"].hashes) >= ENOUGH
+    ]
+    return min(told or sketch.repeated[:1]) > RECURRING
 
 
 def _compare_values(fresh: Sketch, known: Sketch) -> tuple[float, float]:

@@ -271,7 +271,7 @@ class _Counted:
 
     def expect(self, count: int) -> None:
         """Pick fewer where a larger ``count`` comes at once."""
-        while count >> self.level > 4 * MOST_KEPT:
+        while count >> self.level > 2 * MOST_KEPT:
             self.level += 1
 
     def add(self, picked: Words) -> None:
@@ -313,7 +313,7 @@ class RowSketcher:
         self._secret, self._named = secret, named
         self._names_key = self._derived("ids")
         rows = self._words("rows")
-        self._row_keys, self._reading_key = rows[:2], rows[2:3]
+        self._row_keys, self._reading_key = rows[:3], rows[3:4]
         self._sequences = _Sequences(self._words("runs"))
         self._codes = None if categories is None else [self._named_values(c) for c in categories]
         self._level = 0
@@ -364,11 +364,11 @@ class RowSketcher:
         values: npt.NDArray[np.float64],
         clock: str | None,
     ) -> None:
-        ticks, places = part.times, within(part.counts)
+        ticks = part.times
         if ticks is None or clock is None:
-            ticks = places + np.repeat(part.starts, part.counts)
+            ticks = within(part.counts) + np.repeat(part.starts, part.counts)
         told = microseconds_of(clock or "index", ticks)
-        while len(part) >> self._level > 8 * self._most_rows:
+        while len(part) >> self._level > 2 * self._most_rows:
             self._level += 1
         hashes, rows = np.empty(len(part), np.uint64), np.empty(len(part), np.int64)
         ends = np.cumsum(part.counts)
@@ -382,7 +382,8 @@ class RowSketcher:
         self._ticks = np.concatenate([self._ticks, told[chosen]])
         self._bits = np.concatenate([self._bits, bits[chosen].astype(np.uint64)])
         self._missing = np.concatenate([self._missing, part.missing[chosen]])
-        straight = _straight(values, ticks, chosen, places[chosen])
+        places = chosen - (ends - part.counts)[np.searchsorted(ends, chosen, side="right")]
+        straight = _straight(values, ticks, chosen, places)
         self._straight = np.concatenate([self._straight, straight])
         while len(self._hashes) > 2 * self._most_rows:
             self._thin()

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.data.series import Block, Flags
-from tempriv.mechanisms.checks import Check, ReleasedRows
 from tempriv.mechanisms.domains import Domain, Floats, Integers, ValueKind
 from tempriv.mechanisms.options import Option, Settings, options_of
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
@@ -28,6 +27,7 @@ from tempriv.sampling.keys import Key
 from tempriv.sampling.keystream import Keystream, StepRange
 
 if TYPE_CHECKING:
+    from tempriv.mechanisms.checks import Check, ReleasedRows
     from tempriv.mechanisms.reorder._kernels import Carriage
     from tempriv.mechanisms.stream import Stream
 

@@ -49,7 +49,6 @@ from tempriv.releases.blocks import (
     with_ends,
 )
 from tempriv.releases.description import FORMAT, with_receipt
-from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT
 from tempriv.sampling.keys import Key, SeriesKey
 from tempriv.sampling.keystream import StepRange
 
@@ -151,6 +150,11 @@ class ReleaseRun:
         categories = self.mechanism.domain.categories
         chosen = None if categories is None else categories[: len(self.values)]
         self._sketcher = ledger.sketcher(len(self.values), chosen, named)
+
+    @property
+    def marked(self) -> bool:
+        """Whether what each reading spent is for its owner only, in a file of its own."""
+        return self.mechanism.domain.marked
 
     @property
     def sketch(self) -> FreshSketch | None:
@@ -267,6 +271,8 @@ class ReleaseRun:
         return columns
 
     def _owned(self, private: Block, released: Block) -> pa.RecordBatch:
+        from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT
+
         columns = self._whose_and_when(released)
         marks = private.values[:, -1].astype(np.int64) * ~private.missing[:, -1]
         columns += [(LANDMARK, from_numpy(marks, pa.int64()))]

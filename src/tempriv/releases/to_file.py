@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,7 @@ from tempriv.errors import TemprivError, require
 from tempriv.ledger.ledger import Ledger, OutputRecord
 from tempriv.mechanisms.base import Mechanism
 from tempriv.privacy import serialization
-from tempriv.releases.description import sidecar_path, with_receipt
-from tempriv.releases.owner_file import OwnerFile, owner_path, put_in_place
+from tempriv.releases.description import owner_path, sidecar_path, with_receipt
 from tempriv.releases.run import ReleaseRun, check_early
 from tempriv.releases.writer import (
     ReleaseWriter,
@@ -77,15 +77,19 @@ def release_file(
     require_new_owner_file(output, force)
     if ledger is not None:
         run.sketch_for(ledger)
-    with (
-        ReleaseWriter(output, run.key.release_id) as writing,
-        OwnerFile(writing.partial) as owner,
-    ):
-        run.owner = owner.add
+    with ExitStack() as stack:
+        writing = stack.enter_context(ReleaseWriter(output, run.key.release_id))
+        owner = None
+        if run.marked:
+            from tempriv.releases.owner_file import OwnerFile
+
+            owner = stack.enter_context(OwnerFile(writing.partial))
+            run.owner = owner.add
         for batch in run.batches():
             writing.add(batch)
             progress(batch.num_rows)
-        owner.close()
+        if owner is not None:
+            owner.close()
         about = writing.close(run.about())
         require_new_output(output, force)
         receipt = None
@@ -106,9 +110,14 @@ def release_file(
                 rows=run.sketch,
                 other_data=other_data,
             )
-        writing.kept = owner.kept = True
+        writing.kept = True
+        if owner is not None:
+            owner.kept = True
         about = with_receipt(about, receipt)
-        put_in_place(output, writing.partial)
+        if run.marked or owner_path(output).exists():
+            from tempriv.releases.owner_file import put_in_place
+
+            put_in_place(output, writing.partial)
         writing.publish(about)
         if ledger is not None and receipt is not None:
             ledger.finish(run.key.release_id)
@@ -135,6 +144,8 @@ def finish_interrupted(
     prepared = None if ledger is None else ledger.prepared(output.resolve(), request)
     if ledger is None or prepared is None:
         return None
+    from tempriv.releases.owner_file import put_in_place
+
     receipt, record = prepared.receipt, prepared.output
     partial = Path(record.partial)
     for candidate in (output, partial):

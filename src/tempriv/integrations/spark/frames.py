@@ -137,6 +137,10 @@ class SparkReleaseRun:
 
     sketch = None
 
+    @property
+    def marked(self) -> bool:
+        return self.run.marked
+
     def keep_spelling(self, output: Any) -> None:
         """Keep nothing for ``output``: moved values are written anew, as Spark has read them
         already.
