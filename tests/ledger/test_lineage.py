@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
+from itertools import combinations
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import tempriv as tp
 from tempriv.errors import BudgetError, LedgerError, UsageError
+from tempriv.ledger import identity, lineage
 from tempriv.ledger.ledger import Ledger
 from tempriv.privacy.units import Window
 from tests.ledger.test_ledger_sums import as_version_3
 from tests.support.ledgers import EVERYONE, HALF, span
-from tests.support.lookalikes import disguises, meters, rows_of, table, unlike, walk
+from tests.support.lookalikes import disguises, meters, rows_of, sketch, table, unlike, walk
 
 ROWS = meters(1, series=4, length=200)
 LAPLACE = tp.Laplace(epsilon=1.0, bounds=(0, 10))
@@ -219,3 +223,29 @@ def test_pseudonyms_and_moved_values_are_known_too(ledger):
     whole = {**COLUMNS, "grid": "regular"}
     with pytest.raises(BudgetError, match="'meters'"):  # a limit on readings, and exact values
         tp.release(table(ROWS), shuffle, ledger=ledger, dataset="moved", **whole)
+
+
+# broken ways of recognizing rows, which the tests above notice
+
+
+@pytest.mark.filterwarnings("ignore:this release")
+def test_ids_that_are_taken_as_written_are_noticed(ledger, monkeypatch):
+    """Other ids look like other series, which do not add up."""
+
+    def as_written(fresh, known):
+        found = identity.match(fresh, known)
+        return found and dataclasses.replace(found, spelled_alike=True)
+
+    monkeypatch.setattr(lineage, "match", as_written)
+    ledger.create_dataset("meters", epsilon=5.0)
+    released(ledger, "meters", ROWS)
+    released(ledger, "other", disguises(ROWS)["other ids"])
+    assert spent(ledger, "meters") == pytest.approx(1.0)
+
+
+def test_matches_without_regard_to_chance_are_noticed(monkeypatch):
+    sketches = [sketch(rows) for _, rows in unlike(39, seed=7)]
+    pairs = list(combinations(sketches, 2))
+    assert not any((m := identity.match(*pair)) and m.certain for pair in pairs)
+    monkeypatch.setattr(identity, "chance_of", lambda draws, rate, hits: -99.0 if hits else 0.0)
+    assert any((m := identity.match(*pair)) and m.certain for pair in pairs)
