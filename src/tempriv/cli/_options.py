@@ -97,7 +97,7 @@ OtherData = Annotated[
     budget_option(
         "--other-data",
         metavar="NAME",
-        help="The table holds other data than this dataset, although it looks alike; recorded.",
+        help="The table holds other data than this dataset.",
     ),
 ]
 TargetError = Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -186,7 +186,7 @@ def show(
         names = book.datasets() if dataset is None else (_name(dataset),)
         shown = [book.show(name) for name in names]
     if as_json:
-        print(json.dumps(serialization.encode(shown)))
+        print(json.dumps([_told(serialization.encode(one), "records") for one in shown]))
         return
     table(
         [
@@ -231,7 +231,7 @@ def log(
     with _open(ledger) as book:
         entries = book.log(None if dataset is None else _name(dataset))
     if as_json:
-        print(json.dumps(serialization.encode(entries)))
+        print(json.dumps([_told(serialization.encode(one), "remark") for one in entries]))
         return
 
     def span(entry: object) -> str:
@@ -323,6 +323,11 @@ def forget(
         for name in (first, second):
             for line in _options.standing(book.show(name)):
                 print(f"{name}: {line}")
+
+
+def _told(encoded: dict[str, Any], name: str) -> dict[str, Any]:
+    """A document without what it has nothing to say of."""
+    return {key: value for key, value in encoded.items() if key != name or value}
 
 
 def _number(value: float | None) -> str:

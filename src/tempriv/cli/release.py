@@ -74,6 +74,8 @@ def release(
         protection_option(
             "--landmarks-given",
             help="Confirm that no released value decided which readings are landmarks.",
+            # the refusal of marks without a note names it
+            hidden=True,
         ),
     ] = False,
     chain: Annotated[
