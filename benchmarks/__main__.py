@@ -29,6 +29,7 @@ from benchmarks import (
     releases,
     sequences,
     shapes,
+    sketches,
     spark,
     spark_stream,
     streams,
@@ -64,7 +65,7 @@ def main() -> None:
         rows += pegasus.rows() + correlation.rows() + landmark.rows()
         rows += frequency.rows() + sequences.rows() + shapes.rows()
         rows += streams.rows() + spark.rows() + spark_stream.rows() + collect.rows()
-        rows += releases.large(10_000_000)
+        rows += releases.large(10_000_000) + sketches.rows()
         if large:
             rows += releases.large(100_000_000, rounds=1, with_copy=False)
     print(as_markdown(rows))

@@ -140,6 +140,7 @@ def test_an_existing_copy_is_replaced_only_if_told_to(table, tmp_path):
     assert marks_of(out) == [0, 1, 0, 1]
 
 
+IDS = ("--time", "time", "--series", "who")
 RELEASE = (
     *("--epsilon", "1", "--bounds", "0", "10", "--landmarks", "landmark", "--value", "kwh"),
     *("--time", "time", "--series", "who", "--no-ledger"),
@@ -257,9 +258,35 @@ def test_a_release_of_drawn_marks_says_so(run, table, tmp_path):
     assert status and "--dummies" in err
 
 
-def test_a_release_reminds_of_what_is_written_nowhere(run, tmp_path, table):
+def test_marks_without_a_note_are_refused_unless_the_owner_vouches_for_them(run, tmp_path, table):
     head, *lines = table.read_text().splitlines()
     plain = [f"{head},landmark", *(f"{line},{i % 2}" for i, line in enumerate(lines))]
     (tmp_path / "p.csv").write_text("\n".join(plain) + "\n")
-    status, _, err = run("release", "p.csv", "out.csv", *RELEASE, "--mechanism", "skip-landmarks")
-    assert status == 0 and "not by looking at kwh" in err
+    words = ("release", "p.csv", "out.csv", *RELEASE, "--mechanism", "skip-landmarks")
+    status, _, err = run(*words)
+    assert status == 1 and "--landmarks-given" in err and "--landmarks-from-values" in err
+    assert not (tmp_path / "out.csv").exists()
+    status, _, err = run(*words, "--landmarks-given")
+    assert status == 0
+
+
+def test_a_copy_without_the_note_gets_no_guarantee_for_landmarks_that_values_decided(
+    run, tmp_path, table
+):
+    run("landmarks", table, "m.csv", "--of", "kwh", "--below", "1", *IDS)
+    (tmp_path / "lost.csv").write_bytes((tmp_path / "m.csv").read_bytes())
+    words = (*RELEASE, "--mechanism", "skip-landmarks")
+    assert run("release", "lost.csv", "out.csv", *words)[0] == 1
+    assert run("release", "m.csv", "out.csv", *words, "--landmarks-given")[0] != 0
+
+
+def test_a_marked_copy_is_charged_to_the_dataset_of_its_table(run, tmp_path, table):
+    ledger = ("--ledger", tmp_path / "ledger.sqlite")
+    run("budget", "create", table.stem, "--epsilon", "1", *ledger)
+    run("landmarks", table, "m.csv", "--column", "home", *IDS)
+    words = [word for word in RELEASE if word != "--no-ledger"]
+    spend = (*words, "--mechanism", "skip-landmarks", *ledger)
+    assert run("release", "m.csv", "out.csv", *spend)[0] == 0
+    _, shown, _ = run("budget", "show", table.stem, "--json", *ledger)
+    assert json.loads(shown)[0]["charges"] == 1
+    assert run("release", "m.csv", "again.csv", *spend)[0] == 3

@@ -24,7 +24,7 @@ from tempriv.mechanisms.landmarks.uniform import UniformLandmarks
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.privacy.guarantees import Pure
 from tempriv.privacy.units import Landmarks
-from tempriv.releases.owner_file import owner_path
+from tempriv.releases.description import owner_path
 from tempriv.releases.run import ReleaseRun
 from tempriv.releases.to_file import release_file
 from tempriv.sampling.keys import Key
@@ -171,7 +171,7 @@ def test_an_interrupted_release_brings_its_owner_file_with_it(table, tmp_path, m
     with Ledger.create(tmp_path / "ledger.sqlite") as ledger:
         ledger.create_dataset("m", unit=Landmarks(), epsilon=1.0)
         with monkeypatch.context() as patch:
-            patch.setattr("tempriv.releases.to_file.put_in_place", killed)
+            patch.setattr("tempriv.releases.owner_file.put_in_place", killed)
             with pytest.raises(InterruptedError):
                 run(ledger)
         assert not owner_path(out).exists()

@@ -119,15 +119,14 @@ def test_the_work_is_counted(ledger):
 
 
 def as_version_3(ledger: Ledger) -> None:
-    """Take away what version 4 brought: a secret, and charges in parts."""
+    """Take away what version 4 brought: a secret, charges in parts, and what is known of rows."""
+    tables = ("also", "merged", "apart", "records", "forgotten", "sketches", "parts", "marks")
     for statement in (
         "DROP INDEX parted_charges",
         "ALTER TABLE charges DROP COLUMN parted",
         "ALTER TABLE scopes DROP COLUMN marks",
         "ALTER TABLE scopes DROP COLUMN inside",
-        "DROP TABLE parts",
-        "DROP TABLE marks",
-        "DROP TABLE meta",
+        *(f"DROP TABLE {table}" for table in (*tables, "meta")),
         "PRAGMA user_version = 3",
     ):
         ledger._file.execute(statement)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -89,6 +91,14 @@ Dataset = Annotated[
         "--dataset",
         metavar="NAME",
         help="The dataset's name in the ledger; that of the file by default.",
+    ),
+]
+OtherData = Annotated[
+    list[str] | None,
+    budget_option(
+        "--other-data",
+        metavar="NAME",
+        help="The table holds other data than this dataset.",
     ),
 ]
 TargetError = Annotated[
@@ -180,6 +190,47 @@ def charging(
         if unnamed:
             ledger.ensure_dataset(dataset)
         yield ledger
+
+
+def dataset_of(source: Path, named: str | None, path: Path | None, no_ledger: bool) -> str:
+    """The name of the dataset that a release is charged to.
+
+    Parameters:
+        source: the file of its table.
+        named: the name, if it was given.
+        path: the file of the ledger, if it was named.
+        no_ledger: whether none is charged.
+
+    Returns:
+        As given; else that of the table which the file was made from, if tempriv made it; else the
+        name of the file, or this without its ending if only that is a dataset.
+    """
+    if named is not None:
+        return named
+    name = source.name
+    if any(source.parent.glob(f"{glob.escape(source.name)}.*.json")):
+        from tempriv.data.parent import parent_of
+
+        name = parent_of(source) or name
+    book = existing_ledger(path, no_ledger)
+    if book is None:
+        return name
+    with book:
+        known = book.datasets()
+    stem = Path(name).stem
+    return stem if name not in known and stem in known else name
+
+
+def tell_findings(ledger: Ledger | None, release_id: str) -> None:
+    """Say which other datasets hold the rows of a release, as the owner has to know.
+
+    Parameters:
+        ledger: that was charged.
+        release_id: of the release.
+    """
+    for finding in () if ledger is None else ledger.findings(release_id):
+        sentence = TemprivError(finding.sentence).for_command_line()
+        print(f"tempriv: {sentence}", file=sys.stderr)
 
 
 def existing_ledger(path: Path | None, no_ledger: bool) -> Ledger | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from tempriv.cli._options import (
     LedgerOption,
     NoLedger,
     NotPrivate,
+    OtherData,
     Output,
     PrivateReport,
     Report,
@@ -46,6 +48,7 @@ class ReleaseCommand:
     output: Output
     target_error: TargetError = None
     dataset: Dataset = None
+    other_data: OtherData = None
     ledger: LedgerOption = None
     no_ledger: NoLedger = False
     report: Report = None
@@ -57,10 +60,10 @@ class ReleaseCommand:
     not_private: NotPrivate = False
     as_json: Json = False
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
         """Of the dataset that is charged."""
-        return self.dataset or self.source.name
+        return _options.dataset_of(self.source, self.dataset, self.ledger, self.no_ledger)
 
     def preview(self, columns: tuple[str, ...], chosen: Mechanism) -> None:
         """Cost, expected error and what would be left, without a look at any value.
@@ -141,6 +144,7 @@ class ReleaseCommand:
                     note=str(self.output),
                     force=self.force,
                     progress=advance,
+                    other_data=self.other_data or (),
                 )
             if about.get("finished_interrupted"):
                 # this run saw no rows: the public report comes from the output, the private one
@@ -152,6 +156,7 @@ class ReleaseCommand:
                 samples = [(page, PublicSample.of(read(self.output))) for page in pages]
             for page, sample in samples:
                 _write_page(page, about, sample, self.output, correlation)
+            _options.tell_findings(book, about["release"])
             budget_left = None if book is None else book.show(self.name)
         pages = [page for page, _ in samples]
         _print_release(about, self.output, pages, budget_left, self.as_json)
@@ -239,8 +244,8 @@ def _rows_released() -> Iterator[Callable[[int], None]]:
 def _print_release(
     about: dict[str, Any], output: Path, pages: list[Path], budget: Any, as_json: bool
 ) -> None:
+    from tempriv.releases.description import owner_path
     from tempriv.releases.meaning import meaning_in
-    from tempriv.releases.owner_file import owner_path
 
     if as_json:
         print(json.dumps(about))
@@ -281,20 +286,47 @@ def admit_looking(choice: MechanismOptions, source: Path) -> None:
         choice.own["landmarks_from_values"] = True
 
 
-def remind_of_looking(choice: MechanismOptions, source: Path | None = None) -> None:
-    """Where nothing is written down about the landmarks, the guarantee rests on their owner.
+def require_known_landmarks(choice: MechanismOptions, source: Path, given: bool) -> None:
+    """Refuse marks that nobody vouches for: where values decided, the guarantee does not hold.
 
     Parameters:
         choice: the mechanism.
-        source: the table, beside which it would be written; None: a stream.
+        source: the table, beside which it is written how the landmarks were chosen.
+        given: whether the owner says that no released value decided.
+    """
+    column = choice.own.get("landmarks")
+    if column is None or choice.mechanism == "count-bound-landmarks":
+        require(not given, "--landmarks-given: goes with landmarks that are given")
+        return
+    looked = choice.own.get("landmarks_from_values")
+    require(
+        not (given and looked),
+        "--landmarks-given: values decided on the landmarks, or it is written that they did",
+    )
+    if given or looked:
+        return
+    from tempriv.landmarks.provenance import provenance_of, provenance_path
+
+    require(
+        column in provenance_of(source),
+        f"{source}: nothing says how the landmarks of column {column!r} were chosen (a copy by "
+        f"tempriv landmarks has {provenance_path(source).name} beside it, which goes with it); "
+        f"if {' and '.join(choice.value)} did not decide which they are, say so by "
+        "[[landmarks_given]]; if it did, by [[landmarks_from_values]]",
+        DataError,
+    )
+
+
+def remind_of_looking(choice: MechanismOptions) -> None:
+    """Beside a stream nothing is written about its landmarks: the guarantee rests on their owner.
+
+    Parameters:
+        choice: the mechanism.
     """
     column = choice.own.get("landmarks")
     if column is None or choice.mechanism == "count-bound-landmarks":
         return
-    from tempriv.landmarks.provenance import provenance_of
-
-    known = {} if source is None else provenance_of(source)
-    if column not in known and not choice.own.get("landmarks_from_values"):
+    if not choice.own.get("landmarks_from_values"):
         values = " and ".join(choice.value)
         print(
             f"tempriv: how {column} was chosen is written nowhere; the guarantee holds "

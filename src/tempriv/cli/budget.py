@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,7 @@ from tempriv.cli._options import Json, LedgerOption
 from tempriv.cli._output import alarm, table
 from tempriv.cli.app import budget
 from tempriv.cli.mechanism_options import make_unit
-from tempriv.errors import UsageError, require
+from tempriv.errors import TemprivError, UsageError, require
 
 if TYPE_CHECKING:
     from tempriv.ledger.ledger import Ledger
@@ -31,6 +31,23 @@ CREATE = """
 [bold]Example[/bold]: values kept exact, and which of two readings within 10 steps came first hidden
 
   tempriv budget create trades --epsilon 2 --unit swap --window 10
+"""
+
+
+MERGE = """
+[bold]Example[/bold]: a copy with other ids was charged under a name of its own
+
+  tempriv budget merge meters.csv renamed.csv --because "same meters, ids replaced"
+"""
+
+FORGET = """
+[bold]Example[/bold]: a release that was deleted before anyone saw it
+
+  tempriv budget forget 12 --because "deleted, never handed out"
+
+[bold]Example[/bold]: two tables were taken for the same and are not
+
+  tempriv budget forget meters.csv other.csv --because "made-up data, alike by design"
 """
 
 
@@ -186,7 +203,7 @@ def show(
         names = book.datasets() if dataset is None else (_name(dataset),)
         shown = [book.show(name) for name in names]
     if as_json:
-        print(json.dumps(serialization.encode(shown)))
+        print(json.dumps([_told(serialization.encode(one), "records") for one in shown]))
         return
     table(
         [
@@ -213,6 +230,9 @@ def show(
     for state in shown:
         if state.no_guarantee is not None:
             print(f"{state.dataset}: no guarantee is left, {state.no_guarantee}")
+    # what concerns two datasets stands with both
+    for line in dict.fromkeys(line for state in shown for line in state.records):
+        print(TemprivError(line).for_command_line())
 
 
 @budget.command()
@@ -228,16 +248,18 @@ def log(
     with _open(ledger) as book:
         entries = book.log(None if dataset is None else _name(dataset))
     if as_json:
-        print(json.dumps(serialization.encode(entries)))
+        print(json.dumps([_told(serialization.encode(one), "remark") for one in entries]))
         return
 
     def span(entry: object) -> str:
         ends = [getattr(entry, end) for end in ("start", "end")]
         clock = getattr(entry, "clock", "index")
-        return " to ".join("…" if end is None else describe_tick(clock, end) for end in ends)
+        # so long ago that it stands for any time
+        told = [None if end is not None and abs(end) > 1 << 62 else end for end in ends]
+        return " to ".join("…" if end is None else describe_tick(clock, end) for end in told)
 
     table(
-        ["charge", "when", "dataset", "loss", "series", "times", "output", "state"],
+        ["charge", "when", "dataset", "loss", "series", "times", "output", "state", "remark"],
         [
             [
                 str(e.charge),
@@ -248,10 +270,81 @@ def log(
                 span(e),
                 e.note or "",
                 e.state,
+                e.remark or "",
             ]
             for e in entries
         ],
     )
+
+
+@budget.command(epilog=MERGE)
+def merge(
+    dataset: Annotated[str, typer.Argument(help="Name of a dataset, or its file.")],
+    other: Annotated[str, typer.Argument(help="Name of another one with the same data.")],
+    spelled_alike: Annotated[
+        bool,
+        typer.Option(
+            "--spelled-alike",
+            help="Ids and times are written alike in both. Otherwise a charge of one counts for "
+            "all of the other.",
+        ),
+    ] = False,
+    because: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Why, for the record.")
+    ] = None,
+    ledger: LedgerOption = None,
+) -> None:
+    """Let all charges of two datasets count for both: they hold the same data."""
+    with _open(ledger) as book:
+        names = _name(dataset), _name(other)
+        book.merge(*names, spelled_alike=spelled_alike, reason=because)
+        for name in names:
+            for line in _options.standing(book.show(name)):
+                print(f"{name}: {line}")
+
+
+@budget.command(epilog=FORGET)
+def forget(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CHARGE | DATASET DATASET",
+            help="A charge by its number in the log, or two datasets that do not hold the same "
+            "data after all.",
+        ),
+    ],
+    because: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Why totals become smaller; recorded.")
+    ] = None,
+    ledger: LedgerOption = None,
+) -> None:
+    """Take back a charge, or that two datasets hold the same data; the log keeps all of it."""
+    require(
+        because is not None,
+        "[[because]]: say why; it is recorded, as totals become smaller",
+    )
+    require(
+        len(what) == 2 or (len(what) == 1 and what[0].isdecimal()),
+        f"{' '.join(what)}: must be the number of a charge (tempriv budget log shows them), or the "
+        "names of two datasets",
+    )
+    with _open(ledger) as book:
+        if len(what) == 1:
+            release = book.forget(int(what[0]), because or "")
+            print(f"Forgot charge {what[0]}, of release {release}")
+            return
+        first, second = map(_name, what)
+        count = book.separate(first, second, because or "")
+        charges = "1 charge is" if count == 1 else f"{count:,} charges are"
+        print(f"{first} and {second} count apart from now on; {charges} forgotten")
+        for name in (first, second):
+            for line in _options.standing(book.show(name)):
+                print(f"{name}: {line}")
+
+
+def _told(encoded: dict[str, Any], name: str) -> dict[str, Any]:
+    """A document without what it has nothing to say of."""
+    return {key: value for key, value in encoded.items() if key != name or value}
 
 
 def _number(value: float | None) -> str:

@@ -22,7 +22,7 @@ from tempriv.cli._release_command import (
     ReleaseCommand,
     admit_looking,
     correlation_of,
-    remind_of_looking,
+    require_known_landmarks,
 )
 from tempriv.cli.app import app
 from tempriv.cli.mechanism_options import MechanismOptions, with_mechanism_options
@@ -67,6 +67,15 @@ def release(
         bool,
         protection_option(
             "--pseudonyms", help="Replace series ids by names that cannot be linked."
+        ),
+    ] = False,
+    landmarks_given: Annotated[
+        bool,
+        protection_option(
+            "--landmarks-given",
+            help="Confirm that no released value decided which readings are landmarks.",
+            # the refusal of marks without a note names it
+            hidden=True,
         ),
     ] = False,
     chain: Annotated[
@@ -132,6 +141,7 @@ def release(
     )
     correlation = correlation_of(chain, across, chosen, command.report, command.private_report)
     _options.refuse_input(source, command.output)
+    require_known_landmarks(choice, source, landmarks_given)
     if command.dry_run:
         times = [] if table.time is None else table.time.split("+")
         named = [*table.values, *times, table.series, table.person]
@@ -154,8 +164,6 @@ def release(
             return SparkReleaseRun(frame, table, chosen, key, pseudonyms)
 
         command.run(chosen, {**settings, "pseudonyms": pseudonyms}, open_run, correlation)
-    if not command.as_json:
-        remind_of_looking(choice, source)
 
 
 def _header(source: Path) -> list[str]:

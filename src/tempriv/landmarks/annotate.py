@@ -324,7 +324,7 @@ def _write(
             _write_csv(source, partial, name, marks)
         else:
             _write_parquet(source, partial, name, marks)
-        write_provenance(output, notes, partial)
+        write_provenance(output, notes, partial, source)
         partial.replace(output)
         sync_directory(output.parent)
     finally:

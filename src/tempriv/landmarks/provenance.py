@@ -11,9 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tempriv.data.files import checksum, write_durably
+from tempriv.data.parent import COPY_SUFFIX, parent_of
 from tempriv.errors import DataError
 
-PROVENANCE_SUFFIX = ".landmarks.json"
+PROVENANCE_SUFFIX = COPY_SUFFIX
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,18 @@ def provenance_of(path: Path) -> dict[str, LandmarkProvenance]:
     return notes
 
 
-def write_provenance(path: Path, notes: dict[str, LandmarkProvenance], content: Path) -> None:
-    """Write ``notes`` for a table that is aside in ``content`` and will be at ``path``."""
+def write_provenance(
+    path: Path, notes: dict[str, LandmarkProvenance], content: Path, source: Path
+) -> None:
+    """Write the note of a copy.
+
+    Parameters:
+        path: where the copy will be.
+        notes: about its columns of marks.
+        content: where it is so far.
+        source: the table that it is a copy of.
+    """
     columns = {name: asdict(note) for name, note in notes.items()}
-    body = {"marks": columns, "checksum": checksum(content)}
+    parent = parent_of(source) or source.name
+    body = {"marks": columns, "checksum": checksum(content), "parent": parent}
     write_durably(provenance_path(path), (json.dumps(body, indent=2) + "\n").encode())

@@ -27,8 +27,8 @@ from tempriv.mechanisms.landmarks.domain import WithLandmarks
 from tempriv.privacy.guarantees import NoGuarantee
 from tempriv.privacy.serialization import KIND
 from tempriv.privacy.units import Event, WithinDistance
-from tempriv.releases.description import read_about
-from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT, owner_path
+from tempriv.releases.description import owner_path, read_about
+from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT
 from tempriv.releases.release import read_table
 
 Floats = npt.NDArray[np.float64]

@@ -12,6 +12,7 @@ from typing import Any
 
 from tempriv.data.files import sync_directory
 from tempriv.errors import LedgerError, require
+from tempriv.sampling.keys import tokens
 
 APPLICATION_ID = 0x74707276  # "tprv"
 FORMAT_VERSION = 4
@@ -81,6 +82,31 @@ CREATE INDEX parted_charges ON charges (dataset) WHERE parted = 1;
 ALTER TABLE scopes ADD COLUMN marks BLOB REFERENCES marks;
 ALTER TABLE scopes ADD COLUMN inside INTEGER;
 """
+# and which datasets hold the same rows, and what the owner says of it. ``also`` has
+# charges that count for another dataset than their own, ``merged`` and ``apart`` pairs of datasets
+LINEAGE = """
+CREATE TABLE sketches (dataset INTEGER PRIMARY KEY REFERENCES datasets, content BLOB NOT NULL);
+CREATE TABLE also (
+    charge INTEGER PRIMARY KEY REFERENCES charges, "of" INTEGER NOT NULL REFERENCES charges);
+CREATE INDEX also_of ON also ("of");
+CREATE TABLE merged (
+    dataset INTEGER NOT NULL REFERENCES datasets, other INTEGER NOT NULL REFERENCES datasets,
+    alike INTEGER NOT NULL, PRIMARY KEY (dataset, other)) WITHOUT ROWID;
+CREATE TABLE apart (
+    dataset INTEGER NOT NULL REFERENCES datasets, other INTEGER NOT NULL REFERENCES datasets,
+    PRIMARY KEY (dataset, other)) WITHOUT ROWID;
+CREATE TABLE records (
+    id INTEGER PRIMARY KEY, recorded TEXT NOT NULL, who TEXT NOT NULL, what TEXT NOT NULL,
+    dataset INTEGER NOT NULL REFERENCES datasets, other INTEGER REFERENCES datasets,
+    text TEXT NOT NULL, release TEXT);
+CREATE INDEX records_by_release ON records (release);
+CREATE TABLE forgotten (
+    charge INTEGER PRIMARY KEY, release TEXT NOT NULL, dataset INTEGER NOT NULL, scope INTEGER
+    NOT NULL, guarantee TEXT NOT NULL, content TEXT NOT NULL, recorded TEXT NOT NULL, note TEXT,
+    totals TEXT NOT NULL, "when" TEXT NOT NULL, who TEXT NOT NULL, why TEXT NOT NULL);
+"""
+
+VERSION_4 = SECRET + LANDMARKS + LINEAGE
 
 SQLITE_HEADER = b"SQLite format 3\0"
 NOT_A_LEDGER = (
@@ -201,7 +227,7 @@ class LedgerFile:
             used = self.value("SELECT count(*) FROM sqlite_schema")
             if used or self.value("PRAGMA application_id"):
                 return
-            for statement in (SCHEMA + GROUPS + EXTENTS + SECRET + LANDMARKS).split(";"):
+            for statement in (SCHEMA + GROUPS + EXTENTS + VERSION_4).split(";"):
                 self.execute(statement)
             self._keep_secret()
             self.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -219,7 +245,7 @@ class LedgerFile:
         if not self.outdated:
             return False
         version = int(self.value("PRAGMA user_version"))
-        for brought, tables in ((2, GROUPS), (3, EXTENTS), (4, SECRET + LANDMARKS)):
+        for brought, tables in ((2, GROUPS), (3, EXTENTS), (4, VERSION_4)):
             for statement in tables.split(";") if version < brought else ():
                 self.execute(statement)
         self._keep_secret()
@@ -228,8 +254,6 @@ class LedgerFile:
 
     def _keep_secret(self) -> None:
         """The secret of the ledger, made once; digests under it are of use with the ledger only."""
-        from tempriv.sampling.keys import tokens
-
         self.execute("INSERT OR IGNORE INTO meta VALUES ('secret', ?)", tokens(2))
 
     @property

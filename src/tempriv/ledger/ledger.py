@@ -11,6 +11,7 @@ import functools
 import json
 import math
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,19 +41,27 @@ from tempriv.ledger.resolution import (
     require_comparable,
     steps_covered,
 )
-from tempriv.ledger.running_totals import RunningTotals, TimeRange, cost_of_statements, roles_of
+from tempriv.ledger.running_totals import (
+    Charge,
+    RunningTotals,
+    TimeRange,
+    cost_of_statements,
+    roles_of,
+)
 from tempriv.ledger.scope import EARLIEST, LATEST, Scope, ScopedCost
 from tempriv.privacy import guarantees, serialization, units
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee
 
-if TYPE_CHECKING:  # loaded where there are landmarks
+if TYPE_CHECKING:  # loaded where there are landmarks, or rows to recognize
     from tempriv.ledger.landmark_totals import Spender
+    from tempriv.ledger.lineage import Finding, Lineage
+    from tempriv.ledger.sketches import FreshSketch, RowSketcher
     from tempriv.ledger.spending import ChargeParts, LandmarkSpending
     from tempriv.privacy.units import Landmarks
 
 BUSY_SECONDS = 30.0
 
-State = Literal["prepared", "done"]
+State = Literal["prepared", "done", "forgotten"]
 
 
 @dataclass(frozen=True)
@@ -116,7 +125,8 @@ class Prepared:
 class Budget:
     """How a dataset stands: one total per limit, or per unit charged where there is no limit.
 
-    ``epsilon_in_advance`` is what each total would be, had all of it been fixed in advance.
+    ``epsilon_in_advance`` is what each total would be, had all of it been fixed in advance;
+    ``records`` are what was recorded beside the charges: merged, forgotten and told apart.
     """
 
     dataset: str
@@ -125,11 +135,15 @@ class Budget:
     charges: int
     no_guarantee: str | None
     in_advance: tuple[float | None, ...]
+    records: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One charge, for printing; ``members`` is how many, None for anyone."""
+    """One charge, for printing; ``members`` is how many, None for anyone.
+
+    ``remark`` says of which charge of another dataset it is a copy, or why it was forgotten.
+    """
 
     charge: int
     release_id: str
@@ -143,6 +157,7 @@ class Entry:
     clock: str
     state: State
     note: str | None
+    remark: str | None = None
 
 
 class _Limit(NamedTuple):
@@ -224,8 +239,7 @@ class Ledger:
                 if file.upgrade():
                     self._sums.align()
                     for (dataset,) in file.rows("SELECT id FROM datasets"):
-                        for limit in self._limits(dataset):
-                            self._renew(dataset, limit)
+                        self._renew_all(dataset)
 
     @classmethod
     def open(cls, path: str | Path, busy_seconds: float = BUSY_SECONDS) -> Ledger:
@@ -344,6 +358,10 @@ class Ledger:
             limit = next(limit for limit in self._limits(dataset) if limit.id == number)
             return self._renew(dataset, limit)
 
+    def _renew_all(self, dataset: int) -> None:
+        for limit in self._limits(dataset):
+            self._renew(dataset, limit)
+
     def _renew(self, dataset: int, limit: _Limit) -> Total:
         """The total of a limit and its running sums, from the charges themselves."""
         order = order_of(limit.epsilon, limit.delta)
@@ -446,10 +464,13 @@ class Ledger:
         note: str | None = None,
         output: OutputRecord | None = None,
         spending: LandmarkSpending | None = None,
+        rows: FreshSketch | None = None,
+        other_data: Sequence[str] = (),
     ) -> Receipt:
         """Record a release if every limit agrees; it is on disk when this returns.
 
-        The same release again gets the same receipt and spends nothing.
+        The same release again gets the same receipt and spends nothing. If its rows are surely
+        those of another dataset, it is charged there as well (``findings`` says so).
 
         Parameters:
             dataset: its name.
@@ -460,6 +481,8 @@ class Ledger:
             output: the file that waits to be put in place; the charge then stays open
                 (``prepared``) until ``finish``.
             spending: of a landmark release, what each reading spends; None: all of its epsilon.
+            rows: the sketch of its rows, which a ``sketcher`` made.
+            other_data: datasets that hold other data, whatever the rows look like; it is recorded.
 
         Raises:
             BudgetError: if a limit would be passed; nothing is recorded.
@@ -482,11 +505,132 @@ class Ledger:
             )
             if known is None:
                 parts = self._settled(number, scope, parts)
-                decided = self._decide(number, dataset, guarantee, scope, parts)
-                self._record(
-                    number, guarantee, scope, release_id, content, note, output, parts, decided
-                )
+                others = [self._number(other) for other in other_data]
+                charge = Charge(guarantee, scope, release_id, note, content, output, parts)
+                if self._has_kin(rows is not None) or others:
+                    self._lineage.charge(number, charge, rows, others)
+                else:
+                    self._record(number, charge, self._decide_charge(number, charge))
+                if rows is not None:
+                    self._keep_sketch(number, rows)
             return self._receipt(release_id)
+
+    def sketcher(
+        self,
+        columns: int,
+        categories: Sequence[Sequence[str]] | None = None,
+        named: bool = False,
+    ) -> RowSketcher:
+        """Makes the sketch of a release's rows, by which this ledger knows them again.
+
+        Parameters:
+            columns: how many columns of values there are.
+            categories: the names that values are numbers of, for each column.
+            named: whether the table has a column of ids and one of times.
+        """
+        from tempriv.ledger.sketches import RowSketcher
+
+        return RowSketcher(self._file.secret, columns, categories, named)
+
+    def findings(self, release_id: str) -> tuple[Finding, ...]:
+        """What the ledger found out about the rows of a release.
+
+        Parameters:
+            release_id: of the release.
+
+        Returns:
+            The datasets that have the same rows, surely or likely; for the owner's eyes only.
+        """
+        query = "SELECT 1 FROM records WHERE release = ? LIMIT 1"
+        if self._file.value(query, release_id) is None:
+            return ()
+        return self._lineage.findings(release_id)
+
+    def merge(
+        self, dataset: str, other: str, *, spelled_alike: bool = False, reason: str | None = None
+    ) -> None:
+        """Let all charges of two datasets count for both, because they hold the same data.
+
+        Parameters:
+            dataset: the name of one.
+            other: the name of the other.
+            spelled_alike: whether ids and times are written alike in both. Otherwise each charge
+                of one counts for all of the other.
+            reason: recorded with it.
+
+        >>> import tempfile
+        >>> guarantee = Guarantee(loss=guarantees.Pure(0.4), unit=units.Event())
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with Ledger.create(f"{folder}/ledger.sqlite") as ledger:
+        ...         for name in ("meters", "copy"):
+        ...             _ = ledger.create_dataset(name, epsilon=1.0)
+        ...             _ = ledger.charge(name, guarantee, Scope(start=0, end=9, step=1), name)
+        ...         ledger.merge("meters", "copy", spelled_alike=True)
+        ...         ledger.show("meters").totals[0].spent, ledger.show("copy").totals[0].spent
+        (0.8, 0.8)
+        """
+        require(dataset != other, f"dataset {dataset!r}: name two datasets to merge")
+        with self._file.writing():
+            pair = self._number(dataset), self._number(other)
+            self._lineage.merge(*pair, spelled_alike, reason)
+
+    def separate(self, dataset: str, other: str, reason: str) -> int:
+        """Take back that two datasets hold the same data, and never take them for the same again.
+
+        Charges of one that counted for the other are forgotten there; they stay in the log.
+
+        Parameters:
+            dataset: the name of one.
+            other: the name of the other.
+            reason: recorded with it.
+
+        Returns:
+            How many charges are forgotten.
+        """
+        self._require_reason(reason)
+        require(dataset != other, f"dataset {dataset!r}: name two datasets to tell apart")
+        with self._file.writing():
+            return self._lineage.separate(self._number(dataset), self._number(other), reason)
+
+    def forget(self, charge: int, reason: str) -> str:
+        """Forget a charge: totals are as if it had not been made; the log keeps it.
+
+        Only for what was never handed out: what others have seen is spent.
+
+        Parameters:
+            charge: its number in the log.
+            reason: recorded with it.
+
+        Returns:
+            The release that it was for.
+        """
+        self._require_reason(reason)
+        with self._file.writing():
+            return self._lineage.forget(charge, reason)
+
+    @staticmethod
+    def _require_reason(reason: str) -> None:
+        require(
+            reason.strip() != "" and reason.isprintable(),
+            f"reason={reason!r}: say in a line why totals become smaller; it is recorded",
+        )
+
+    def _has_kin(self, seen: bool) -> bool:
+        """Whether a charge may count for other datasets: some are merged, or rows can be known."""
+        query = "SELECT 1 FROM merged LIMIT 1"
+        known = "SELECT 1 FROM sketches LIMIT 1"
+        return bool(self._file.rows(query) or (seen and self._file.rows(known)))
+
+    @functools.cached_property
+    def _lineage(self) -> Lineage:
+        from tempriv.ledger.lineage import Lineage
+
+        return Lineage(self._file, self._sums, self._decide_charge, self._record, self._renew_all)
+
+    def _keep_sketch(self, dataset: int, rows: FreshSketch) -> None:
+        before = self._file.value("SELECT content FROM sketches WHERE dataset = ?", dataset)
+        content = rows.added_to(before)
+        self._file.execute("INSERT OR REPLACE INTO sketches VALUES (?, ?)", dataset, content)
 
     def state_of(self, release_id: str) -> State | None:
         """Whether the output of a release was put in place.
@@ -577,9 +721,30 @@ class Ledger:
                 else None
                 for total in totals
             )
+            records = self._records(number)
         reasons = [none.reason for none in charged if isinstance(none, NoGuarantee)]
         reason = reasons[0] if reasons else None
-        return Budget(dataset, bool(limits), tuple(totals), charges, reason, fixed)
+        return Budget(dataset, bool(limits), tuple(totals), charges, reason, fixed, records)
+
+    def _records(self, dataset: int) -> tuple[str, ...]:
+        """What was recorded of a dataset beside its charges, a line for each."""
+        query = """SELECT o.name, count(*) FROM also a JOIN charges c ON c.id = a.charge
+            JOIN charges f ON f.id = a."of" JOIN datasets o ON o.id = f.dataset
+            WHERE c.dataset = ? GROUP BY o.name ORDER BY o.name"""
+        name = self._file.value("SELECT name FROM datasets WHERE id = ?", dataset)
+        lines = [
+            f"{name}: {count} of its charges {'was' if count == 1 else 'were'} made for dataset "
+            f"{other!r}, which holds the same data"
+            for other, count in self._file.rows(query, dataset)
+        ]
+        query = """SELECT r.recorded, r.who, r.what, d.name, o.name, r.text FROM records r
+            JOIN datasets d ON d.id = r.dataset LEFT JOIN datasets o ON o.id = r.other
+            WHERE r.what NOT IN ('recognized', 'likely') AND (r.dataset = ?1 OR r.other = ?1)
+            ORDER BY r.id"""
+        for recorded, who, what, name, other, text in self._file.rows(query, dataset):
+            whose = name if other is None else f"{name} and {other}"
+            lines.append(f"{recorded} {who}: {whose} {what}" + (f": {text}" if text else ""))
+        return tuple(lines)
 
     def log(self, dataset: str | None = None) -> tuple[Entry, ...]:
         """All charges, newest last.
@@ -588,7 +753,13 @@ class Ledger:
             dataset: its name; None: of all datasets.
         """
         query = """SELECT c.id, c.release, d.name, c.recorded, c.guarantee, s.kind,
-            length(m.ids) / 8, s.start, s."end", s.clock, c.state, c.note FROM charges c
+            length(m.ids) / 8, s.start, s."end", s.clock, c.state, c.note, c.remark FROM (
+                SELECT c.id, c.release, c.dataset, c.recorded, c.guarantee, c.scope, c.state,
+                c.note, 'is charge ' || o.id || ' of ' || d.name AS remark FROM charges c
+                LEFT JOIN also a ON a.charge = c.id LEFT JOIN charges o ON o.id = a."of"
+                LEFT JOIN datasets d ON d.id = o.dataset
+                UNION ALL SELECT charge, release, dataset, recorded, guarantee, scope, 'forgotten',
+                note, "when" || ' ' || who || ': ' || why FROM forgotten) c
             JOIN datasets d ON d.id = c.dataset JOIN scopes s ON s.id = c.scope
             LEFT JOIN member_sets m ON m.digest = s.members
             WHERE ?1 IS NULL OR c.dataset = ?1 ORDER BY c.id"""
@@ -599,6 +770,12 @@ class Ledger:
             dataclasses.replace(entry, guarantee=_decode(cast(str, entry.guarantee)))
             for entry in entries
         )
+
+    def _decide_charge(
+        self, dataset: int, charge: Charge
+    ) -> list[tuple[_Limit, list[_Addition], Total]]:
+        name = self._file.value("SELECT name FROM datasets WHERE id = ?", dataset)
+        return self._decide(dataset, name, charge.guarantee, charge.scope, charge.parts)
 
     def _number(self, dataset: str) -> int:
         number = self._file.value("SELECT id FROM datasets WHERE name = ?", dataset)
@@ -841,16 +1018,11 @@ class Ledger:
     def _record(
         self,
         number: int,
-        guarantee: Guarantee | NoGuarantee,
-        scope: Scope,
-        release_id: str,
-        content: str,
-        note: str | None,
-        output: OutputRecord | None,
-        parts: ChargeParts | None,
+        charge: Charge,
         decided: list[tuple[_Limit, list[_Addition], Total]],
-    ) -> None:
-        file, place = self._file, self._sums.place(number, scope)
+    ) -> int:
+        file, place = self._file, self._sums.place(number, charge.scope)
+        output, parts = charge.output, charge.parts
         where = (output.path, output.partial, output.checksum, output.request) if output else None
         told = [total for _, _, total in decided]
         if parts is not None or self._sums.has_parts(number):
@@ -860,19 +1032,19 @@ class Ledger:
             " totals, parted, state, path, partial, checksum, request)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *(
-                release_id,
+                charge.release,
                 number,
                 place.scope,
-                serialization.canonical(guarantee).decode(),
-                content,
+                serialization.canonical(charge.guarantee).decode(),
+                charge.content,
             ),
-            *(_now(), note),
+            *(_now(), charge.note),
             *(_json(told), int(parts is not None), "prepared" if output else "done"),
             *(where or (None,) * 4),
         )
+        recorded = int(file.value("SELECT id FROM charges WHERE release = ?", charge.release))
         if parts is not None:
-            charge = self._file.value("SELECT id FROM charges WHERE release = ?", release_id)
-            self._sums.add_parts(number, charge, parts)
+            self._sums.add_parts(number, recorded, parts)
         for limit, added, total in decided:
             for addition in added:
                 where_added = place
@@ -880,6 +1052,7 @@ class Ledger:
                     where_added = self._sums.place(number, addition.scope)
                 self._sums.add(limit.id, limit.unit, where_added, addition.cost)
             file.execute("UPDATE limits SET total = ? WHERE id = ?", _json(total), limit.id)
+        return recorded
 
     def _receipt(self, release_id: str) -> Receipt:
         query = """SELECT c.id, c.release, d.name, c.recorded, c.totals FROM charges c

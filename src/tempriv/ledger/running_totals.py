@@ -39,7 +39,7 @@ from tempriv.ledger.scope import (
     ScopedCost,
 )
 from tempriv.privacy import guarantees, serialization, units
-from tempriv.privacy.guarantees import NoGuarantee
+from tempriv.privacy.guarantees import Guarantee, NoGuarantee
 from tempriv.privacy.units.base import UnitEntry
 
 if TYPE_CHECKING:  # loaded where there are landmarks
@@ -85,6 +85,32 @@ class TimeRange(NamedTuple):
     clock: str
     first: int
     last: int
+
+
+class Charge(NamedTuple):
+    """What is recorded of a charge, in whatever dataset it counts.
+
+    Parameters:
+        guarantee: of the release.
+        scope: whose data the release touches, and when.
+        release: its id.
+        note: kept with the charge.
+        content: a digest of all that is charged.
+        output: the file that waits to be put in place.
+        parts: of a landmark release, what its readings spend; None: all of its epsilon.
+    """
+
+    guarantee: Guarantee | NoGuarantee
+    scope: Scope
+    release: str
+    note: str | None
+    content: str = ""
+    output: Any = None
+    parts: ChargeParts | None = None
+
+    def over(self, scope: Scope) -> Charge:
+        """The same over another scope, of which it is not known which readings are landmarks."""
+        return self if scope == self.scope else self._replace(scope=scope, parts=None)
 
 
 class ScopeRow(NamedTuple):
@@ -145,6 +171,11 @@ class RunningTotals:
 
     def __init__(self, file: LedgerFile):
         self._file = file
+
+    @staticmethod
+    def guarantee(text: str) -> Any:
+        """The guarantee of a charge, from its ``text`` in the file."""
+        return statements_of(text)[0]
 
     def base(self, dataset: int) -> Resolution | None:
         """The time steps that limits of a ``dataset`` speak of: those of its first scope."""

@@ -19,6 +19,7 @@ from tempriv.privacy import serialization
 FORMAT = 1
 METADATA_KEY = b"tempriv"
 SIDECAR_SUFFIX = ".release.json"
+OWNER_SUFFIX = ".owner.csv"
 
 
 def ledger_sentence(about: dict[str, Any]) -> str:
@@ -37,6 +38,11 @@ def as_json(about: dict[str, Any]) -> bytes:
 def sidecar_path(path: Path) -> Path:
     """Where the description of the release at ``path`` is."""
     return path.with_name(path.name + SIDECAR_SUFFIX)
+
+
+def owner_path(output: Path) -> Path:
+    """Where the owner's file of a release at ``output`` is."""
+    return output.with_name(output.name + OWNER_SUFFIX)
 
 
 def value_spec(about: dict[str, Any]) -> dict[str, Any]:

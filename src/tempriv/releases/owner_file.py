@@ -14,16 +14,11 @@ import pyarrow as pa
 
 from tempriv.data.csv import csv_line, csv_rows
 from tempriv.data.files import private_file, sync_directory
+from tempriv.releases.description import owner_path
 
-OWNER_SUFFIX = ".owner.csv"
 LANDMARK, SPENT, RELEASE = "landmark", "epsilon", "release"
 """Its columns after those that name a reading: 1 at landmarks, the part of epsilon that was spent,
 and the release that it was spent for."""
-
-
-def owner_path(output: Path) -> Path:
-    """Where the owner's file of a release at ``output`` is."""
-    return output.with_name(output.name + OWNER_SUFFIX)
 
 
 def partial_owner_path(partial: Path) -> Path:

@@ -7,8 +7,9 @@ successor does with the same bits and without a second charge.
 
 from __future__ import annotations
 
+import functools
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,7 +50,6 @@ from tempriv.releases.blocks import (
 )
 from tempriv.releases.description import FORMAT, with_receipt
 from tempriv.releases.meaning import meaning_of
-from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT
 from tempriv.sampling.keys import Key, SeriesKey
 from tempriv.sampling.keystream import StepRange
 
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from tempriv.data.aggregate import CountTable
     from tempriv.data.passthrough import PassthroughColumns
     from tempriv.landmarks.provenance import LandmarkProvenance
+    from tempriv.ledger.sketches import FreshSketch, RowSketcher
     from tempriv.ledger.spending import LandmarkSpending
     from tempriv.releases.release import Release
     from tempriv.releases.spending import SpendingRecord
@@ -119,6 +120,7 @@ class ReleaseRun:
         self.series, self.mechanism, self.key, self.watch = series, mechanism, key, watch
         self.pseudonyms, self.counted = pseudonyms, counted
         self.owner: Callable[[pa.RecordBatch], None] | None = None
+        self._sketcher: RowSketcher | None = None
         require(
             counted is None or units.conversion_factor(mechanism.unit, counted.unit) == 1,
             f"unit={mechanism.unit!r}: the mechanism must cover what the counts were bounded for, "
@@ -145,6 +147,41 @@ class ReleaseRun:
             f"column {STATUS!r}: what this mechanism released, repeated or left empty goes into a "
             "column of that name; choose another name for the one in the table",
         )
+
+    def sketch_for(self, ledger: Ledger) -> None:
+        """Have the pass over the table make a sketch of its rows, by which a ledger knows them.
+
+        Parameters:
+            ledger: that is to be charged.
+        """
+        named = self.series.series is not None and self.series.time is not None
+        categories = self.mechanism.domain.categories
+        chosen = None if categories is None else categories[: len(self.values)]
+        self._sketcher = ledger.sketcher(len(self.values), chosen, named)
+
+    @property
+    def marked(self) -> bool:
+        """Whether what each reading spent is for its owner only, in a file of its own."""
+        return self.mechanism.domain.marked
+
+    @property
+    def sketch(self) -> FreshSketch | None:
+        """The sketch of the rows, once all of them have passed; None if it was not asked for."""
+        return None if self._sketcher is None else self._sketcher.finish()
+
+    def _sketch(self, block: Block) -> None:
+        """Show the block to the sketch, with its ids as they are in the table."""
+        if self._sketcher is None:
+            return
+        shown = self._shown(block)
+        if self.pseudonyms:
+            shown = replace(shown, ids=tuple(self._own_ids[name] for name in shown.ids))
+        clock = self.reading.clock
+        self._sketcher.see(shown, None if clock is None else clock.kind)
+
+    @functools.cached_property
+    def _own_ids(self) -> dict[str, str]:
+        return {self.key.pseudonym(name): name for name in self.reading.summary.ids}
 
     @property
     def guarantee(self) -> Guarantee | NoGuarantee:
@@ -178,6 +215,7 @@ class ReleaseRun:
         late = mechanism.domain.latency > 0
         for block, ending in with_ends(parts) if late else ((part, False) for part in parts):
             self.times.see(block)
+            self._sketch(block)
             memory = self._memory_of(block)
             held = held_of_first(block, self._held)
             runs = self._runs(block)
@@ -243,6 +281,8 @@ class ReleaseRun:
         return columns
 
     def _owned(self, private: Block, released: Block) -> pa.RecordBatch:
+        from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT
+
         columns = self._whose_and_when(released)
         marks = private.values[:, -1].astype(np.int64) * ~private.missing[:, -1]
         columns += [(LANDMARK, from_numpy(marks, pa.int64()))]
@@ -438,6 +478,7 @@ def release(
     dataset: str | None = None,
     pseudonyms: bool = False,
     accept_weak: bool = False,
+    other_data: Sequence[str] = (),
     **layout: Any,
 ) -> Release:
     """Release a private array, frame, file or table of counts through a mechanism.
@@ -453,6 +494,7 @@ def release(
         pseudonyms: replace the ids of series.
         accept_weak: say that an epsilon above 10, which protects practically nothing, is meant;
             otherwise there is a ``WeakGuaranteeWarning``.
+        other_data: datasets of the ledger that hold other data, whatever the rows look like.
         layout: time, series, person, max_series_per_person, grid, calendar, step, gaps,
             duplicates and clip, as in ``SeriesTable``.
 
@@ -495,14 +537,23 @@ def release(
         series, kind = series_of(counted), "arrow"
     run = ReleaseRun(series, mechanism, key, pseudonyms, counted=counted)
     check_early(ledger, dataset, run.guarantee, run.mechanism)
+    if ledger is not None:
+        run.sketch_for(ledger)
     table = run.table()
     receipt = None
     if ledger is not None and dataset is not None:
         what = dataset, run.guarantee, run.scope, run.key.release_id
         spending = run.spending
         ledger.warn_of_repetition(*what, spending=spending)
-        receipt = ledger.charge(*what, spending=spending)
+        receipt = ledger.charge(*what, spending=spending, rows=run.sketch, other_data=other_data)
+        _warn(ledger, run.key.release_id)
     return Release(with_receipt(run.about(), receipt), table, kind)
+
+
+def _warn(ledger: Ledger, release_id: str) -> None:
+    """Tell the owner which other datasets hold the same rows."""
+    for finding in ledger.findings(release_id):
+        warnings.warn(str(UsageError(finding.sentence)), stacklevel=3)
 
 
 def series_of(counted: CountTable) -> SeriesTable:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,7 @@ from tempriv.errors import TemprivError, require
 from tempriv.ledger.ledger import Ledger, OutputRecord
 from tempriv.mechanisms.base import Mechanism
 from tempriv.privacy import serialization
-from tempriv.releases.description import sidecar_path, with_receipt
-from tempriv.releases.owner_file import OwnerFile, owner_path, put_in_place
+from tempriv.releases.description import owner_path, sidecar_path, with_receipt
 from tempriv.releases.run import ReleaseRun, check_early
 from tempriv.releases.writer import (
     ReleaseWriter,
@@ -47,6 +47,7 @@ def release_file(
     note: str | None = None,
     force: bool = False,
     progress: Callable[[int], None] = lambda rows: None,
+    other_data: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Release a table to a file, whatever its size; returns the description written beside it.
 
@@ -59,6 +60,7 @@ def release_file(
         note: a remark for the ledger.
         force: replace a file that exists.
         progress: called with the number of rows in each batch.
+        other_data: datasets of the ledger that hold other data, whatever the rows look like.
 
     Guarantees:
         - the output appears whole or not at all, and only after the charge is durable;
@@ -73,15 +75,21 @@ def release_file(
     check_early(ledger, dataset, run.guarantee, run.mechanism)
     run.keep_spelling(output)
     require_new_owner_file(output, force)
-    with (
-        ReleaseWriter(output, run.key.release_id) as writing,
-        OwnerFile(writing.partial) as owner,
-    ):
-        run.owner = owner.add
+    if ledger is not None:
+        run.sketch_for(ledger)
+    with ExitStack() as stack:
+        writing = stack.enter_context(ReleaseWriter(output, run.key.release_id))
+        owner = None
+        if run.marked:
+            from tempriv.releases.owner_file import OwnerFile
+
+            owner = stack.enter_context(OwnerFile(writing.partial))
+            run.owner = owner.add
         for batch in run.batches():
             writing.add(batch)
             progress(batch.num_rows)
-        owner.close()
+        if owner is not None:
+            owner.close()
         about = writing.close(run.about())
         require_new_output(output, force)
         receipt = None
@@ -104,10 +112,17 @@ def release_file(
                 note=note,
                 output=place,
                 spending=spending,
+                rows=run.sketch,
+                other_data=other_data,
             )
-        writing.kept = owner.kept = True
+        writing.kept = True
+        if owner is not None:
+            owner.kept = True
         about = with_receipt(about, receipt)
-        put_in_place(output, writing.partial)
+        if run.marked or owner_path(output).exists():
+            from tempriv.releases.owner_file import put_in_place
+
+            put_in_place(output, writing.partial)
         writing.publish(about)
         if ledger is not None and receipt is not None:
             ledger.finish(run.key.release_id)
@@ -134,6 +149,8 @@ def finish_interrupted(
     prepared = None if ledger is None else ledger.prepared(output.resolve(), request)
     if ledger is None or prepared is None:
         return None
+    from tempriv.releases.owner_file import put_in_place
+
     receipt, record = prepared.receipt, prepared.output
     partial = Path(record.partial)
     for candidate in (output, partial):

@@ -133,6 +133,15 @@ class SparkReleaseRun:
     def about(self) -> dict[str, Any]:
         return self.run.about()
 
+    def sketch_for(self, ledger: Ledger) -> None:
+        """Make no sketch of rows for a ``ledger``: they do not pass by here."""
+
+    sketch = None
+
+    @property
+    def marked(self) -> bool:
+        return self.run.marked
+
     def keep_spelling(self, output: Any) -> None:
         """Keep nothing for ``output``: moved values are written anew, as Spark has read them
         already.
