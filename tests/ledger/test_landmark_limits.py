@@ -207,7 +207,7 @@ def test_marks_that_were_drawn_are_charged_once_for_each_draw(ledger, tmp_path):
         path = tmp_path / f"{draw}.parquet"
         pa.parquet.write_table(table(HERE), path)
         note = LandmarkProvenance("a list", (), 0.9, "", 0.2, draw)
-        write_provenance(path, {"mark": note}, path)
+        write_provenance(path, {"mark": note}, path, path)
         named = {"values": ("v", "mark"), "time": "t", "series": "home"}
         tp.release(path, UNIFORM, **named, ledger=ledger, dataset="meters")
         assert spent(ledger, MarkedMoment()) == pytest.approx(expected)

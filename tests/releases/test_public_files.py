@@ -192,7 +192,9 @@ def releasing(name: str, options: tuple[Any, ...]) -> list[str]:
     end = "parquet" if name in ("gaussian", "block-shuffle") else "csv"
     words = ["release", "all.csv", f"out.{end}", *behavior.words_of(name, options)]
     unsafe = name in behavior.PROMISES_NOTHING and "--pace" not in options
-    return [*words, "--report", "report.html", *["--not-private"] * unsafe]
+    marked = "--landmarks" in options and name != "count-bound-landmarks"
+    words += [*["--not-private"] * unsafe, *["--landmarks-given"] * marked]
+    return [*words, "--report", "report.html"]
 
 
 @pytest.mark.parametrize(("name", "options"), CASES)

@@ -339,9 +339,12 @@ class RowSketcher:
         """Take in the rows of a private ``block``, whose times are of a ``clock``."""
         if not len(block):
             return
-        values = np.asarray(block.values, dtype=np.float64)
+        if block.values.dtype == object:
+            values, bits = self._of_any_kind(block.values, block.missing)
+        else:
+            values = np.asarray(block.values, dtype=np.float64)
+            bits = self._bits_of(values)
         part = Block(values, block.missing, block.ids, block.counts, block.starts, block.times)
-        bits = self._bits_of(values)
         self._see_rows(part, bits, values, clock)
         self._sequences.see(part, bits, values)
 
@@ -356,6 +359,23 @@ class RowSketcher:
         for column, codes in enumerate(self._codes):
             bits[:, column] = codes[np.maximum(values[:, column].astype(np.int64), 0)]
         return bits
+
+    def _of_any_kind(
+        self, cells: npt.NDArray[Any], missing: npt.NDArray[np.bool_]
+    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[Any]]:
+        """Cells of rows that are only moved: numbers as ever, text as names of categories."""
+        values, bits = np.zeros(cells.shape), np.zeros(cells.shape, dtype=np.uint64)
+        for column in range(cells.shape[1]):
+            present = ~missing[:, column]
+            own = cells[present, column]
+            if all(isinstance(cell, (int, float, np.number)) for cell in own):
+                values[present, column] = own.astype(np.float64)
+                bits[:, column] = self._bits_of(values[:, column : column + 1])[:, 0]
+                continue
+            names, codes = np.unique([str(cell) for cell in own], return_inverse=True)
+            values[present, column] = codes
+            bits[present, column] = self._named_values(names.tolist())[codes]
+        return values, bits
 
     def _see_rows(
         self,
