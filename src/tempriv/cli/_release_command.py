@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tempriv.cli import _options
 from tempriv.cli._options import (
+    About,
     Dataset,
     DryRun,
     Force,
@@ -23,6 +24,7 @@ from tempriv.cli._options import (
     Output,
     PrivateReport,
     Report,
+    Sign,
     Source,
     TargetError,
 )
@@ -49,6 +51,8 @@ class ReleaseCommand:
     no_ledger: NoLedger = False
     report: Report = None
     private_report: PrivateReport = None
+    about: About = None
+    sign: Sign = None
     dry_run: DryRun = False
     force: Force = False
     key_seed: KeySeed = None
@@ -118,6 +122,8 @@ class ReleaseCommand:
         from tempriv.sampling.keys import Key
 
         _options.refuse_pages(self.report, self.private_report, self.force)
+        statements = _options.statements(self.about)
+        signing_key = _options.signing_key(self.sign)
         settings = {**settings, "dataset": self.name, "seed": self.key_seed}
         unnamed = self.dataset is None
         with _options.charging(self.ledger, self.no_ledger, self.name, unnamed) as book:
@@ -133,6 +139,8 @@ class ReleaseCommand:
                     request=request_of(self.source, chosen, settings),
                     note=str(self.output),
                     force=self.force,
+                    statements=statements,
+                    signing_key=signing_key,
                     progress=advance,
                 )
             if about.get("finished_interrupted"):
@@ -219,7 +227,8 @@ def _rows_released() -> Iterator[Callable[[int], None]]:
 def _print_release(
     about: dict[str, Any], output: Path, pages: list[Path], budget: Any, as_json: bool
 ) -> None:
-    from tempriv.releases.owner_file import owner_path
+    from tempriv.releases.description import SIGNATURE
+    from tempriv.releases.owner_file import owner_evidence_path, owner_path
 
     if as_json:
         print(json.dumps(about))
@@ -240,6 +249,10 @@ def _print_release(
         print(f"  report    {page}")
     if "over" in about["mechanism"]:
         print(f"  for you   {owner_path(output)}: landmarks, and what each reading spent")
+    if owner_evidence_path(output).exists():
+        print(f"  for you   {owner_evidence_path(output)}: how well known series are found in it")
+    if SIGNATURE in about:
+        print(f"  signed by {about[SIGNATURE]['public_key']}")
     print(f"  check it  tempriv verify {output}")
 
 

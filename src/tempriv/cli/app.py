@@ -19,7 +19,15 @@ from tempriv.errors import TemprivError
 PANELS = {
     "Begin": ("demo", "mechanisms", "advise"),
     "Release": ("release", "count", "stream", "shapes", "landmarks", "after"),
-    "Account for it and check it": ("budget", "verify", "report", "leakage", "audit", "attack"),
+    "Account for it and check it": (
+        "budget",
+        "keys",
+        "verify",
+        "report",
+        "leakage",
+        "audit",
+        "attack",
+    ),
     "Collect from devices": ("serve", "simulate"),
     "Research": ("reproduce",),
 }
@@ -39,6 +47,8 @@ budget = typer.Typer(
     no_args_is_help=True, help="Limit the privacy loss of a dataset, and see what was spent."
 )
 app.add_typer(budget, name="budget")
+keys = typer.Typer(no_args_is_help=True, help="Sign releases, so that a forged one shows.")
+app.add_typer(keys, name="keys")
 
 
 class Interrupted(BaseException):

@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,6 +39,11 @@ from tempriv.privacy import guarantees, serialization, units
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee
 
 BUSY_SECONDS = 30.0
+# made when something is stated first; versions that do not know it leave it alone
+STATEMENTS = """
+CREATE TABLE IF NOT EXISTS statements (
+    dataset INTEGER PRIMARY KEY REFERENCES datasets, texts TEXT NOT NULL)
+"""
 
 State = Literal["prepared", "done"]
 
@@ -311,6 +317,35 @@ class Ledger:
         self._sums.replace(limit.id, shares)
         self._file.execute("UPDATE limits SET total = ? WHERE id = ?", _json(total), limit.id)
         return total
+
+    def state(self, dataset: str, statements: Mapping[str, str]) -> None:
+        """Keep what the curator says of all releases of a dataset, instead of what was kept.
+
+        Parameters:
+            dataset: its name; it is made if there is none.
+            statements: texts by name, such as ``contact`` and ``license``; they are public.
+        """
+        with self._file.writing():
+            number = self._ensure(dataset)
+            self._file.execute(STATEMENTS)
+            self._file.execute(
+                "INSERT INTO statements VALUES (?, ?)"
+                " ON CONFLICT DO UPDATE SET texts = excluded.texts",
+                *(number, json.dumps(dict(statements))),
+            )
+
+    def statements(self, dataset: str) -> dict[str, str]:
+        """What the curator says of all releases of a dataset; nothing, if nothing is kept.
+
+        Parameters:
+            dataset: its name.
+        """
+        if not self._file.value("SELECT count(*) FROM sqlite_schema WHERE name = 'statements'"):
+            return {}
+        text = self._file.value(
+            "SELECT texts FROM statements JOIN datasets ON id = dataset WHERE name = ?", dataset
+        )
+        return {} if text is None else dict(json.loads(text))
 
     def check(
         self, dataset: str, guarantee: Guarantee | NoGuarantee, scope: Scope

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tempriv.data.series import Block, Flags
-from tempriv.mechanisms.checks import Check, ReleasedRows
 from tempriv.mechanisms.domains import Domain, Floats, Integers, ValueKind
 from tempriv.mechanisms.options import Option, Settings, options_of
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
@@ -28,6 +27,7 @@ from tempriv.sampling.keys import Key
 from tempriv.sampling.keystream import Keystream, StepRange
 
 if TYPE_CHECKING:
+    from tempriv.mechanisms.checks import Check, ReleasedRows
     from tempriv.mechanisms.reorder._kernels import Carriage
     from tempriv.mechanisms.stream import Stream
 
@@ -520,6 +520,14 @@ class Mechanism(ABC):
             rows: of a released table.
         """
         return rows.ends_are_empty if self.domain.latency else rows.repeat_the_last
+
+    def value_ranges(self, chance: float) -> list[tuple[float, float]] | None:
+        """What all released values of each column lie within; None if that is not known.
+
+        Parameters:
+            chance: of a value that lies outside.
+        """
+        return None
 
     def check_output(self, rows: ReleasedRows) -> list[Check]:
         """Whatever else can be seen of its output, for ``tempriv verify``.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,19 +18,37 @@ Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
+State = Literal["ok", "wrong", "not checked"]
+
+
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at.
+    """One statement about a release, and what came of looking at it.
 
     Parameters:
         what: the statement that is checked.
-        good: whether it holds.
-        found: what was seen, for people.
+        good: whether it holds; None where it was not checked.
+        found: what was seen, or why nothing was, for people.
+
+    >>> Check("all rows are there", True, "4 rows").state
+    'ok'
+    >>> Check("the ledger knows of it", None, "no ledger at hand").state
+    'not checked'
     """
 
     what: str
-    good: bool
+    good: bool | None
     found: str
+
+    @property
+    def state(self) -> State:
+        """In words: ``ok``, ``wrong`` or ``not checked``."""
+        return "not checked" if self.good is None else "ok" if self.good else "wrong"
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the statement was checked and does not hold."""
+        return self.good is False
 
 
 @dataclass(frozen=True)

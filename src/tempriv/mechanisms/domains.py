@@ -18,7 +18,9 @@ import numpy.typing as npt
 
 from tempriv.data.series import Block, Bounds, Categories, Flags
 from tempriv.errors import DataError, require
-from tempriv.mechanisms.checks import Check, Columns
+
+if TYPE_CHECKING:  # what only verify needs is loaded by it
+    from tempriv.mechanisms.checks import Check, Columns
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -353,12 +355,14 @@ class Numbers(Domain):
 
 
 def _on_grid(columns: Columns, grids: Sequence[float]) -> Check:
+    from tempriv.mechanisms.checks import Check
+
     steps = [
         np.asarray(column.drop_null()) / grid for column, grid in zip(columns, grids, strict=True)
     ]
     return Check(
         "every value lies on the public grid",
-        all(bool((step == np.rint(step)).all()) for step in steps),
+        all(bool((np.isfinite(step) & (step == np.rint(step))).all()) for step in steps),
         f"grid {', '.join(f'{grid:g}' for grid in grids)}",
     )
 
@@ -439,6 +443,8 @@ class Categorical(Domain):
 
     def check_values(self, columns: Columns) -> Check:
         """Whether all values of ``columns`` are such as can come out."""
+        from tempriv.mechanisms.checks import Check
+
         known = all(
             set(column.unique().to_pylist()) <= {*names, None}
             for column, names in zip(columns, self.categories, strict=True)
@@ -563,6 +569,8 @@ class Locations(Domain):
 
     def check_values(self, columns: Columns) -> Check:
         """Whether all values of ``columns`` are such as can come out."""
+        from tempriv.mechanisms.checks import Check
+
         places = np.stack([column.drop_null().to_numpy() for column in columns], axis=1)
         off = np.abs(self.from_grid(self.to_grid(places)) - places)
         return Check(

@@ -8,7 +8,7 @@ successor does with the same bits and without a second charge.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,8 +46,9 @@ from tempriv.releases.blocks import (
     whole_series,
     with_ends,
 )
-from tempriv.releases.description import FORMAT, with_receipt
-from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT
+from tempriv.releases.description import EVIDENCE, FORMAT, with_receipt
+from tempriv.releases.evidence import check_statements, evidence_of
+from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT, LinkageTrial
 from tempriv.sampling.keys import Key, SeriesKey
 from tempriv.sampling.keystream import StepRange
 
@@ -198,6 +199,35 @@ class ReleaseRun:
             waiting = self._held.values[~self._held.missing]
             self.passthrough.forget(waiting.min() if len(waiting) else block.values.max() + 1)
 
+    def try_linkage(self) -> LinkageTrial | None:
+        """Watch how well known series are found among the released ones, for the owner alone.
+
+        None where rows are not copies of series that could be told apart.
+        """
+        domain, watch = self.mechanism.domain, self.watch
+        copies = (
+            self.series.series is not None
+            and self.counted is None
+            and self.passthrough is None
+            and self.mechanism.values_are_readings
+            and domain.latency == 0
+            and domain.released.kind in ("numbers", "categories", "places")
+            and not hides_times(self.mechanism)
+        )
+        if not copies:
+            return None
+        bounds = domain.bounds or ((0.0, 1.0),) * len(self.values)
+        scales = [high - low for low, high in bounds[: len(self.values)]]
+        trial = LinkageTrial(None if domain.released.kind == "categories" else scales)
+
+        def both(private: Block, released: Block) -> None:
+            trial.watch(private, released)
+            if watch is not None:
+                watch(private, released)
+
+        self.watch = both
+        return trial
+
     def keep_spelling(self, output: Path) -> None:
         """From CSV to a CSV ``output``, keep the text of values that are only moved."""
         if self.passthrough is not None and output.suffix.lower() == ".csv":
@@ -296,11 +326,15 @@ class ReleaseRun:
             source = "key from the operating system, held in memory only and gone"
         return f"AES-256 in counter mode, {source}"
 
-    def about(self) -> dict[str, Any]:
-        """The description of the release, once everything has passed."""
+    def about(self, statements: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """The description of the release, once everything has passed.
+
+        Parameters:
+            statements: what the curator says of it, as ``stated_for`` gave it.
+        """
         mechanism, summary, counted = self.mechanism, self.reading.summary, self.counted
         errors = zip(self.values, errors_of(mechanism, len(self.values)), strict=True)
-        about = {
+        about: dict[str, Any] = {
             "tempriv": VERSION,
             "format": FORMAT,
             "release": self.key.release_id,
@@ -332,7 +366,8 @@ class ReleaseRun:
             "ledger": None,
             **({} if counted is None else {"counted": serialization.encode(counted.unit)}),
         }
-        return {**about, "not_protected": mechanism.not_protected(about)}
+        about["not_protected"] = mechanism.not_protected(about)
+        return {**about, EVIDENCE: evidence_of(about, mechanism, statements or {}, summary.longest)}
 
 
 def _times(series: SeriesTable, summary: TableSummary) -> dict[str, Any]:
@@ -367,6 +402,20 @@ def _treatment(
     return sentences
 
 
+def stated_for(
+    ledger: Ledger | None, dataset: str | None, given: Mapping[str, str] | None
+) -> dict[str, str]:
+    """What is stated of a release: as given, and else as the ledger has it of the dataset.
+
+    Parameters:
+        ledger: where the release is charged.
+        dataset: its name there.
+        given: what was said of this release.
+    """
+    kept = {} if ledger is None or dataset is None else ledger.statements(dataset)
+    return check_statements({**kept, **(given or {})})
+
+
 def check_early(ledger: Ledger | None, dataset: str | None, guarantee: Any) -> None:
     """Refuse before the work what a ``dataset`` of the ``ledger`` cannot afford: ``guarantee``."""
     if ledger is not None and dataset is not None:
@@ -383,6 +432,7 @@ def release(
     ledger: Ledger | None = None,
     dataset: str | None = None,
     pseudonyms: bool = False,
+    statements: Mapping[str, str] | None = None,
     **layout: Any,
 ) -> Release:
     """Release a private array, frame, file or table of counts through a mechanism.
@@ -396,6 +446,8 @@ def release(
         ledger: where the release is charged.
         dataset: the name of the data in the ledger.
         pseudonyms: replace the ids of series.
+        statements: what the curator says of the release, such as ``contact`` and ``license``; the
+            rest is what the ledger has of the dataset.
         layout: time, series, person, max_series_per_person, grid, calendar, step, gaps,
             duplicates and clip, as in ``SeriesTable``.
 
@@ -437,11 +489,13 @@ def release(
         series, kind = series_of(counted), "arrow"
     run = ReleaseRun(series, mechanism, key, pseudonyms, counted=counted)
     check_early(ledger, dataset, run.guarantee)
+    stated = stated_for(ledger, dataset, statements)
     table = run.table()
     receipt = None
     if ledger is not None and dataset is not None:
         receipt = ledger.charge(dataset, run.guarantee, run.scope, run.key.release_id)
-    return Release(with_receipt(run.about(), receipt), table, kind)
+    about = run.about(stated)
+    return Release(with_receipt(about, receipt), table, kind)
 
 
 def series_of(counted: CountTable) -> SeriesTable:

@@ -23,6 +23,7 @@ REWORDED = (
     ("emoised", "emoized"),
     ("olour", "olor"),
     ("nalyse", "nalyze"),
+    ("the law is drawn", "the distribution is drawn"),
 )
 
 

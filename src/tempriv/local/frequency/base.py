@@ -93,6 +93,11 @@ class FrequencyOracle(ABC):
         """The probability that a report supports a value that is not the true one."""
 
     @property
+    def supports_one(self) -> bool:
+        """Whether every report supports exactly one value."""
+        return False
+
+    @property
     @abstractmethod
     def report_bytes(self) -> int:
         """How many bytes a report has."""

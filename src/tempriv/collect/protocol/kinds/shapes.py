@@ -32,8 +32,11 @@ from tempriv.collect.protocol.kinds.base import (
     Floats,
     ProtocolQuestion,
     ProtocolState,
+    Rows,
     VerifiedQuestion,
     epsilon_field,
+    rows_check,
+    support_of,
 )
 from tempriv.collect.protocol.simulated import (
     POOL_SERIES,
@@ -48,10 +51,17 @@ from tempriv.local.frequency.base import Bytes, Integers
 from tempriv.local.shapes import roles
 from tempriv.local.shapes.messages import ShapesQuestion
 from tempriv.local.shapes.plan import ShapesPlan
-from tempriv.local.shapes.protocol import AUTOMATIC_METHODS, STAGES, ShapesProtocol, least_people
+from tempriv.local.shapes.protocol import (
+    AUTOMATIC_METHODS,
+    STAGES,
+    Shape,
+    ShapesProtocol,
+    least_people,
+)
 from tempriv.local.shapes.randomizer import group_with_labels, local_answers, sequences_of
 from tempriv.local.shapes.simulate import Outcome, Round, describe_outcome, describe_round
 from tempriv.local.wire import MessageError
+from tempriv.mechanisms.checks import Check
 
 if TYPE_CHECKING:
     from tempriv.collect.device.answers import OwnedData
@@ -286,6 +296,26 @@ class ShapesKind(CampaignKind[ShapesPlan]):
         names = ("shapes", "rounds", "counted", "method")
         people = sum(row.people for row in state.rounds)
         return {**{name: facts[name] for name in names}, "people": people}
+
+    def check_rows(self, campaign: Campaign, about: dict[str, Any], rows: Rows) -> list[Check]:
+        """Return whether ``rows`` of the release ``about`` a ``campaign`` follow from counts."""
+        plan = _plan_of(campaign)
+        rounds = tuple(Round(**fields) for fields in about["rounds"])
+        outcome = Outcome(plan, campaign.id, plan.method, (), rounds, plan.guarantee)
+        last, expected, unsound = rounds[-1], [], 0
+        for row in rows:
+            error = float(row["standard_error"] or math.inf)
+            share, low, high = outcome.share(Shape(row["shape"], float(row["count"]), error))
+            expected.append({"share": share, "low": low, "high": high})
+            if last.kind == "whole" and last.people:
+                support = support_of(float(row["count"]), last.keep, last.other, last.people)
+                unsound += support is None
+        told = f"shares and intervals follow from counts of {last.people:,} and their errors"
+        checks = [rows_check(rows, expected, told)]
+        if last.kind == "whole":
+            what = "every count comes from a whole number of reports"
+            checks.append(Check(what, not unsound, f"of {last.people:,} reports"))
+        return checks
 
     def simulate(
         self, campaign: Campaign, body: dict[str, Any], devices: SimulatedDevices

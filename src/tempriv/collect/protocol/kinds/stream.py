@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Mapping
@@ -22,13 +23,16 @@ from tempriv.collect.protocol.forms import (
     integer,
 )
 from tempriv.collect.protocol.kinds.base import (
+    COLUMNS_AGREE,
     ORACLE_GROUP,
+    TOLERANCE,
     YEAR_SECONDS,
     AnswerRequest,
     CampaignKind,
     Floats,
     ProtocolQuestion,
     ProtocolState,
+    Rows,
     VerifiedQuestion,
     categories_field,
     category_index,
@@ -55,6 +59,7 @@ from tempriv.local.wire import (
     unique_texts,
     whole_number,
 )
+from tempriv.mechanisms.checks import Check
 from tempriv.privacy.guarantees import Guarantee, Published
 
 if TYPE_CHECKING:
@@ -437,6 +442,41 @@ class StreamKind(CampaignKind[StreamCampaignPlan]):
             for step in sorted(result["steps"], key=lambda step: step["step"])
         ]
         return pa.Table.from_pylist(rows)
+
+    def check_rows(self, campaign: Campaign, about: dict[str, Any], rows: Rows) -> list[Check]:
+        """Return whether the ``rows`` of the release ``about`` a ``campaign`` fit each other."""
+        plan = _plan_of(campaign)
+        steps = [row["step"] for row in rows if row["category"] == plan.categories[0]]
+        wanted = [(name, step) for name in plan.categories for step in steps]
+        listed = [(row["category"], row["step"]) for row in rows] == wanted
+        told = f"{len(plan.categories):,} categories at {len(steps):,} steps"
+        checks = [Check("every category is listed once at each step", listed, told)]
+        if not listed:
+            return checks
+        outside = sum(
+            not float(row["low"]) - TOLERANCE
+            <= min(1.0, max(0.0, float(row["share"])))
+            <= float(row["high"]) + TOLERANCE
+            for row in rows
+        )
+        found = (
+            "every share lies in its interval, and what was not published repeats the step before"
+        )
+        moved = sum(
+            row[column] != before[column]
+            for before, row in itertools.pairwise(rows)
+            if row["published"] == "0" and before["category"] == row["category"]
+            for column in ("share", "low", "high")
+        )
+        odd = sum(
+            (row["published"], row["people"]) != (first["published"], first["people"])
+            for row, first in zip(rows, itertools.cycle(rows[: len(steps)]), strict=False)
+        )
+        wrong = outside + moved + odd
+        return [
+            *checks,
+            Check(COLUMNS_AGREE, not wrong, found if not wrong else f"not so: {found}"),
+        ]
 
     def simulate(
         self, campaign: Campaign, body: dict[str, Any], devices: SimulatedDevices
