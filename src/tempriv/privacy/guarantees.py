@@ -173,12 +173,11 @@ def guess_cap(loss: Loss, candidates: int = 2) -> float:
         return cap(loss.epsilon, 0.0)
     if isinstance(loss, Approximate):
         return cap(loss.epsilon, loss.delta)
-    found = min(cap(loss.epsilon_at(delta), delta) for delta in TRIED_DELTAS)
-    if candidates == 2:
-        # as the divergence of order 1 is at most rho, by Pinsker, and by Bretagnolle and Huber
-        bound = min(math.sqrt(loss.rho / 2), math.sqrt(-math.expm1(-loss.rho)))
-        found = min(found, (1 + bound) / 2)
-    return found
+    # as the divergence of order 1 is at most rho, by Pinsker, and by Bretagnolle and Huber; of two
+    # candidates, and then of more as well
+    bound = min(math.sqrt(loss.rho / 2), math.sqrt(-math.expm1(-loss.rho)))
+    tried = (cap(loss.epsilon_at(delta), delta) for delta in TRIED_DELTAS)
+    return min((1 + bound) / 2, *tried)
 
 
 def at_most(loss: Loss, bound: Loss) -> bool:

@@ -188,7 +188,7 @@ class DiscreteLaplace:
 
         >>> noise = DiscreteLaplace(Fraction(2))
         >>> m = noise.reach(1e-6)
-        >>> 2 * sum(noise.pmf(k) for k in range(m + 1, m + 200)) <= 1e-6
+        >>> 1e-7 < 2 * sum(noise.pmf(k) for k in range(m + 1, m + 200)) <= 1e-6
         True
         """
         return math.ceil(self.scale * Fraction(math.log(2 / chance)))
@@ -297,6 +297,11 @@ class DiscreteGaussian:
 
         The discrete Gaussian is sub-Gaussian with its own variance parameter
         (Canonne, Kamath and Steinke 2020).
+
+        >>> noise = DiscreteGaussian(Fraction(4))
+        >>> m = noise.reach(1e-6)
+        >>> 1e-9 < 2 * sum(noise.pmf(k) for k in range(m + 1, m + 200)) <= 1e-6
+        True
         """
         return math.ceil(math.sqrt(2 * float(self.variance) * math.log(2 / chance)))
 
