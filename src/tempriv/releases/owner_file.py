@@ -117,6 +117,8 @@ class LinkageTrial:
             private: its readings.
             released: what came of them, row by row.
         """
+        if len(self) >= MAX_SERIES and private.ids and private.ids[0] not in self._parts:
+            return  # rows come series by series
         self._steps = max(1, MAX_CELLS // private.values.shape[1])
         first = 0
         for name, start, count in zip(
@@ -144,20 +146,20 @@ class LinkageTrial:
         known, released = self._matrices()
         attacked = np.unique(np.linspace(0, count - 1, min(count, MAX_ATTACKED)).astype(np.int64))
         ranks = np.array([self._rank(known[one], released, int(one)) for one in attacked])
-        few = min(FEW, count)
-        first, among = float(np.mean(ranks < 1)), float(np.mean(ranks < few))
-        return {
+        found = {
             "question": "Which released series is one that somebody knows whole?",
             "method": "the released series nearest to the known one, by "
             + ("categories that differ" if self.scales is None else "mean absolute difference"),
             "series": count,
             "readings": int(known.shape[1]),
             "looked_for": len(attacked),
-            "found_first": first,
-            f"found_among_{few}": among,
+            "found_first": float(np.mean(ranks < 1)),
             "chance_first": 1 / count,
-            f"chance_among_{few}": few / count,
         }
+        if count > FEW:
+            found["found_among_ten"] = float(np.mean(ranks < FEW))
+            found["chance_among_ten"] = FEW / count
+        return found
 
     def _matrices(self) -> tuple[Floats, Floats]:
         """Known and released values: series, steps, columns; NaN where there is none."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from tempriv.data.arrow import kind_name
+from tempriv.data.clock import describe_tick
 from tempriv.data.files import checksum
 from tempriv.data.series import STATUSES
 from tempriv.errors import TemprivError
@@ -196,7 +197,7 @@ def _table(path: Path, about: dict[str, Any], mechanism: Mechanism) -> list[Chec
             "the number of series is as described", series == about["series"], f"{series:,} series"
         )
     )
-    checks += _rows_checks(table, about)
+    checks += [*_rows_checks(table, about), *_times_checks(table, about)]
     domain = mechanism.domain.released
     if domain.columns not in (None, len(values)):
         return [*checks, Check("the columns fit the mechanism", False, f"{len(values)} columns")]
@@ -229,6 +230,38 @@ def _rows_checks(table: pa.Table, about: dict[str, Any]) -> list[Check]:
     found = int(np.bincount(codes).max()) if len(codes) else 0
     what = "the longest series is as long as the evidence says"
     return [Check(what, found == longest, f"{found:,} rows")]
+
+
+def _times_checks(table: pa.Table, about: dict[str, Any]) -> list[Check]:
+    """The first and the last time are as described, and all lie on the grid."""
+    what, names, times = "the times are as described", about["columns"]["time"], about["times"]
+    if not names:
+        return []
+    ticks = _ticks(table.column(names[0])) if len(names) == 1 else None
+    first, last, step = times.get("first"), times.get("last"), times.get("step")
+    if ticks is None or not isinstance(first, int) or not isinstance(last, int):
+        return [Check(what, None, "they are in a form that is not read here")]
+    good = len(ticks) > 0 and int(ticks.min()) == first and int(ticks.max()) == last
+    if times.get("grid") == "regular" and isinstance(step, int) and step > 0:
+        good = good and not ((ticks - first) % step).any()
+    if not good:
+        return [Check(what, False, f"they are not from {first} to {last} in steps of {step}")]
+    ends = [describe_tick(str(times.get("clock")), tick) for tick in (first, last)]
+    return [Check(what, True, " to ".join(ends))]
+
+
+def _ticks(column: pa.ChunkedArray) -> Integers | None:
+    """Times as the clocks of tables count them; None for other types, and if one is missing."""
+    if column.null_count:
+        return None
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        column = column.cast(pa.timestamp("us", kind.tz)).cast(pa.int64())
+    elif pa.types.is_date32(kind):
+        column = column.cast(pa.int32()).cast(pa.int64())
+    elif not pa.types.is_integer(kind):
+        return None
+    return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
 
 
 def _not_on_a_grid(kind: str) -> Check:
