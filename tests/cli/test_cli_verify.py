@@ -355,3 +355,44 @@ def test_a_file_of_statements_is_refused_before_anything_is_paid(run, text, said
     assert status == 2 and said in err
     assert not Path("out.csv").exists()
     assert run("budget", "log", "--json")[1] in ("", "[]\n")
+
+
+# shapes
+
+
+def test_a_forged_count_of_a_shape_is_found(run, verified):
+    """All facts stand in the JSON, so the other columns are computed from the count."""
+    heights = {"x": (0, 0, 9, 9), "y": (9, 0, 9, 0)}
+    lines = ["group," + ",".join(f"t{i}" for i in range(24))]
+    for i in range(400):
+        group = "xy"[i % 4 == 0]
+        lines.append(f"{group}," + ",".join(str(heights[group][t // 6] + i % 3) for t in range(24)))
+    Path("people.csv").write_text("\n".join(lines) + "\n")
+    public = public_key(run)
+    words = ["--epsilon", "6", "--shapes", "2", "--segment", "6", "--longest", "4", "--no-ledger"]
+    methods = ("one-shot", "nearest")
+    for method in methods:
+        out = f"{method}.json"
+        assert run("shapes", "people.csv", *words, "--method", method, "--output", out)[0] == 0
+        status, checks = verified(out, "--key", public)
+        assert (status, checks[AGREE], checks[SIGNER]) == (0, "ok", "ok")
+    path = Path(f"{methods[0]}.json")
+    right = json.loads(path.read_text())
+
+    def forged(**changes):
+        about = json.loads(json.dumps(right))
+        about["shapes"][0] |= changes
+        path.write_text(json.dumps(about))
+        return wrong(verified(path)[1])
+
+    reports = "every count comes from a whole number of reports"
+    count = right["shapes"][0]["count"]
+    assert set(forged(count=count + 70.5)) == {UNCHANGED, AGREE, reports}
+    assert set(forged(share=0.999)) == {UNCHANGED, AGREE}
+    assert forged(count=count) == []
+    about = right | {"guarantee": right["guarantee"] | {"loss": {"is": "Pure", "epsilon": 0.1}}}
+    about.pop("signature")
+    path.write_text(json.dumps(about))
+    assert wrong(verified(path)[1]) == ["the guarantee follows from the settings"]
+    path.write_text(json.dumps(about | {"rounds": [{}]}))
+    assert wrong(verified(path)[1])

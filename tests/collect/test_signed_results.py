@@ -120,7 +120,8 @@ def test_a_count_that_is_forged_with_its_share_is_found(table):
 def test_a_whole_forged_row_is_found_where_reports_name_one_category(table):
     """Everything in the row follows from another number of reports; there are too many of them."""
     from tempriv.collect.protocol.campaign import Campaign
-    from tempriv.collect.protocol.kinds.base import estimated_shares, support_of
+    from tempriv.collect.protocol.kinds.base import estimated_shares
+    from tempriv.local.frequency.base import support_of
 
     document = json.loads(sidecar_path(table).read_text())["mechanism"]
     campaign = Campaign.from_dict({k: v for k, v in document.items() if k != "is"})

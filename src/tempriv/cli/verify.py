@@ -27,7 +27,8 @@ its checksum again: only a signature, or numbers that do not fit each other, sho
 @app.command(epilog=EXAMPLE)
 def verify(
     release: Annotated[
-        Path, typer.Argument(help="A released file; its description lies beside it.")
+        Path,
+        typer.Argument(help="A released file; its description lies beside it. Or shapes, as JSON."),
     ],
     key: Annotated[
         str | None,
@@ -42,6 +43,7 @@ def verify(
 ) -> None:
     """Recheck a release from its files: checksum, signature, guarantee, values, rows, receipt."""
     from tempriv.collect import verify as checking
+    from tempriv.local.shapes import verify as shapes_checking
     from tempriv.releases.signature import read_public_key
     from tempriv.releases.verify import as_json as encoded
     from tempriv.releases.verify import verify as run
@@ -49,8 +51,13 @@ def verify(
     public = None if key is None else read_public_key(key)
     # a recipient has a ledger too, but not the one that was charged: compare only if asked to
     book = None if ledger is None else _options.existing_ledger(ledger, no_ledger)
-    campaign = checking.is_campaign(release)
-    checks = checking.verify(release, public) if campaign else run(release, book, public)
+    shapes = shapes_checking.read_shapes(release)
+    if shapes is not None:
+        checks = shapes_checking.verify(shapes, public)
+    elif checking.is_campaign(release):
+        checks = checking.verify(release, public)
+    else:
+        checks = run(release, book, public)
     counts = Counter(check.state for check in checks)
     if as_json:
         print(json.dumps(encoded(checks)))

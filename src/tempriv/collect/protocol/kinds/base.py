@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -36,10 +35,10 @@ from tempriv.collect.protocol.forms import (
 )
 from tempriv.collect.protocol.simulated import DeviceKeystreams, Reports, SimulatedDevices
 from tempriv.errors import require
-from tempriv.local.frequency.base import Bytes, Flags, FrequencyOracle, Integers
+from tempriv.local.frequency.base import Bytes, Flags, FrequencyOracle, Integers, support_of
 from tempriv.local.streams import messages
 from tempriv.local.wire import TOKEN_BYTES, MessageError, new_token
-from tempriv.mechanisms.checks import Check
+from tempriv.mechanisms.checks import COLUMNS_AGREE, Check, Rows, rows_check
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.sampling.distributions import UniformChoice
 from tempriv.sampling.keys import SeriesKey
@@ -784,65 +783,6 @@ def estimated_shares(
             strict=True,
         )
     ]
-
-
-Rows = Sequence[Mapping[str, str]]
-"""Rows of a release as they were read from CSV."""
-COLUMNS_AGREE = "columns that follow from each other agree"
-TOLERANCE = 1e-9  # of numbers that were computed again
-SUPPORT_TOLERANCE = 1e-4  # reports; of a number of them that was computed back from an estimate
-
-
-def rows_check(rows: Rows, expected: Sequence[Mapping[str, float | None]], found: str) -> Check:
-    """Return whether columns hold what follows from the others.
-
-    Parameters:
-        rows: of a release.
-        expected: what they should hold in each row, by column; None for an empty cell.
-        found: what was compared, for people.
-    """
-    wrong = Counter(
-        column
-        for row, numbers in zip(rows, expected, strict=True)
-        for column, number in numbers.items()
-        if not is_cell(row[column], number)
-    )
-    if not wrong:
-        return Check(COLUMNS_AGREE, True, found)
-    unlike = [f"{column} in {times:,} of {len(rows):,} rows" for column, times in wrong.items()]
-    return Check(COLUMNS_AGREE, False, f"{found}; not so: {', '.join(unlike)}")
-
-
-def is_cell(text: str, number: float | None) -> bool:
-    """Return whether a cell holds a number, up to rounding.
-
-    Parameters:
-        text: of the cell.
-        number: what it should hold; None for nothing.
-
-    >>> is_cell("0.25", 0.25), is_cell("", None), is_cell("0.3", 0.25)
-    (True, True, False)
-    """
-    if number is None or text == "":
-        return number is None and text == ""
-    return math.isclose(float(text), number, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-
-
-def support_of(count: float, keep: float, other: float, people: int) -> int | None:
-    """Return how many reports lead to an estimated count; None if no number of them does.
-
-    Parameters:
-        count: the estimate.
-        keep: probability that a report supports what its device has.
-        other: probability that it supports something else.
-        people: how many reported.
-    """
-    support = count * (keep - other) + people * other
-    if not math.isfinite(support):
-        return None
-    whole = round(support)
-    near = abs(support - whole) <= SUPPORT_TOLERANCE and 0 <= whole <= people
-    return whole if near else None
 
 
 def estimates_check(

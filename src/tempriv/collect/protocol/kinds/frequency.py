@@ -16,7 +16,6 @@ from tempriv.collect.protocol.kinds.base import (
     OneQuestionState,
     ProtocolQuestion,
     ProtocolState,
-    Rows,
     answer_category,
     categories_field,
     category_index,
@@ -33,7 +32,7 @@ from tempriv.errors import require
 from tempriv.local.frequency.oracles import ORACLES, choose, name_of
 from tempriv.local.streams.messages import StreamQuestion, is_epsilon
 from tempriv.local.wire import members, refuse_damage, unique_texts
-from tempriv.mechanisms.checks import Check
+from tempriv.mechanisms.checks import Check, Rows
 from tempriv.privacy.guarantees import Guarantee, Published, Pure
 from tempriv.privacy.units import Event
 

@@ -32,11 +32,8 @@ from tempriv.collect.protocol.kinds.base import (
     Floats,
     ProtocolQuestion,
     ProtocolState,
-    Rows,
     VerifiedQuestion,
     epsilon_field,
-    rows_check,
-    support_of,
 )
 from tempriv.collect.protocol.simulated import (
     POOL_SERIES,
@@ -54,14 +51,14 @@ from tempriv.local.shapes.plan import ShapesPlan
 from tempriv.local.shapes.protocol import (
     AUTOMATIC_METHODS,
     STAGES,
-    Shape,
     ShapesProtocol,
     least_people,
 )
 from tempriv.local.shapes.randomizer import group_with_labels, local_answers, sequences_of
 from tempriv.local.shapes.simulate import Outcome, Round, describe_outcome, describe_round
+from tempriv.local.shapes.verify import counts_checks
 from tempriv.local.wire import MessageError
-from tempriv.mechanisms.checks import Check
+from tempriv.mechanisms.checks import Check, Rows
 
 if TYPE_CHECKING:
     from tempriv.collect.device.answers import OwnedData
@@ -302,20 +299,7 @@ class ShapesKind(CampaignKind[ShapesPlan]):
         plan = _plan_of(campaign)
         rounds = tuple(Round(**fields) for fields in about["rounds"])
         outcome = Outcome(plan, campaign.id, plan.method, (), rounds, plan.guarantee)
-        last, expected, unsound = rounds[-1], [], 0
-        for row in rows:
-            error = float(row["standard_error"] or math.inf)
-            share, low, high = outcome.share(Shape(row["shape"], float(row["count"]), error))
-            expected.append({"share": share, "low": low, "high": high})
-            if last.kind == "whole" and last.people:
-                support = support_of(float(row["count"]), last.keep, last.other, last.people)
-                unsound += support is None
-        told = f"shares and intervals follow from counts of {last.people:,} and their errors"
-        checks = [rows_check(rows, expected, told)]
-        if last.kind == "whole":
-            what = "every count comes from a whole number of reports"
-            checks.append(Check(what, not unsound, f"of {last.people:,} reports"))
-        return checks
+        return counts_checks(outcome, rows)
 
     def simulate(
         self, campaign: Campaign, body: dict[str, Any], devices: SimulatedDevices

@@ -23,16 +23,13 @@ from tempriv.collect.protocol.forms import (
     integer,
 )
 from tempriv.collect.protocol.kinds.base import (
-    COLUMNS_AGREE,
     ORACLE_GROUP,
-    TOLERANCE,
     YEAR_SECONDS,
     AnswerRequest,
     CampaignKind,
     Floats,
     ProtocolQuestion,
     ProtocolState,
-    Rows,
     VerifiedQuestion,
     categories_field,
     category_index,
@@ -42,11 +39,10 @@ from tempriv.collect.protocol.kinds.base import (
     read_category_message,
     refuse_categories,
     simulate_category,
-    support_of,
 )
 from tempriv.collect.protocol.simulated import Reports, SimulatedDevices, falling_weights
 from tempriv.errors import require
-from tempriv.local.frequency.base import Frequencies, Integers
+from tempriv.local.frequency.base import Frequencies, Integers, support_of
 from tempriv.local.frequency.oracles import ORACLES
 from tempriv.local.shapes.simulate import NORMAL_95_DEVIATIONS
 from tempriv.local.streams import protocol
@@ -61,7 +57,7 @@ from tempriv.local.wire import (
     unique_texts,
     whole_number,
 )
-from tempriv.mechanisms.checks import Check
+from tempriv.mechanisms.checks import COLUMNS_AGREE, TOLERANCE, Check, Rows
 from tempriv.privacy.guarantees import Guarantee, Published
 
 if TYPE_CHECKING:

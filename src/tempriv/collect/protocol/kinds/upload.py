@@ -24,13 +24,11 @@ from tempriv.collect.protocol.forms import (
     number,
 )
 from tempriv.collect.protocol.kinds.base import (
-    COLUMNS_AGREE,
     AnswerRequest,
     CampaignKind,
     Floats,
     ProtocolQuestion,
     ProtocolState,
-    Rows,
     epsilon_field,
 )
 from tempriv.collect.protocol.simulated import (
@@ -47,7 +45,7 @@ from tempriv.local.frequency.base import Bytes, Flags, Integers
 from tempriv.local.wire import MessageError, members, new_token, refuse_damage, whole_number
 from tempriv.mechanisms import registry
 from tempriv.mechanisms.base import NOT_PROTECTED, Mechanism
-from tempriv.mechanisms.checks import Check
+from tempriv.mechanisms.checks import COLUMNS_AGREE, Check, Rows
 from tempriv.mechanisms.domains import Numbers
 from tempriv.mechanisms.perturb import perturb_block
 from tempriv.mechanisms.value.laplace import Laplace
