@@ -162,7 +162,7 @@ def create(
             _name(dataset), unit=covered, epsilon=epsilon, delta=delta, replace=replace
         )
         if statements is not None:
-            book.state(_name(dataset), statements)
+            book.set_statements(_name(dataset), statements)
         for line in _options.standing(book.show(_name(dataset))):
             print(line)
 
@@ -206,7 +206,7 @@ def about(
     with _open(ledger) as book:
         require(name in book.datasets(), f"dataset {name!r}: not in the ledger {book.path}")
         if statements is not None:
-            book.state(name, statements)
+            book.set_statements(name, statements)
         stated = book.statements(name)
     if as_json:
         print(json.dumps(stated))

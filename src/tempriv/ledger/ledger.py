@@ -318,7 +318,7 @@ class Ledger:
         self._file.execute("UPDATE limits SET total = ? WHERE id = ?", _json(total), limit.id)
         return total
 
-    def state(self, dataset: str, statements: Mapping[str, str]) -> None:
+    def set_statements(self, dataset: str, statements: Mapping[str, str]) -> None:
         """Keep what the curator says of all releases of a dataset, instead of what was kept.
 
         Parameters:

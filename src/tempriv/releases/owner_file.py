@@ -22,7 +22,8 @@ from tempriv.data.files import private_file, sync_directory, write_durably
 from tempriv.data.series import Block
 
 OWNER_SUFFIX, EVIDENCE_SUFFIX = ".owner.csv", ".owner.json"
-Floats = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.floating[Any]]
+Integers = npt.NDArray[np.int64]
 LANDMARK, SPENT, RELEASE = "landmark", "epsilon", "release"
 """Its columns after those that name a reading: 1 at landmarks, the part of epsilon that was spent,
 and the release that it was spent for."""
@@ -144,14 +145,15 @@ class LinkageTrial:
         if count < 2:
             return None
         known, released = self._matrices()
+        width = next(iter(self._parts.values()))[0][1].shape[1]
         attacked = np.unique(np.linspace(0, count - 1, min(count, MAX_ATTACKED)).astype(np.int64))
-        ranks = np.array([self._rank(known[one], released, int(one)) for one in attacked])
+        ranks = self._ranks(known, released, attacked)
         found = {
             "question": "Which released series is one that somebody knows whole?",
             "method": "the released series nearest to the known one, by "
             + ("categories that differ" if self.scales is None else "mean absolute difference"),
             "series": count,
-            "readings": int(known.shape[1]),
+            "readings": int(known.shape[1]) // width,
             "looked_for": len(attacked),
             "found_first": float(np.mean(ranks < 1)),
             "chance_first": 1 / count,
@@ -162,26 +164,40 @@ class LinkageTrial:
         return found
 
     def _matrices(self) -> tuple[Floats, Floats]:
-        """Known and released values: series, steps, columns; NaN where there is none."""
+        """Known and released cells, a row for each series; NaN where there is none.
+
+        Differences are divided by the scales, so the cells are.
+        """
         parts = list(self._parts.values())
         length = max(start + len(values) for one in parts for start, values, _ in one)
         width = parts[0][0][1].shape[1]
-        known, released = np.full((2, len(parts), length, width), np.nan)
+        both = np.full((2, len(parts), length, width), np.nan, dtype=np.float32)
+        scales = np.ones(width) if self.scales is None else np.array(self.scales)
         for i, one in enumerate(parts):
             for start, before, after in one:
-                known[i, start : start + len(before)] = before
-                released[i, start : start + len(after)] = after
+                both[0, i, start : start + len(before)] = before / scales
+                both[1, i, start : start + len(after)] = after / scales
+        known, released = both.reshape(2, len(parts), length * width)
         return known, released
 
-    def _rank(self, known: Floats, released: Floats, true: int) -> float:
-        """How many released series are nearer to a known one than its own; half of equal ones."""
-        off = np.abs(released - known)
-        off = (off > 0).astype(np.float64) + 0 * off if self.scales is None else off / self.scales
-        there = ~np.isnan(off)
-        compared = there.sum(axis=(1, 2))
-        far = np.where(there, off, 0.0).sum(axis=(1, 2)) / np.maximum(compared, 1)
-        far[compared == 0] = np.inf
-        return float((far < far[true]).sum() + ((far == far[true]).sum() - 1) / 2)
+    def _ranks(self, known: Floats, released: Floats, attacked: Integers) -> Floats:
+        """How many released series are nearer to known ones than their own; half of equal ones."""
+        there = ~np.isnan(released)
+        complete = bool(there.all())
+        ranks = np.empty(len(attacked))
+        for i, one in enumerate(attacked):
+            off = np.abs(released - known[one])
+            if self.scales is None:
+                off = (off > 0).astype(np.float32) + 0 * off
+            if complete and not np.isnan(known[one]).any():
+                far = off.sum(axis=1)
+            else:
+                compared = there & ~np.isnan(known[one])
+                counts = compared.sum(axis=1)
+                far = np.where(compared, off, 0).sum(axis=1) / np.maximum(counts, 1)
+                far[counts == 0] = np.inf
+            ranks[i] = (far < far[one]).sum() + ((far == far[one]).sum() - 1) / 2
+        return ranks
 
 
 def write_owner_evidence(output: Path, release_id: str, linkage: dict[str, Any]) -> None:
