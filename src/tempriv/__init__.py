@@ -31,6 +31,7 @@ _PUBLIC = {
     "privacy.sensitivity": ("sensitivity",),
     "releases.release": ("Release", "read"),
     "releases.run": ("release",),
+    "releases.signature": ("SigningKey",),
     "sampling.keys": ("Key",),
 }
 # modules under a shorter name

@@ -43,6 +43,7 @@ from tempriv.privacy.units.replacement import Event as Event, Person as Person, 
 from tempriv.privacy.units.time import Pace as Pace, Timestamps as Timestamps
 from tempriv.releases.release import Release as Release, read as read
 from tempriv.releases.run import release as release
+from tempriv.releases.signature import SigningKey as SigningKey
 from tempriv.sampling.keys import Key as Key
 
 __version__: str

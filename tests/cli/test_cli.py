@@ -240,10 +240,10 @@ def test_a_changed_file_or_promise_does_not_verify(run):
     about["guarantee"]["loss"]["epsilon"] = 0.1
     beside.write_text(json.dumps(about))
     status, out, _ = run("verify", "out.parquet")
-    assert (status, "BAD  the guarantee follows from the mechanism" in out) == (1, True)
+    assert (status, "WRONG       the guarantee follows from the mechanism" in out) == (1, True)
     run("release", METERS, "out.csv", *LAPLACE, *METER, "--no-ledger")
     Path("out.csv").write_text(Path("out.csv").read_text().replace("home-1", "home-9", 1))
-    assert "BAD  the file has the checksum in its description" in run("verify", "out.csv")[1]
+    assert "WRONG       the file has the checksum of its description" in run("verify", "out.csv")[1]
     beside = sidecar_path(Path("out.csv"))
     beside.write_text("{}")
     assert "not the description of a release" in run("verify", "out.csv")[2]

@@ -77,7 +77,7 @@ def test_counts_come_with_a_promise_that_can_be_checked(run):
     assert "count: 4.967 (mean absolute error)" in out
     assert "declared, not taken from the data" in out
     status, checked, _ = run("verify", "out.csv")
-    assert status == 0 and "BAD" not in checked
+    assert status == 0 and "WRONG" not in checked
     about = json.loads(Path("out.csv.release.json").read_text())
     assert about["guarantee"]["model"] == "central"
     assert about["not_protected"] == list(NOT_PROTECTED_OF_COUNTS)

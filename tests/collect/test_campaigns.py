@@ -501,7 +501,7 @@ def test_a_release_can_be_verified_from_its_files(service, tmp_path, kind, run_c
     zipfile.ZipFile(io.BytesIO(packed)).extractall(tmp_path)
     (table,) = tmp_path.glob("campaign-*.csv")
     told = run_command(["verify", str(table)])
-    assert "ok" in told and "BAD" not in told
+    assert "ok" in told and "WRONG" not in told
     beside = tmp_path / f"{table.name}.release.json"
     about = json.loads(beside.read_text())
     for damage in (
@@ -510,10 +510,10 @@ def test_a_release_can_be_verified_from_its_files(service, tmp_path, kind, run_c
         {"release": "0" * 32},
     ):
         beside.write_text(json.dumps(about | damage))
-        assert "BAD" in run_command(["verify", str(table)], fails=True)
+        assert "WRONG" in run_command(["verify", str(table)], fails=True)
     beside.write_text(json.dumps(about))
     table.write_text(table.read_text() + "\n")
-    assert "BAD" in run_command(["verify", str(table)], fails=True)
+    assert "WRONG" in run_command(["verify", str(table)], fails=True)
 
 
 @pytest.fixture

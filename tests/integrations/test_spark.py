@@ -406,7 +406,7 @@ def test_the_command_writes_what_it_writes_without_spark(tmp_path):
     assert found == expected
     # it is charged too; the seed is the one thing wrong with it
     checked = tempriv(tmp_path, "verify", "spark.csv")
-    assert checked.stdout.count("BAD") == 1
+    assert checked.stdout.count("WRONG") == 1
     about = json.loads((tmp_path / "spark.csv.release.json").read_text())
     assert about["ledger"]["dataset"] == "in.csv"
     with Ledger.open(tmp_path / "home" / "tempriv" / "ledger.sqlite") as book:

@@ -93,10 +93,10 @@ def test_a_release_of_moved_rows_verifies(mechanism, ending, tmp_path):
     path = tmp_path / f"out.{ending}"
     release = tp.release(numbered(), mechanism, time="t", series="s")
     release.write(path)
-    bad = {check.what for check in verify(path) if not check.good}
+    bad = {check.what for check in verify(path) if check.wrong}
     assert bad == ({"something is guaranteed"} if isinstance(mechanism, Forward) else set())
     again = tp.read(path).write(tmp_path / "again.parquet")
-    assert {check.what for check in verify(again) if not check.good} == bad
+    assert {check.what for check in verify(again) if check.wrong} == bad
 
 
 def test_what_is_public_is_told():
@@ -135,7 +135,7 @@ def changed(tmp_path, mechanism, table=None):
         change(listed)
         made = pa.Table.from_pylist(listed, schema=rows.schema).replace_schema_metadata(metadata)
         pyarrow.parquet.write_table(made, path)
-        return {check.what for check in verify(path)[1:] if not check.good}
+        return {check.what for check in verify(path)[1:] if check.wrong}
 
     assert after(lambda rows: None) == set()
     return after
@@ -203,7 +203,7 @@ def test_the_types_are_part_of_what_is_checked(tmp_path):
         about = json.loads(right)
         about["columns"]["types"] = types
         beside.write_text(json.dumps(about))
-        return {check.what for check in verify(path) if not check.good}
+        return {check.what for check in verify(path) if check.wrong}
 
     assert with_types(["string"]) == set()
     assert with_types(["int64"]) == {"the table can be read"}
@@ -212,7 +212,7 @@ def test_the_types_are_part_of_what_is_checked(tmp_path):
     about = json.loads(right)
     del about["columns"]["types"]
     beside.write_text(json.dumps(about))
-    assert {check.what for check in verify(path) if not check.good} == {"the table can be read"}
+    assert {check.what for check in verify(path) if check.wrong} == {"the table can be read"}
 
 
 def test_a_release_of_other_mechanisms_has_no_types(tmp_path):
@@ -222,7 +222,7 @@ def test_a_release_of_other_mechanisms_has_no_types(tmp_path):
     about = json.loads(beside.read_text())
     about["columns"]["types"] = ["double"]
     beside.write_text(json.dumps(about))
-    found = {check.what for check in verify(path) if not check.good}
+    found = {check.what for check in verify(path) if check.wrong}
     assert "the values have the types that are described" in found
 
 

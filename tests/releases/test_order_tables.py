@@ -130,7 +130,7 @@ def test_a_written_release_reads_back_with_the_same_values_and_types(name, endin
     assert back["v"].to_pylist() == release.table["v"].to_pylist()
     if name != "lists":  # Parquet calls their items by another name
         assert back.schema.field("v").type == PLAIN.get(name, column.type)
-    assert [check.what for check in verify(path) if not check.good] == []
+    assert [check.what for check in verify(path) if check.wrong] == []
 
 
 @pytest.mark.parametrize("name", ARRAYS)
@@ -146,7 +146,7 @@ def test_values_of_a_parquet_file_come_out_exactly(name, tmp_path):
     release_file(passage(source, SHUFFLE, time="t"), output)
     released = tp.read(output).table
     assert multiset(released["v"]) == multiset(column)
-    assert [check.what for check in verify(output) if not check.good] == []
+    assert [check.what for check in verify(output) if check.wrong] == []
 
 
 def test_old_timestamps_whose_nanoseconds_would_be_lost_are_refused(tmp_path):
@@ -213,7 +213,7 @@ def test_cells_of_a_csv_file_come_out_as_they_stand(name, mechanism, tmp_path):
     went = Counter(row[1] for row in before)
     assert came == went if mechanism is not ONCE else came <= went
     assert about["columns"]["types"] == [kind]
-    assert [check.what for check in verify(output) if not check.good] == []
+    assert [check.what for check in verify(output) if check.wrong] == []
     assert str(tp.read(output).table.schema.field("v").type) == kind
 
 

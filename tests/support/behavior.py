@@ -192,13 +192,23 @@ def description_of(path: Path) -> Any:
     about = json.loads(path.with_name(path.name + ".release.json").read_text())
     if path.suffix == ".parquet":
         about.pop("output")  # its bytes also depend on the library that writes them
-    return facts(about)
+    return facts(in_first_format(about))
+
+
+SINCE_FORMAT_1 = ("evidence", "signature", "meaning")
+"""What descriptions have since format 2, the one of 0.8.0 being format 1."""
+
+
+def in_first_format(about: dict[str, Any]) -> dict[str, Any]:
+    """A description as format 1 had it: with the fields that it had, which must stay the same."""
+    about = {name: item for name, item in about.items() if name not in SINCE_FORMAT_1}
+    return {**about, "format": 1} if about.get("format") == 2 else about
 
 
 def release_of(path: Path) -> Any:
-    """Everything that a release consists of, also what stays with its owner."""
+    """Everything that a release of 0.8.0 consists of, also what stays with its owner."""
     found = {"table": table_of(path), "about": description_of(path)}
-    for beside in sorted(path.parent.glob(f"{path.name}.owner*")):
+    for beside in sorted(path.parent.glob(f"{path.name}.owner.csv")):
         found[beside.name] = beside.read_text()
     return found
 
@@ -543,7 +553,31 @@ def checks_of(path: Path) -> Any:
     if path.stem in UNCHECKED:
         return None
     _, out, _ = run("verify", path, "--no-ledger", "--json")
-    return facts(json.loads(out))
+    return facts(checks_of_0_8_0(json.loads(out)))
+
+
+def checks_of_0_8_0(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those that 0.8.0 made; what it did not look at, it called good."""
+    known = [
+        {**check, "good": check["good"] is not False} for check in listed if check["what"] in CHECKS
+    ]
+    return [{name: check[name] for name in ("is", "what", "good", "found")} for check in known]
+
+
+CHECKS = {
+    *("the file has the checksum of its description", "the description can be read"),
+    *("the guarantee follows from the mechanism", "something is guaranteed"),
+    "the published claim is as this version of tempriv has it",
+    "the expected error and what is not protected are told right",
+    *("the table can be read", "the number of rows is as described"),
+    *("the number of series is as described", "the columns fit the mechanism"),
+    *("every value lies on the public grid", "every place lies on the lattice"),
+    *("every value is one of the categories", "every alert is 0 or 1"),
+    *("the values have the types that are described", "every row says what it is"),
+    *("the file carries the same description inside", "what was done afterwards is told right"),
+    "the ledger knows of it",
+}
+"""Checks of 0.8.0, some of which are worded otherwise since."""
 
 
 UNCHECKED = ("release-skip-landmarks-categories", "release-adaptive-landmarks-categories")
@@ -1304,7 +1338,9 @@ class Service:
             texts = {name: parts.read(name).decode() for name in sorted(parts.namelist())}
         tables = {name: text for name, text in texts.items() if name.endswith(".csv")}
         about = {
-            name: facts(json.loads(text)) for name, text in texts.items() if name.endswith(".json")
+            name: facts(in_first_format(json.loads(text)))
+            for name, text in texts.items()
+            if name.endswith(".json")
         }
         return [told, tables, about]
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tempriv.ledger.ledger import Budget, Ledger
     from tempriv.mechanisms.base import Mechanism
     from tempriv.privacy.guarantees import Guarantee, NoGuarantee
+    from tempriv.releases.signature import SigningKey
 
 PAIR_OPTIONS = ("--bounds", "--origin", "--clamp", "--stays")
 OTHER_NAMES = {
@@ -118,6 +119,16 @@ PrivateReport = Annotated[
 ]
 Plot = Annotated[
     Path | None, output_option(metavar="FILE.png|.svg|.pdf", help="Draw a picture too.")
+]
+About = Annotated[
+    Path | None,
+    output_option(
+        metavar="FILE.toml", help="Curator, contact, license and more (budget about --template)."
+    ),
+]
+Sign = Annotated[
+    Path | None,
+    output_option(metavar="FILE|none", help="Sign with this key, or none; your own by default."),
 ]
 Force = Annotated[bool, output_option("--force", help="Replace files that exist.")]
 KeySeed = Annotated[
@@ -245,6 +256,35 @@ def existing_ledger(path: Path | None, no_ledger: bool) -> Ledger | None:
     if no_ledger or (path is None and not default_path().exists()):
         return None
     return open_ledger(path, no_ledger, make=False)
+
+
+def signing_key(given: Path | None) -> SigningKey | None:
+    """The key that releases are signed with: the one named, or the user's own if there is one.
+
+    Parameters:
+        given: its file, if it was named; ``none`` for no key.
+    """
+    from tempriv.releases.description import default_key_path
+
+    place = given or default_key_path()
+    if given == Path("none") or (given is None and not place.exists()):
+        return None
+    from tempriv.releases.signature import SigningKey
+
+    return SigningKey.load(place)
+
+
+def statements(about: Path | None) -> dict[str, str] | None:
+    """What the curator says of a release.
+
+    Parameters:
+        about: the file that says it, if there is one.
+    """
+    if about is None:
+        return None
+    from tempriv.releases.evidence import read_statements
+
+    return read_statements(about)
 
 
 def refuse_pages(report: Path | None, private_report: Path | None, force: bool) -> None:

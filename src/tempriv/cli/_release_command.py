@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tempriv.cli import _options
 from tempriv.cli._options import (
+    About,
     AcceptWeak,
     Dataset,
     DryRun,
@@ -26,6 +27,7 @@ from tempriv.cli._options import (
     Output,
     PrivateReport,
     Report,
+    Sign,
     Source,
     TargetError,
 )
@@ -53,6 +55,8 @@ class ReleaseCommand:
     no_ledger: NoLedger = False
     report: Report = None
     private_report: PrivateReport = None
+    about: About = None
+    sign: Sign = None
     dry_run: DryRun = False
     force: Force = False
     accept_weak: AcceptWeak = False
@@ -128,6 +132,8 @@ class ReleaseCommand:
 
         _options.refuse_weak(chosen.guarantee, self.key_seed, self.accept_weak)
         _options.refuse_pages(self.report, self.private_report, self.force)
+        statements = _options.statements(self.about)
+        signing_key = _options.signing_key(self.sign)
         settings = {**settings, "dataset": self.name, "seed": self.key_seed}
         unnamed = self.dataset is None
         with _options.charging(self.ledger, self.no_ledger, self.name, unnamed) as book:
@@ -143,6 +149,8 @@ class ReleaseCommand:
                     request=request_of(self.source, chosen, settings),
                     note=str(self.output),
                     force=self.force,
+                    statements=statements,
+                    signing_key=signing_key,
                     progress=advance,
                     other_data=self.other_data or (),
                 )
@@ -244,7 +252,7 @@ def _rows_released() -> Iterator[Callable[[int], None]]:
 def _print_release(
     about: dict[str, Any], output: Path, pages: list[Path], budget: Any, as_json: bool
 ) -> None:
-    from tempriv.releases.description import owner_path
+    from tempriv.releases.description import SIGNATURE, owner_evidence_path, owner_path
     from tempriv.releases.meaning import meaning_in
 
     if as_json:
@@ -266,6 +274,10 @@ def _print_release(
         print(f"  report    {page}")
     if "over" in about["mechanism"]:
         print(f"  for you   {owner_path(output)}: landmarks, and what each reading spent")
+    if owner_evidence_path(output).exists():
+        print(f"  for you   {owner_evidence_path(output)}: how well known series are found in it")
+    if SIGNATURE in about:
+        print(f"  signed by {about[SIGNATURE]['public_key']}")
     print(f"  check it  tempriv verify {output}")
 
 

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from tempriv.cli._options import Json
+from tempriv.cli import _options
+from tempriv.cli._options import Json, Sign
 from tempriv.cli.app import app
 from tempriv.errors import require
 
@@ -65,6 +66,7 @@ def after(
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Only this value column; repeat it. All by default."),
     ] = None,
+    sign: Sign = None,
     force: Annotated[bool, typer.Option("--force", help="Replace OUTPUT if it exists.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -99,7 +101,8 @@ def after(
         "--round",
     )
     require_new_output(output, force)
-    apply(read_untouched(source), steps).write(output, force=force)
+    key = _options.signing_key(sign)
+    apply(read_untouched(source), steps).write(output, force=force, signing_key=key)
     about = read_about(output)
     if as_json:
         print(json.dumps(about))

@@ -23,7 +23,15 @@ from tempriv.errors import WEAK, TemprivError, TemprivWarning
 PANELS = {
     "Begin": ("demo", "datasets", "mechanisms", "advise"),
     "Release": ("release", "count", "stream", "shapes", "landmarks", "after"),
-    "Account for it and check it": ("budget", "verify", "report", "leakage", "audit", "attack"),
+    "Account for it and check it": (
+        "budget",
+        "keys",
+        "verify",
+        "report",
+        "leakage",
+        "audit",
+        "attack",
+    ),
     "Collect from devices": ("serve", "simulate"),
     "Research": ("reproduce",),
 }
@@ -43,6 +51,8 @@ budget = typer.Typer(
     no_args_is_help=True, help="Limit the privacy loss of a dataset, and see what was spent."
 )
 app.add_typer(budget, name="budget")
+keys = typer.Typer(no_args_is_help=True, help="Sign releases, so that a forged one shows.")
+app.add_typer(keys, name="keys")
 
 
 class Interrupted(BaseException):

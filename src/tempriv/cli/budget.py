@@ -121,6 +121,14 @@ def create(
     max_series_per_person: Annotated[
         int | None, typer.Option(metavar="N", help="For a limit on a person's series together.")
     ] = None,
+    about: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml",
+            help="What all its releases say: curator, contact, license and more (see tempriv "
+            "budget about).",
+        ),
+    ] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Change a limit that is set.")] = False,
     ledger: LedgerOption = None,
 ) -> None:
@@ -175,10 +183,13 @@ def create(
         covered = BlockSwap(block or 0, offset or 0)
     else:
         covered = make_unit(unit, window, length, max_series_per_person)
+    statements = _options.statements(about)
     with Ledger.create(ledger or default_path()) as book:
         book.create_dataset(
             _name(dataset), unit=covered, epsilon=epsilon, delta=delta, replace=replace
         )
+        if statements is not None:
+            book.set_statements(_name(dataset), statements)
         for line in _options.standing(book.show(_name(dataset))):
             print(line)
     from tempriv.privacy.guarantees import WEAK_EPSILON
@@ -188,6 +199,56 @@ def create(
             f"tempriv: WARNING: a limit of epsilon = {epsilon:g} lets releases through that "
             "together protect practically nothing"
         )
+
+
+ABOUT = """
+[bold]Example[/bold]: say once who releases a dataset, where questions go, and under which license
+
+  tempriv budget about --template > about.toml
+
+  tempriv budget about meters about.toml
+
+Every later release of the dataset says so in its description; tempriv release --about FILE.toml
+adds to it, or says something else for one release.
+"""
+
+
+@budget.command(epilog=ABOUT)
+def about(
+    dataset: Annotated[
+        str | None, typer.Argument(help="Name of the dataset, or its file.", show_default=False)
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="FILE.toml", help="What to say; replaces all that was said."),
+    ] = None,
+    template: Annotated[
+        bool, typer.Option("--template", help="Print a file with everything that can be said.")
+    ] = False,
+    ledger: LedgerOption = None,
+    as_json: Json = False,
+) -> None:
+    """What all releases of a dataset say of themselves: curator, contact, license and more."""
+    if template:
+        from tempriv.releases import evidence
+
+        require(dataset is None and file is None, "--template: goes without a dataset and a file")
+        print(evidence.template())
+        return
+    require(dataset is not None, "name a dataset, or ask for --template")
+    statements, name = _options.statements(file), _name(dataset or "")
+    with _open(ledger) as book:
+        require(name in book.datasets(), f"dataset {name!r}: not in the ledger {book.path}")
+        if statements is not None:
+            book.set_statements(name, statements)
+        stated = book.statements(name)
+    if as_json:
+        print(json.dumps(stated))
+        return
+    for key, text in stated.items():
+        print(f"{key:<13} {text}")
+    if not stated:
+        print(f"nothing is said about {name} yet")
 
 
 @budget.command()

@@ -40,8 +40,16 @@ def serve(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Where the first admin token is written, as admin.token; beside the store, or "
-            "here, if not given.",
+            help="Folder of admin.token, the first admin's, and of signing.key, which results are "
+            "signed with; beside the store, or here, if not given.",
+        ),
+    ] = None,
+    about: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml",
+            help="What results say of themselves: curator, contact, license and more. tempriv "
+            "budget about --template prints all.",
         ),
     ] = None,
     proxy: Annotated[
@@ -74,14 +82,21 @@ def serve(
             file=sys.stderr,
         )
 
-    def tell(address: str, token: Path | None) -> None:
+    statements = None
+    if about is not None:
+        from tempriv.releases.evidence import read_statements
+
+        statements = read_statements(about)
+
+    def tell(address: str, token: Path | None, public: str) -> None:
         print(f"Collecting at {address}")
         print(f"  store     {_shown(store)}")
+        print(f"  signs as  {public}")
         if token is not None:
             print(f"  sign in   with the token in {token}")
         print("  stop      with Ctrl-C", flush=True)
 
-    run(store, place, host, port, proxy=proxy, quiet=quiet, tell=tell)
+    run(store, place, host, port, proxy=proxy, quiet=quiet, statements=statements, tell=tell)
 
 
 def _beside(store: str) -> Path:

@@ -22,6 +22,7 @@ from tempriv.cli._options import (
     NotPrivate,
     Plot,
     Report,
+    Sign,
     Source,
 )
 from tempriv.cli._output import alarm, counting, save_picture, table
@@ -133,6 +134,7 @@ def find(
         Path | None,
         typer.Option(metavar="FILE.csv|.json", help="Write the shapes; as JSON with all facts."),
     ] = None,
+    sign: Sign = None,
     force: Force = False,
     key_seed: KeySeed = None,
     not_private: NotPrivate = False,
@@ -147,10 +149,11 @@ def find(
     if output is not None:
         _options.refuse_file(output, (".csv", ".json"), force)
     from tempriv.local.shapes.simulate import check_series, describe_outcome, guarantee_of, simulate
-    from tempriv.releases.description import with_receipt
+    from tempriv.releases.description import signed, with_receipt
     from tempriv.releases.run import check_early
     from tempriv.sampling.keys import new_id
 
+    signing_key = _options.signing_key(sign)
     # what is wrong with an option is said before a table is read, let alone charged
     settings: dict[str, Any] = {
         "epsilon": epsilon,
@@ -184,6 +187,7 @@ def find(
                 plan, people.series, numbers, seed=key_seed, campaign=campaign, progress=advance
             )
         about = with_receipt(describe_outcome(outcome, declared is not None), receipt)
+        about = signed(about, signing_key)
         budget = None if book is None else book.show(name)
     written = _write(about, outcome, output, report, plot)
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -13,29 +14,59 @@ from tempriv.cli._options import Json, LedgerOption, NoLedger
 from tempriv.cli.app import app
 from tempriv.errors import TemprivError
 
+EXAMPLE = """
+[bold]Example[/bold]: whether a file is as its curator signed it
 
-@app.command()
+  tempriv verify private.csv --key ed25519:...
+
+What was not checked is listed with its reason, and is never ok. Whoever changes a file can compute
+its checksum again: only a signature, or numbers that do not fit each other, shows that.
+"""
+
+
+@app.command(epilog=EXAMPLE)
 def verify(
     release: Annotated[
-        Path, typer.Argument(help="A released file; its description lies beside it.")
+        Path,
+        typer.Argument(help="A released file; its description lies beside it. Or shapes, as JSON."),
     ],
+    key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PUBLIC",
+            help="Public key of whoever should have signed it (tempriv keys show), or its file.",
+        ),
+    ] = None,
     ledger: LedgerOption = None,
     no_ledger: NoLedger = False,
     as_json: Json = False,
 ) -> None:
-    """Recheck a release from its files: checksum, guarantee, grid, rows, receipt."""
+    """Recheck a release from its files: checksum, signature, guarantee, values, rows, receipt."""
     from tempriv.collect import verify as checking
+    from tempriv.local.shapes import verify as shapes_checking
+    from tempriv.releases.signature import read_public_key
     from tempriv.releases.verify import as_json as encoded
     from tempriv.releases.verify import verify as run
 
+    public = None if key is None else read_public_key(key)
     # a recipient has a ledger too, but not the one that was charged: compare only if asked to
     book = None if ledger is None else _options.existing_ledger(ledger, no_ledger)
-    checks = checking.verify(release) if checking.is_campaign(release) else run(release, book)
+    shapes = shapes_checking.read_shapes(release)
+    if shapes is not None:
+        checks = shapes_checking.verify(shapes, public)
+    elif checking.is_campaign(release):
+        checks = checking.verify(release, public)
+    else:
+        checks = run(release, book, public)
+    counts = Counter(check.state for check in checks)
     if as_json:
         print(json.dumps(encoded(checks)))
     else:
         for check in checks:
-            print(f"{'ok  ' if check.good else 'BAD '} {check.what}: {check.found}")
-    failed = [check.what for check in checks if not check.good]
-    if failed:
-        raise TemprivError(f"{release}: {len(failed)} of {len(checks)} checks failed")
+            state = "WRONG" if check.wrong else check.state
+            print(f"{state:<11} {check.what}: {check.found}")
+        told = ", ".join(f"{counts[state]} {state}" for state in ("ok", "wrong", "not checked"))
+        print(f"{len(checks)} checks: {told}")
+    if counts["wrong"]:
+        failed = "; ".join(check.what for check in checks if check.wrong)
+        raise TemprivError(f"{release}: {counts['wrong']} of {len(checks)} checks failed: {failed}")

@@ -11,7 +11,7 @@ import functools
 import json
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,6 +60,11 @@ if TYPE_CHECKING:  # loaded where there are landmarks, or rows to recognize
     from tempriv.privacy.units import Landmarks
 
 BUSY_SECONDS = 30.0
+# made when something is stated first; versions that do not know it leave it alone
+STATEMENTS = """
+CREATE TABLE IF NOT EXISTS statements (
+    dataset INTEGER PRIMARY KEY REFERENCES datasets, texts TEXT NOT NULL)
+"""
 
 State = Literal["prepared", "done", "forgotten"]
 
@@ -370,6 +375,35 @@ class Ledger:
         self._sums.replace(limit.id, shares)
         self._file.execute("UPDATE limits SET total = ? WHERE id = ?", _json(total), limit.id)
         return total
+
+    def set_statements(self, dataset: str, statements: Mapping[str, str]) -> None:
+        """Keep what the curator says of all releases of a dataset, instead of what was kept.
+
+        Parameters:
+            dataset: its name; it is made if there is none.
+            statements: texts by name, such as ``contact`` and ``license``; they are public.
+        """
+        with self._file.writing():
+            number = self._ensure(dataset)
+            self._file.execute(STATEMENTS)
+            self._file.execute(
+                "INSERT INTO statements VALUES (?, ?)"
+                " ON CONFLICT DO UPDATE SET texts = excluded.texts",
+                *(number, json.dumps(dict(statements))),
+            )
+
+    def statements(self, dataset: str) -> dict[str, str]:
+        """What the curator says of all releases of a dataset; nothing, if nothing is kept.
+
+        Parameters:
+            dataset: its name.
+        """
+        if not self._file.value("SELECT count(*) FROM sqlite_schema WHERE name = 'statements'"):
+            return {}
+        text = self._file.value(
+            "SELECT texts FROM statements JOIN datasets ON id = dataset WHERE name = ?", dataset
+        )
+        return {} if text is None else dict(json.loads(text))
 
     def check(
         self,

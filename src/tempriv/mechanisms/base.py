@@ -546,6 +546,14 @@ class Mechanism(ABC):
         """
         return rows.ends_are_empty if self.domain.latency else rows.repeat_the_last
 
+    def value_ranges(self, chance: float) -> list[tuple[float, float]] | None:
+        """What all released values of each column lie within; None if that is not known.
+
+        Parameters:
+            chance: of a value that lies outside.
+        """
+        return None
+
     def check_output(self, rows: ReleasedRows) -> list[Check]:
         """Whatever else can be seen of its output, for ``tempriv verify``.
 

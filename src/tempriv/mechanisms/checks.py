@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,19 +20,37 @@ Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
+State = Literal["ok", "wrong", "not checked"]
+
+
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at.
+    """One statement about a release, and what came of looking at it.
 
     Parameters:
         what: the statement that is checked.
-        good: whether it holds.
-        found: what was seen, for people.
+        good: whether it holds; None where it was not checked.
+        found: what was seen, or why nothing was, for people.
+
+    >>> Check("all rows are there", True, "4 rows").state
+    'ok'
+    >>> Check("the ledger knows of it", None, "no ledger at hand").state
+    'not checked'
     """
 
     what: str
-    good: bool
+    good: bool | None
     found: str
+
+    @property
+    def state(self) -> State:
+        """In words: ``ok``, ``wrong`` or ``not checked``."""
+        return "not checked" if self.good is None else "ok" if self.good else "wrong"
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the statement was checked and does not hold."""
+        return self.good is False
 
 
 @dataclass(frozen=True)
@@ -100,3 +121,44 @@ def codes_of(column: pa.ChunkedArray) -> Integers:
         texts = [None if value is None else repr(value) for value in whole.to_pylist()]
         return codes_of(pa.array(texts))
     return np.asarray(coded.indices, dtype=np.int64)
+
+
+Rows = Sequence[Mapping[str, str]]
+"""Rows of a release as they were read from CSV."""
+COLUMNS_AGREE = "columns that follow from each other agree"
+TOLERANCE = 1e-9  # of numbers that were computed again
+
+
+def rows_check(rows: Rows, expected: Sequence[Mapping[str, float | None]], found: str) -> Check:
+    """Whether columns hold what follows from the others.
+
+    Parameters:
+        rows: of a release.
+        expected: what they should hold in each row, by column; None for an empty cell.
+        found: what was compared, for people.
+    """
+    wrong = Counter(
+        column
+        for row, numbers in zip(rows, expected, strict=True)
+        for column, number in numbers.items()
+        if not is_cell(row[column], number)
+    )
+    if not wrong:
+        return Check(COLUMNS_AGREE, True, found)
+    unlike = [f"{column} in {times:,} of {len(rows):,} rows" for column, times in wrong.items()]
+    return Check(COLUMNS_AGREE, False, f"{found}; not so: {', '.join(unlike)}")
+
+
+def is_cell(text: str, number: float | None) -> bool:
+    """Whether a cell holds a number, up to rounding.
+
+    Parameters:
+        text: of the cell.
+        number: what it should hold; None for nothing.
+
+    >>> is_cell("0.25", 0.25), is_cell("", None), is_cell("0.3", 0.25)
+    (True, True, False)
+    """
+    if number is None or text == "":
+        return number is None and text == ""
+    return math.isclose(float(text), number, rel_tol=TOLERANCE, abs_tol=TOLERANCE)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from tempriv.data.series import Block, Bounds, Categories, Flags
 from tempriv.errors import DataError, require
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what only verify needs is loaded by it
     from tempriv.mechanisms.checks import Check, Columns
 
 Integers = npt.NDArray[np.int64]
@@ -362,7 +362,7 @@ def _on_grid(columns: Columns, grids: Sequence[float]) -> Check:
     ]
     return Check(
         "every value lies on the public grid",
-        all(bool((step == np.rint(step)).all()) for step in steps),
+        all(bool((np.isfinite(step) & (step == np.rint(step))).all()) for step in steps),
         f"grid {', '.join(f'{grid:g}' for grid in grids)}",
     )
 

@@ -245,6 +245,23 @@ class NumberMechanism(Mechanism):
             for grid, noise in zip(self.grids, distributions, strict=True)
         )
 
+    def value_ranges(self, chance: float) -> list[tuple[float, float]] | None:
+        """The bounds, and beyond them a grid step and what noise reaches but for a ``chance``."""
+        reaches = [getattr(noise, "reach", None) for noise in self._independent_noise]
+        if not reaches or None in reaches:
+            return None
+        return [
+            (low - grid * (1 + reach(chance)), high + grid * (1 + reach(chance)))
+            for (low, high), grid, reach in zip(self.bounds, self.grids, reaches, strict=True)
+            if reach is not None
+        ]
+
+    @property
+    def _independent_noise(self) -> Sequence[MagnitudeDistribution]:
+        """The noise of each column, where a value is a reading and its noise; else none."""
+        adds = type(self).perturb is NumberMechanism.perturb and type(self.domain) is Numbers
+        return self.distributions if adds else ()
+
     def perturb(self, readings: Integers, noise: NoiseSource, state: SeriesState) -> Integers:
         """The ``readings`` with independent ``noise``, whatever the ``state``."""
         return readings + independent_noise(self.distributions, noise)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pyarrow.compute
@@ -14,12 +14,21 @@ import pyarrow.parquet
 from tempriv._version import VERSION
 from tempriv.data.arrow import kind_named
 from tempriv.errors import TemprivError, require
+from tempriv.ledger.database import default_path
 from tempriv.privacy import serialization
 
-FORMAT = 1
+if TYPE_CHECKING:
+    from tempriv.releases.signature import SigningKey
+
+FORMAT = 2
+READABLE_FORMATS = (1, FORMAT)
+"""Descriptions of format 1 have no evidence and no signature."""
+EVIDENCE, SIGNATURE = "evidence", "signature"
+OF_THE_FILE = ("output", SIGNATURE)
+"""What a description says of one file and not of its values: left out when these go elsewhere."""
 METADATA_KEY = b"tempriv"
 SIDECAR_SUFFIX = ".release.json"
-OWNER_SUFFIX = ".owner.csv"
+OWNER_SUFFIX, EVIDENCE_SUFFIX = ".owner.csv", ".owner.json"
 
 
 def ledger_sentence(about: dict[str, Any]) -> str:
@@ -43,6 +52,16 @@ def sidecar_path(path: Path) -> Path:
 def owner_path(output: Path) -> Path:
     """Where the owner's file of a release at ``output`` is."""
     return output.with_name(output.name + OWNER_SUFFIX)
+
+
+def owner_evidence_path(output: Path) -> Path:
+    """Where what was measured for the owner of a release at ``output`` is."""
+    return output.with_name(output.name + EVIDENCE_SUFFIX)
+
+
+def default_key_path() -> Path:
+    """Where the user's key for signatures is, if there is one: beside the user's ledger."""
+    return default_path().with_name("signing.key")
 
 
 def value_spec(about: dict[str, Any]) -> dict[str, Any]:
@@ -97,17 +116,18 @@ def read_about(path: Path) -> dict[str, Any]:
         TemprivError,
     )
     try:
-        about = json.loads(beside.read_bytes())
+        about = json.loads(beside.read_bytes(), object_pairs_hook=_once_each)
     except (ValueError, RecursionError):
         about = None
     version = isinstance(about, dict) and about.get("format")
     require(
-        version in (FORMAT, False, None),
+        version in (*READABLE_FORMATS, False, None),
         f"{beside}: written in format {version} by another version of tempriv; this is {VERSION}",
         TemprivError,
     )
     sound = (
-        version == FORMAT
+        version in READABLE_FORMATS
+        and (version == 1 or isinstance(about.get(EVIDENCE), dict))
         and all(isinstance(about.get(key), kind) for key, kind in REQUIRED_FIELDS.items())
         and {"series", "ids", "time", "values"} <= about["columns"].keys()
         and isinstance(about["columns"]["values"], list)
@@ -116,6 +136,24 @@ def read_about(path: Path) -> dict[str, Any]:
     )
     require(sound, f"{beside}: not the description of a release", TemprivError)
     return cast(dict[str, Any], about)
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; a name that stands twice could be read in two ways."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice")
+    return found
+
+
+def without_file(about: dict[str, Any]) -> dict[str, Any]:
+    """The description ``about`` without what it says of the file that it was written for."""
+    return {name: value for name, value in about.items() if name not in OF_THE_FILE}
+
+
+def signed(about: dict[str, Any], key: SigningKey | None) -> dict[str, Any]:
+    """The description ``about`` as it is handed out: signed, if there is a ``key``."""
+    return about if key is None else key.sign(about)
 
 
 def with_receipt(about: dict[str, Any], receipt: Any) -> dict[str, Any]:

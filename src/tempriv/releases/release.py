@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.releases.description import (
     ledger_sentence,
     read_about,
+    signed,
     value_spec,
     value_types,
 )
@@ -34,6 +35,9 @@ from tempriv.releases.writer import (
     ReleaseWriter,
     require_new_output,
 )
+
+if TYPE_CHECKING:
+    from tempriv.releases.signature import SigningKey
 
 
 @dataclass(frozen=True)
@@ -100,12 +104,15 @@ class Release:
             return _polars(self.table)
         return _pandas(self.table) if self.kind == "pandas" else self.table
 
-    def write(self, path: str | Path, force: bool = False) -> Path:
+    def write(
+        self, path: str | Path, force: bool = False, signing_key: SigningKey | None = None
+    ) -> Path:
         """Write the values, and what is guaranteed beside them.
 
         Parameters:
             path: the new file, ending in .csv or .parquet.
             force: replace a file that exists.
+            signing_key: signs the description; there is no signature without one.
 
         Returns:
             The path of the file.
@@ -119,7 +126,7 @@ class Release:
             for batch in self.table.to_batches():
                 writing.add(batch)
             about = writing.close(self.about)
-            writing.publish(about)
+            writing.publish(signed(about, signing_key))
         return path
 
     def plot(self, series: str | None = None) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,8 +48,10 @@ from tempriv.releases.blocks import (
     whole_series,
     with_ends,
 )
-from tempriv.releases.description import FORMAT, with_receipt
+from tempriv.releases.description import EVIDENCE, FORMAT, with_receipt
+from tempriv.releases.evidence import check_statements, evidence_of
 from tempriv.releases.meaning import meaning_of
+from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT, LinkageTrial
 from tempriv.sampling.keys import Key, SeriesKey
 from tempriv.sampling.keystream import StepRange
 
@@ -160,11 +162,6 @@ class ReleaseRun:
         self._sketcher = ledger.sketcher(len(self.values), chosen, named)
 
     @property
-    def marked(self) -> bool:
-        """Whether what each reading spent is for its owner only, in a file of its own."""
-        return self.mechanism.domain.marked
-
-    @property
     def sketch(self) -> FreshSketch | None:
         """The sketch of the rows, once all of them have passed; None if it was not asked for."""
         return None if self._sketcher is None else self._sketcher.finish()
@@ -247,6 +244,35 @@ class ReleaseRun:
             waiting = self._held.values[~self._held.missing]
             self.passthrough.forget(waiting.min() if len(waiting) else block.values.max() + 1)
 
+    def try_linkage(self) -> LinkageTrial | None:
+        """Watch how well known series are found among the released ones, for the owner alone.
+
+        None where rows are not copies of series that could be told apart.
+        """
+        domain, watch = self.mechanism.domain, self.watch
+        copies = (
+            self.series.series is not None
+            and self.counted is None
+            and self.passthrough is None
+            and self.mechanism.values_are_readings
+            and domain.latency == 0
+            and domain.released.kind in ("numbers", "categories", "places")
+            and not hides_times(self.mechanism)
+        )
+        if not copies:
+            return None
+        bounds = domain.bounds or ((0.0, 1.0),) * len(self.values)
+        scales = [high - low for low, high in bounds[: len(self.values)]]
+        trial = LinkageTrial(None if domain.released.kind == "categories" else scales)
+
+        def both(private: Block, released: Block) -> None:
+            trial.watch(private, released)
+            if watch is not None:
+                watch(private, released)
+
+        self.watch = both
+        return trial
+
     def keep_spelling(self, output: Path) -> None:
         """From CSV to a CSV ``output``, keep the text of values that are only moved."""
         if self.passthrough is not None and output.suffix.lower() == ".csv":
@@ -281,7 +307,6 @@ class ReleaseRun:
         return columns
 
     def _owned(self, private: Block, released: Block) -> pa.RecordBatch:
-        from tempriv.releases.owner_file import LANDMARK, RELEASE, SPENT
 
         columns = self._whose_and_when(released)
         marks = private.values[:, -1].astype(np.int64) * ~private.missing[:, -1]
@@ -356,12 +381,16 @@ class ReleaseRun:
             source = "key from the operating system, held in memory only and gone"
         return f"AES-256 in counter mode, {source}"
 
-    def about(self) -> dict[str, Any]:
-        """The description of the release, once everything has passed."""
+    def about(self, statements: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """The description of the release, once everything has passed.
+
+        Parameters:
+            statements: what the curator says of it, as ``stated_for`` gave it.
+        """
         mechanism, summary, counted = self.mechanism, self.reading.summary, self.counted
         errors = zip(self.values, errors_of(mechanism, len(self.values)), strict=True)
         meaning = meaning_of(mechanism, self.guarantee, summary.longest)
-        about = {
+        about: dict[str, Any] = {
             "tempriv": VERSION,
             "format": FORMAT,
             "release": self.key.release_id,
@@ -394,7 +423,8 @@ class ReleaseRun:
             "ledger": None,
             **({} if counted is None else {"counted": serialization.encode(counted.unit)}),
         }
-        return {**about, "not_protected": mechanism.not_protected(about)}
+        about["not_protected"] = mechanism.not_protected(about)
+        return {**about, EVIDENCE: evidence_of(about, mechanism, statements or {}, summary.longest)}
 
 
 def _times(series: SeriesTable, summary: TableSummary) -> dict[str, Any]:
@@ -427,6 +457,20 @@ def _treatment(
             f"{100 * (1 - note.recall):.3g} % of those that the owner named are not among them"
         )
     return sentences
+
+
+def stated_for(
+    ledger: Ledger | None, dataset: str | None, given: Mapping[str, str] | None
+) -> dict[str, str]:
+    """What is stated of a release: as given, and else as the ledger has it of the dataset.
+
+    Parameters:
+        ledger: where the release is charged.
+        dataset: its name there.
+        given: what was said of this release.
+    """
+    kept = {} if ledger is None or dataset is None else ledger.statements(dataset)
+    return check_statements({**kept, **(given or {})})
 
 
 def check_early(
@@ -479,6 +523,7 @@ def release(
     pseudonyms: bool = False,
     accept_weak: bool = False,
     other_data: Sequence[str] = (),
+    statements: Mapping[str, str] | None = None,
     **layout: Any,
 ) -> Release:
     """Release a private array, frame, file or table of counts through a mechanism.
@@ -495,6 +540,8 @@ def release(
         accept_weak: say that an epsilon above 10, which protects practically nothing, is meant;
             otherwise there is a ``WeakGuaranteeWarning``.
         other_data: datasets of the ledger that hold other data, whatever the rows look like.
+        statements: what the curator says of the release, such as ``contact`` and ``license``; the
+            rest is what the ledger has of the dataset.
         layout: time, series, person, max_series_per_person, grid, calendar, step, gaps,
             duplicates and clip, as in ``SeriesTable``.
 
@@ -537,6 +584,7 @@ def release(
         series, kind = series_of(counted), "arrow"
     run = ReleaseRun(series, mechanism, key, pseudonyms, counted=counted)
     check_early(ledger, dataset, run.guarantee, run.mechanism)
+    stated = stated_for(ledger, dataset, statements)
     if ledger is not None:
         run.sketch_for(ledger)
     table = run.table()
@@ -547,7 +595,7 @@ def release(
         ledger.warn_of_repetition(*what, spending=spending)
         receipt = ledger.charge(*what, spending=spending, rows=run.sketch, other_data=other_data)
         _warn(ledger, run.key.release_id)
-    return Release(with_receipt(run.about(), receipt), table, kind)
+    return Release(with_receipt(run.about(stated), receipt), table, kind)
 
 
 def _warn(ledger: Ledger, release_id: str) -> None:

@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tempriv.data.files import checksum
 from tempriv.errors import TemprivError, require
 from tempriv.ledger.ledger import Ledger, OutputRecord
 from tempriv.mechanisms.base import Mechanism
 from tempriv.privacy import serialization
-from tempriv.releases.description import owner_path, sidecar_path, with_receipt
-from tempriv.releases.run import ReleaseRun, check_early
+from tempriv.releases.description import (
+    owner_evidence_path,
+    owner_path,
+    sidecar_path,
+    signed,
+    with_receipt,
+)
+from tempriv.releases.owner_file import OwnerFile, put_in_place, write_owner_evidence
+from tempriv.releases.run import ReleaseRun, check_early, stated_for
 from tempriv.releases.writer import (
     ReleaseWriter,
     publish,
     remove_stale_partials,
     require_new_output,
 )
+
+if TYPE_CHECKING:
+    from tempriv.releases.signature import SigningKey
 
 
 def request_of(source: Path, mechanism: Mechanism, settings: dict[str, Any]) -> str:
@@ -46,6 +55,8 @@ def release_file(
     request: str = "",
     note: str | None = None,
     force: bool = False,
+    statements: Mapping[str, str] | None = None,
+    signing_key: SigningKey | None = None,
     progress: Callable[[int], None] = lambda rows: None,
     other_data: Sequence[str] = (),
 ) -> dict[str, Any]:
@@ -59,6 +70,9 @@ def release_file(
         request: what ``request_of`` gave, to know an interrupted run by.
         note: a remark for the ledger.
         force: replace a file that exists.
+        statements: what the curator says of the release, as ``read_statements`` gave it; the rest
+            is what the ledger has of the dataset.
+        signing_key: signs the description; there is no signature without one.
         progress: called with the number of rows in each batch.
         other_data: datasets of the ledger that hold other data, whatever the rows look like.
 
@@ -67,30 +81,29 @@ def release_file(
         - a run that was killed after its charge is finished by the next one with the same request:
           same bits, no second charge.
     """
-    interrupted = finish_interrupted(output, ledger, request, force)
+    interrupted = finish_interrupted(output, ledger, request, force, signing_key)
     if interrupted is not None:
         return interrupted
     require_new_output(output, force)
     remove_stale_partials(output, keep=[] if ledger is None else ledger.partials(output.resolve()))
     check_early(ledger, dataset, run.guarantee, run.mechanism)
+    stated = stated_for(ledger, dataset, statements)
     run.keep_spelling(output)
+    trial = run.try_linkage()
     require_new_owner_file(output, force)
     if ledger is not None:
         run.sketch_for(ledger)
-    with ExitStack() as stack:
-        writing = stack.enter_context(ReleaseWriter(output, run.key.release_id))
-        owner = None
-        if run.marked:
-            from tempriv.releases.owner_file import OwnerFile
-
-            owner = stack.enter_context(OwnerFile(writing.partial))
-            run.owner = owner.add
+    with (
+        ReleaseWriter(output, run.key.release_id) as writing,
+        OwnerFile(writing.partial) as owner,
+    ):
+        run.owner = owner.add
         for batch in run.batches():
             writing.add(batch)
             progress(batch.num_rows)
-        if owner is not None:
-            owner.close()
-        about = writing.close(run.about())
+        owner.close()
+        linkage = None if trial is None else trial.found()
+        about = writing.close(run.about(stated))
         require_new_output(output, force)
         receipt = None
         if ledger is not None and dataset is not None:
@@ -115,36 +128,44 @@ def release_file(
                 rows=run.sketch,
                 other_data=other_data,
             )
-        writing.kept = True
-        if owner is not None:
-            owner.kept = True
-        about = with_receipt(about, receipt)
-        if run.marked or owner_path(output).exists():
-            from tempriv.releases.owner_file import put_in_place
-
-            put_in_place(output, writing.partial)
+        writing.kept = owner.kept = True
+        about = signed(with_receipt(about, receipt), signing_key)
+        put_in_place(output, writing.partial)
         writing.publish(about)
         if ledger is not None and receipt is not None:
             ledger.finish(run.key.release_id)
+    if linkage is not None:
+        try:
+            write_owner_evidence(output, run.key.release_id, linkage)
+        except OSError as problem:
+            raise TemprivError(
+                f"{owner_evidence_path(output)}: {problem.strerror}; the release itself is "
+                f"complete in {output}"
+            ) from None
     return about
 
 
 def require_new_owner_file(output: Path, force: bool) -> None:
-    """Refuse to replace the owner's file of another release at ``output``, unless ``force``."""
+    """Refuse to replace an owner's file of another release at ``output``, unless ``force``."""
+    kept = [path for path in (owner_path(output), owner_evidence_path(output)) if path.exists()]
     require(
-        force or not owner_path(output).exists(),
-        f"{owner_path(output)}: exists already, from another release; choose another name for the "
-        "output, or replace both with [[force=True]]",
+        force or not kept,
+        f"{kept[0] if kept else output}: exists already, from another release; choose "
+        "another name for the output, or replace both with [[force=True]]",
         TemprivError,
     )
 
 
 def finish_interrupted(
-    output: Path, ledger: Ledger | None, request: str, force: bool
+    output: Path,
+    ledger: Ledger | None,
+    request: str,
+    force: bool,
+    signing_key: SigningKey | None = None,
 ) -> dict[str, Any] | None:
     """Put in place at ``output`` what a killed run had been charged for.
 
-    ``ledger``, ``request`` and ``force`` are as in ``release_file``.
+    ``ledger``, ``request``, ``force`` and ``signing_key`` are as in ``release_file``.
     """
     prepared = None if ledger is None else ledger.prepared(output.resolve(), request)
     if ledger is None or prepared is None:
@@ -160,6 +181,7 @@ def finish_interrupted(
                 require_new_output(output, force)
                 put_in_place(output, partial)
             about = with_receipt(json.loads(beside.read_bytes()), receipt)
+            about = signed(about, signing_key)
             publish(output, partial, about)
             ledger.finish(receipt.release_id)
             remove_stale_partials(output, keep=ledger.partials(output.resolve()))

@@ -21,6 +21,7 @@ from tempriv.releases.description import (
     METADATA_KEY,
     as_json,
     sidecar_path,
+    without_file,
 )
 
 
@@ -123,7 +124,7 @@ class ReleaseWriter:
         assert self._hashed is not None
         require(self.rows > 0, "there are no rows to write", DataError)
         # a release that was read back still describes the file it came from
-        about = {name: value for name, value in about.items() if name != "output"}
+        about = without_file(about)
         if self._parquet is not None:
             self._parquet.add_key_value_metadata({METADATA_KEY: json.dumps(about).encode()})
             self._parquet.close()

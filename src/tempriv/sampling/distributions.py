@@ -183,6 +183,16 @@ class DiscreteLaplace:
         """Outcomes and their probabilities, leaving out at most ``tail``."""
         return _outward(self.pmf, tail)
 
+    def reach(self, chance: float) -> int:
+        """What |k| is above with a ``chance`` at most: 2 e^(-m / scale) / (1 + e^(-1 / scale)).
+
+        >>> noise = DiscreteLaplace(Fraction(2))
+        >>> m = noise.reach(1e-6)
+        >>> 1e-7 < 2 * sum(noise.pmf(k) for k in range(m + 1, m + 200)) <= 1e-6
+        True
+        """
+        return math.ceil(self.scale * Fraction(math.log(2 / chance)))
+
     def sample(self, keystream: Keystream) -> Integers:
         """One draw for each row of a ``keystream``."""
         return geometric_table(self.scale).sample_signed(keystream)
@@ -281,6 +291,19 @@ class DiscreteGaussian:
     def outcomes(self, tail: float) -> list[tuple[int, float]]:
         """Outcomes and their probabilities, leaving out at most ``tail``."""
         return _outward(self.pmf, tail)
+
+    def reach(self, chance: float) -> int:
+        """What |k| is above with a ``chance`` at most: 2 e^(-m^2 / (2 variance)).
+
+        The discrete Gaussian is sub-Gaussian with its own variance parameter
+        (Canonne, Kamath and Steinke 2020).
+
+        >>> noise = DiscreteGaussian(Fraction(4))
+        >>> m = noise.reach(1e-6)
+        >>> 1e-9 < 2 * sum(noise.pmf(k) for k in range(m + 1, m + 200)) <= 1e-6
+        True
+        """
+        return math.ceil(math.sqrt(2 * float(self.variance) * math.log(2 / chance)))
 
     def sample(self, keystream: Keystream) -> Integers:
         """One draw for each row of a ``keystream``."""

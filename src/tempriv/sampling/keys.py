@@ -293,6 +293,11 @@ def new_id() -> str:
     return os.urandom(16).hex()
 
 
+def new_secret() -> bytes:
+    """32 secret bytes from the operating system, for a key that makes no noise."""
+    return os.urandom(32)
+
+
 def tokens(count: int) -> bytes:
     """Random names, ``count`` of 16 bytes, that nothing else has."""
     return os.urandom(16 * count)

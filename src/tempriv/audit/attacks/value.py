@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tempriv.accounting.composition import advantage
 from tempriv.data.series import Block
 from tempriv.errors import extra_packages, require
 from tempriv.local.frequency.longitudinal import collect, other_probability, response_of
@@ -28,7 +27,7 @@ from tempriv.mechanisms.value.gaussian import Gaussian
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.mechanisms.value.memoized_response import MemoizedResponse
 from tempriv.mechanisms.value.randomized_response import RandomizedResponse
-from tempriv.privacy.guarantees import Approximate, Concentrated, Loss, Pure
+from tempriv.privacy.guarantees import Concentrated, Loss, Pure, guess_cap
 from tempriv.privacy.units import WholeSeries
 from tempriv.sampling import distributions
 from tempriv.sampling.keys import Key, SeriesKey
@@ -37,7 +36,6 @@ from tempriv.sampling.keystream import StepRange
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-DELTAS = [10.0**-i for i in np.linspace(0.5, 12, 300)]
 MIN_MASS = 1e-25  # of a mass of 1
 
 
@@ -83,16 +81,7 @@ def most_success(loss: Loss) -> float:
     >>> round(most_success(Pure(1.0)), 4), round(most_success(Concentrated(0.02)), 4)
     (0.7311, 0.55)
     """
-    if isinstance(loss, Pure):
-        bound = advantage(loss.epsilon)
-    elif isinstance(loss, Approximate):
-        bound = advantage(loss.epsilon, loss.delta)
-    else:
-        # at any delta; or as the divergence of order 1 is at most rho, by Pinsker, and by
-        # Bretagnolle and Huber
-        bound = min(advantage(loss.epsilon_at(delta), delta) for delta in DELTAS)
-        bound = min(bound, math.sqrt(loss.rho / 2), math.sqrt(-math.expm1(-loss.rho)))
-    return (1 + bound) / 2
+    return guess_cap(loss)
 
 
 # one answer, reported again and again

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,13 @@ from tempriv.collect.server.rate_limits import RateLimits, Rates
 from tempriv.collect.server.routes import answers, campaigns, enrollment
 from tempriv.collect.server.service import Clock, CollectionService, now_in_utc
 from tempriv.data.files import write_durably
-from tempriv.errors import TemprivError
+from tempriv.errors import TemprivError, UsageError
+from tempriv.releases.signature import SigningKey
 
 TICK_SECONDS = 0.2  # seconds
 PAGE = Path(__file__).parents[1] / "page"
 ADMIN_FILE = "admin.token"
+KEY_FILE = "signing.key"
 BATCHES = "/v1/answers"
 HEADERS = {
     "content-security-policy": "default-src 'self'; script-src 'self'; style-src 'self'; "
@@ -49,14 +51,17 @@ def make_app(
     clock: Clock = now_in_utc,
     limits: RateLimits | None = None,
     ticking: bool = True,
+    statements: Mapping[str, str] | None = None,
 ) -> FastAPI:
     """Return a server over a store.
 
     Parameters:
         store: a database, or its address.
-        home: folder that the first admin token of a new store goes into.
+        home: folder for the server's key for signatures, which is made if there is none, and for
+            the first admin token of a new store; nothing is signed without one.
         clock: what time it is.
         limits: what one caller may ask for.
+        statements: what the curator says of all releases, as ``read_statements`` gave it.
         ticking: whether time passes by itself; else only when ``app.state.service.tick`` is called.
     """
     database = Database(store) if isinstance(store, str) else store
@@ -88,6 +93,8 @@ def make_app(
         redoc_url=None,
     )
     app.state.limits, app.state.rates, app.state.stopping = limits or RateLimits(), Rates(), False
+    app.state.statements = statements
+    app.state.signing_key = None if home is None else server_key(home)
     app.include_router(enrollment.routes)
     app.include_router(answers.routes)
     app.include_router(campaigns.routes)
@@ -98,6 +105,19 @@ def make_app(
     app.add_middleware(RequestSizeLimit, limits=app.state.limits)
     app.add_middleware(RequestLog)
     return app
+
+
+def server_key(home: Path) -> SigningKey:
+    """Return the key that results are signed with; it is made if there is none.
+
+    Parameters:
+        home: folder that it is in.
+    """
+    path = home / KEY_FILE
+    if not path.exists():
+        with contextlib.suppress(UsageError):  # another server of this folder was faster
+            return SigningKey.create(path)
+    return SigningKey.load(path)
 
 
 def _first_admin(db: Any, service: CollectionService, home: Path | None) -> None:

@@ -7,7 +7,7 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,8 @@ def run(
     proxy: str | None = None,
     quiet: bool = False,
     limits: RateLimits | None = None,
-    tell: Callable[[str, Path | None], None],
+    statements: Mapping[str, str] | None = None,
+    tell: Callable[[str, Path | None, str], None],
 ) -> None:
     """Serve until somebody stops it.
 
@@ -44,7 +45,9 @@ def run(
         proxy: address of a proxy whose word is taken for who is calling.
         quiet: whether requests are not logged.
         limits: what one caller may ask for.
-        tell: called with the address and the file of the token once it listens.
+        statements: what the curator says of all releases.
+        tell: called with the address, the file of the token and the public key of signatures once
+            it listens.
     """
     log.setLevel(logging.WARNING if quiet else logging.INFO)
     if not log.handlers:
@@ -53,7 +56,7 @@ def run(
         log.addHandler(handler)
     database = Database(store)
     database.open()  # what is wrong is said here, not in the middle of a start
-    app = make_app(database, home=home, limits=limits)
+    app = make_app(database, home=home, limits=limits, statements=statements)
     listening = _listening(host, port)
     settings = uvicorn.Config(
         app,
@@ -64,7 +67,9 @@ def run(
         forwarded_allow_ips=proxy or "",
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
-    server = _AnnouncingServer(settings, app, lambda: tell(*_where(listening, home)))
+    server = _AnnouncingServer(
+        settings, app, lambda: tell(*_where(listening, home), app.state.signing_key.public)
+    )
     server.run(sockets=[listening])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tempriv._version import VERSION
@@ -11,7 +12,8 @@ from tempriv.collect.protocol.kinds.base import ProtocolState
 from tempriv.errors import require
 from tempriv.local.wire import MessageError
 from tempriv.privacy import serialization
-from tempriv.releases.description import FORMAT
+from tempriv.releases.description import EVIDENCE, FORMAT
+from tempriv.releases.evidence import EvidenceFacts, evidence_from
 from tempriv.releases.release import Release
 
 RANDOMNESS = "drawn by each device itself; nothing here could take it off again"
@@ -69,12 +71,44 @@ def not_protected_of(campaign: Campaign) -> list[str]:
     return [*NOT_PROTECTED_BY_CAMPAIGNS, *campaign.definition.not_protected]
 
 
-def release_of(result: dict[str, Any], uploads: list[tuple[int, bytes]]) -> Release:
+def evidence_of_campaign(
+    about: Mapping[str, Any], campaign: Campaign, statements: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return what the release of a campaign says to those who have to sign it off.
+
+    Parameters:
+        about: the description of the release.
+        campaign: the campaign.
+        statements: what the curator says.
+    """
+    kind = campaign.definition
+    facts = EvidenceFacts(
+        guarantee=campaign.guarantee,
+        domain=f"what devices answer to: {campaign.asks}",
+        method=f"a campaign of kind {kind.name}: {kind.summary}",
+        longest=kind.readings_of(campaign.plan),
+        alike=about["series"] if kind.releases_series else None,
+        linked="Rows carry the numbers of devices, which the server can link to them."
+        if kind.releases_series
+        else "",
+        trusts="Nobody is trusted with values: each device protects its answers before it sends "
+        "them. The server is trusted to say what it received.",
+        exposed="Raw data stayed on the devices.",
+    )
+    return evidence_from(about, facts, statements)
+
+
+def release_of(
+    result: dict[str, Any],
+    uploads: list[tuple[int, bytes]],
+    statements: Mapping[str, str] | None = None,
+) -> Release:
     """Return a result as a table with everything that is needed to judge it.
 
     Parameters:
         result: what ``result_of`` gave.
         uploads: reports that were kept, with the numbers of their devices.
+        statements: what the curator says of all releases of the server.
     """
     campaign = Campaign.from_dict(result["spec"])
     kind = campaign.definition
@@ -110,4 +144,5 @@ def release_of(result: dict[str, Any], uploads: list[tuple[int, bytes]]) -> Rele
     }
     if "rounds" in result:
         about["rounds"] = result["rounds"]
+    about[EVIDENCE] = evidence_of_campaign(about, campaign, statements or {})
     return Release(about, table)

@@ -24,7 +24,7 @@ Check, record durably, then run: for a frame this is, in this order,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -130,8 +130,12 @@ class SparkReleaseRun:
     def scope(self) -> Scope:
         return self.run.scope
 
-    def about(self) -> dict[str, Any]:
-        return self.run.about()
+    def about(self, statements: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """The description of the release, with the ``statements`` of its curator."""
+        return self.run.about(statements)
+
+    def try_linkage(self) -> None:
+        """Nothing: readings do not pass by the driver."""
 
     def sketch_for(self, ledger: Ledger) -> None:
         """Make no sketch of rows for a ``ledger``: they do not pass by here."""

@@ -10,6 +10,7 @@ from these two numbers.
 from __future__ import annotations
 
 import functools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ Bytes = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]
 
 MOST_VALUES = 1 << 24
+SUPPORT_TOLERANCE = 1e-4  # reports; of a number of them that is computed back from an estimate
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,11 @@ class FrequencyOracle(ABC):
     @abstractmethod
     def other(self) -> float:
         """The probability that a report supports a value that is not the true one."""
+
+    @property
+    def supports_one(self) -> bool:
+        """Whether every report supports exactly one value."""
+        return False
 
     @property
     @abstractmethod
@@ -351,3 +358,20 @@ def refuse_above(numbers: Integers, choices: int, subject: str) -> None:
             "leave malformed reports out (refuse says which)",
             DataError,
         )
+
+
+def support_of(count: float, keep: float, other: float, people: int) -> int | None:
+    """How many reports lead to an estimated count; None if no number of them does.
+
+    Parameters:
+        count: the estimate.
+        keep: probability that a report supports what its device has.
+        other: probability that it supports something else.
+        people: how many reported.
+    """
+    support = count * (keep - other) + people * other
+    if not math.isfinite(support):
+        return None
+    whole = round(support)
+    near = abs(support - whole) <= SUPPORT_TOLERANCE and 0 <= whole <= people
+    return whole if near else None

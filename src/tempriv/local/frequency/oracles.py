@@ -43,6 +43,11 @@ class GRR(ResponseOracle):
     """
 
     @property
+    def supports_one(self) -> bool:
+        """Always: a report names one value."""
+        return True
+
+    @property
     def choices(self) -> int:
         return self.size
 

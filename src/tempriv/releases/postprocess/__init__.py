@@ -18,6 +18,7 @@ from tempriv.data.arrow import from_numpy
 from tempriv.data.files import checksum
 from tempriv.errors import TemprivError, require
 from tempriv.privacy import serialization
+from tempriv.releases.description import without_file
 from tempriv.releases.postprocess.consistency import (
     ColumnTotals,
     SeriesTotals,
@@ -70,7 +71,7 @@ def apply(release: Release, steps: Sequence[Step]) -> Release:
     for name, column in values.columns.items():
         made = from_numpy(column, pa.float64(), np.isnan(column))
         table = table.set_column(table.column_names.index(name), name, made)
-    about = {key: value for key, value in release.about.items() if key != "output"}
+    about = without_file(release.about)
     if "after" not in about:
         about["before"] = release.about.get("output")
     about["after"] = [
@@ -179,6 +180,28 @@ def consistent_totals(
         columns: without parts: the value columns; all by default.
     """
     return apply(release, [totals(total, parts, window, _tuple(columns))])
+
+
+def is_kept(path: Path, about: dict[str, Any], step: Step) -> bool | None:
+    """Whether a step that changes nothing the second time would change nothing of a file.
+
+    Parameters:
+        path: the released file.
+        about: its description.
+        step: what was done to it last.
+
+    Returns:
+        None for a step that does not show: an average can be any number.
+    """
+    if not step.settles:
+        return None
+    values = Values.of(Release(about, read(path).table))
+    before = {name: column.copy() for name, column in values.columns.items()}
+    step.change(values)
+    return all(
+        np.allclose(values.columns[name], column, rtol=1e-9, atol=1e-9, equal_nan=True)
+        for name, column in before.items()
+    )
 
 
 def _tuple(columns: Sequence[str] | None) -> tuple[str, ...] | None:

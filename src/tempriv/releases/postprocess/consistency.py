@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,6 +25,8 @@ class ColumnTotals:
 
     total: str
     parts: tuple[str, ...]
+
+    settles: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
@@ -69,6 +72,8 @@ class SeriesTotals:
 
     total: str
     columns: tuple[str, ...] | None = None
+
+    settles: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         names_to_tuple(self)
@@ -117,6 +122,8 @@ class WindowTotals:
     total: str
     part: str
     window: int
+
+    settles: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         require(self.total != self.part, "the part and its sums must be two columns")

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -88,6 +88,11 @@ class Step(Protocol):
         """What is done, for people."""
         ...
 
+    @property
+    def settles(self) -> bool:
+        """Whether doing it a second time changes nothing more."""
+        ...
+
     def change(self, values: Values) -> None:
         """Bring ``values`` up to date; what is missing stays missing."""
 
@@ -126,6 +131,8 @@ class Smooth:
     window: int | None = None
     weight: float | None = None
     columns: tuple[str, ...] | None = None
+
+    settles: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         names_to_tuple(self)
@@ -190,6 +197,8 @@ class RoundTo:
     step: float
     columns: tuple[str, ...] | None = None
 
+    settles: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         names_to_tuple(self)
         require(
@@ -220,6 +229,8 @@ class NonNegative:
 
     columns: tuple[str, ...] | None = None
 
+    settles: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         names_to_tuple(self)
 
@@ -243,6 +254,8 @@ class Monotone:
 
     decreasing: bool = False
     columns: tuple[str, ...] | None = None
+
+    settles: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         names_to_tuple(self)

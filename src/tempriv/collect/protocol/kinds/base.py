@@ -35,9 +35,10 @@ from tempriv.collect.protocol.forms import (
 )
 from tempriv.collect.protocol.simulated import DeviceKeystreams, Reports, SimulatedDevices
 from tempriv.errors import require
-from tempriv.local.frequency.base import Bytes, Flags, FrequencyOracle, Integers
+from tempriv.local.frequency.base import Bytes, Flags, FrequencyOracle, Integers, support_of
 from tempriv.local.streams import messages
 from tempriv.local.wire import TOKEN_BYTES, MessageError, new_token
+from tempriv.mechanisms.checks import COLUMNS_AGREE, Check, Rows, rows_check
 from tempriv.privacy.guarantees import Guarantee, NoGuarantee, Published
 from tempriv.sampling.distributions import UniformChoice
 from tempriv.sampling.keys import SeriesKey
@@ -281,8 +282,14 @@ class CampaignKind(ABC, Generic[Plan]):
     """Whether a device answers it though its owner has not named the kind."""
     not_protected: ClassVar[tuple[str, ...]] = ()
     """What else the release does not protect."""
+    releases_series: ClassVar[bool] = False
+    """Whether its rows are series of devices."""
 
     # the plan
+
+    def readings_of(self, plan: Plan) -> int | None:
+        """Return how many rows a device has in the release of a ``plan``, if rows are series."""
+        return None
 
     @abstractmethod
     def read_plan(self, document: Any, epsilon: float, people: int) -> Plan:
@@ -425,6 +432,21 @@ class CampaignKind(ABC, Generic[Plan]):
             state: where the campaign stands.
             steps: the records of its steps.
         """
+
+    def check_rows(self, campaign: Campaign, about: dict[str, Any], rows: Rows) -> list[Check]:
+        """Return whether the rows of a release fit each other, for ``tempriv verify``.
+
+        By default shares are compared with counts, where there are both.
+
+        Parameters:
+            campaign: the campaign.
+            about: the description of its release.
+            rows: the cells of each row as text, by column.
+        """
+        if not rows or not {"count", "share"} <= rows[0].keys():
+            why = "how columns of this kind of campaign follow from each other is not known here"
+            return [Check(COLUMNS_AGREE, None, why)]
+        return [shares_check(rows, about["people"])]
 
     def table(
         self, plan: Plan, result: dict[str, Any], uploads: list[tuple[int, bytes]]
@@ -761,6 +783,57 @@ def estimated_shares(
             strict=True,
         )
     ]
+
+
+def estimates_check(
+    names: Sequence[str], oracle: FrequencyOracle, people: int, rows: Rows
+) -> list[Check]:
+    """Return whether a release is what ``estimated_shares`` gives for some reports.
+
+    Parameters:
+        names: the categories.
+        oracle: what reports went through.
+        people: how many devices answered.
+        rows: of the release.
+    """
+    listed = [row["category"] for row in rows] == list(names)
+    checks = [Check("every category is listed once", listed, f"{len(names):,} categories")]
+    if not listed:
+        return checks
+    keep, other = float(oracle.keep), float(oracle.other)
+    counts = [float(row["count"]) for row in rows]
+    supports = [support_of(count, keep, other, people) for count in counts] if people else []
+    what = "every count comes from a whole number of reports"
+    unsound = [row["category"] for row, one in zip(rows, supports, strict=False) if one is None]
+    shown = f"not those of {', '.join(unsound[:3])}" if unsound else f"of {people:,} reports"
+    checks.append(Check(what, not unsound, shown))
+    known = [one for one in supports if one is not None]
+    if unsound:
+        # the other columns cannot be computed without it, but a share of a count can
+        return [*checks, shares_check(rows, people)]
+    if oracle.supports_one and people:
+        told = f"{sum(known):,} reports for {people:,} devices"
+        checks.append(Check("every device reported one category", sum(known) == people, told))
+    names_of_columns = ("standard_error", "share", "low", "high")
+    expected = [
+        {column: row[column] for column in names_of_columns}
+        for row in estimated_shares(names, oracle, known, people)
+    ]
+    told = f"errors, shares and intervals follow from the counts of {people:,} devices"
+    return [*checks, rows_check(rows, expected, told)]
+
+
+def shares_check(rows: Rows, people: int) -> Check:
+    """Return whether the shares of a release follow from its counts.
+
+    Parameters:
+        rows: of the release.
+        people: how many the counts are of.
+    """
+    counts = [float(row["count"]) for row in rows]
+    shares = [min(1.0, max(0.0, count / people)) if people else 0.0 for count in counts]
+    told = f"each share is its count of {people:,}"
+    return rows_check(rows, [{"share": share} for share in shares], told)
 
 
 def _without_infinities(row: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from tempriv.collect.protocol.kinds.base import (
     category_question,
     epsilon_field,
     estimated_shares,
+    estimates_check,
     read_category_message,
     refuse_categories,
     simulate_category,
@@ -31,6 +32,7 @@ from tempriv.errors import require
 from tempriv.local.frequency.oracles import ORACLES, choose, name_of
 from tempriv.local.streams.messages import StreamQuestion, is_epsilon
 from tempriv.local.wire import members, refuse_damage, unique_texts
+from tempriv.mechanisms.checks import Check, Rows
 from tempriv.privacy.guarantees import Guarantee, Published, Pure
 from tempriv.privacy.units import Event
 
@@ -214,6 +216,12 @@ class FrequencyKind(CampaignKind[FrequencyCampaignPlan]):
         oracle = self._message(state.campaign).frequency
         rows = estimated_shares(plan.categories, oracle, state.support, state.people)
         return {"categories": rows, "people": state.people}
+
+    def check_rows(self, campaign: Campaign, about: dict[str, Any], rows: Rows) -> list[Check]:
+        """Return whether ``rows`` of the release ``about`` a ``campaign`` follow from reports."""
+        plan, oracle = campaign.plan, self._message(campaign).frequency
+        assert isinstance(plan, FrequencyCampaignPlan)
+        return estimates_check(plan.categories, oracle, about["people"], rows)
 
     def simulate(
         self, campaign: Campaign, body: dict[str, Any], devices: SimulatedDevices

@@ -48,10 +48,17 @@ from tempriv.local.frequency.base import Bytes, Integers
 from tempriv.local.shapes import roles
 from tempriv.local.shapes.messages import ShapesQuestion
 from tempriv.local.shapes.plan import ShapesPlan
-from tempriv.local.shapes.protocol import AUTOMATIC_METHODS, STAGES, ShapesProtocol, least_people
+from tempriv.local.shapes.protocol import (
+    AUTOMATIC_METHODS,
+    STAGES,
+    ShapesProtocol,
+    least_people,
+)
 from tempriv.local.shapes.randomizer import group_with_labels, local_answers, sequences_of
 from tempriv.local.shapes.simulate import Outcome, Round, describe_outcome, describe_round
+from tempriv.local.shapes.verify import counts_checks
 from tempriv.local.wire import MessageError
+from tempriv.mechanisms.checks import Check, Rows
 
 if TYPE_CHECKING:
     from tempriv.collect.device.answers import OwnedData
@@ -286,6 +293,13 @@ class ShapesKind(CampaignKind[ShapesPlan]):
         names = ("shapes", "rounds", "counted", "method")
         people = sum(row.people for row in state.rounds)
         return {**{name: facts[name] for name in names}, "people": people}
+
+    def check_rows(self, campaign: Campaign, about: dict[str, Any], rows: Rows) -> list[Check]:
+        """Return whether ``rows`` of the release ``about`` a ``campaign`` follow from counts."""
+        plan = _plan_of(campaign)
+        rounds = tuple(Round(**fields) for fields in about["rounds"])
+        outcome = Outcome(plan, campaign.id, plan.method, (), rounds, plan.guarantee)
+        return counts_checks(outcome, rows)
 
     def simulate(
         self, campaign: Campaign, body: dict[str, Any], devices: SimulatedDevices

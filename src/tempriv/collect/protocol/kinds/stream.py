@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -41,7 +42,8 @@ from tempriv.collect.protocol.kinds.base import (
 )
 from tempriv.collect.protocol.simulated import Reports, SimulatedDevices, falling_weights
 from tempriv.errors import require
-from tempriv.local.frequency.base import Frequencies, Integers
+from tempriv.local.frequency.base import Frequencies, Integers, support_of
+from tempriv.local.frequency.oracles import ORACLES
 from tempriv.local.shapes.simulate import NORMAL_95_DEVIATIONS
 from tempriv.local.streams import protocol
 from tempriv.local.streams.messages import StreamQuestion
@@ -55,6 +57,7 @@ from tempriv.local.wire import (
     unique_texts,
     whole_number,
 )
+from tempriv.mechanisms.checks import COLUMNS_AGREE, TOLERANCE, Check, Rows
 from tempriv.privacy.guarantees import Guarantee, Published
 
 if TYPE_CHECKING:
@@ -66,6 +69,10 @@ MAX_STEPS = 1 << 20
 MAX_DIVIDED_PEOPLE = 1 << 21
 """Devices of a stream whose method draws some of them at each step."""
 MIN_STEP_SECONDS = 1.0
+MIN_EPSILON = 1e-9
+"""Below that of any publication; where randomized response is best at it, it always is."""
+NOTHING_KNOWN = {"share": 0.0, "low": 0.0, "high": 1.0}
+"""Before the first publication."""
 COMPARE_SHARE = 0.5
 """Of what is left of a step, for a question that compares; the rest is for publishing."""
 SIMULATED_CYCLE_STEPS = 48
@@ -180,6 +187,60 @@ def step_at(campaign: Campaign, now: datetime) -> int:
     return math.floor((now - campaign.opens_at).total_seconds() / _plan_of(campaign).every)
 
 
+def bounds_of(
+    estimate: Frequencies, people: int, everyone: int
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return bounds around shares of all devices: those who answered are a sample.
+
+    Parameters:
+        estimate: counts of those who answered.
+        people: how many these are.
+        everyone: how many devices there are.
+    """
+    shares = estimate.counts / people
+    likely = np.clip(shares, 0, 1)
+    part = max(0.0, (everyone - people) / max(1, everyone - 1))
+    sampling = NORMAL_95_DEVIATIONS**2 * part * likely * (1 - likely) / people
+    below = np.sqrt(np.maximum(0, shares - estimate.low / people) ** 2 + sampling)
+    above = np.sqrt(np.maximum(0, estimate.high / people - shares) ** 2 + sampling)
+    low, high = np.clip(likely - below, 0, 1), np.clip(likely + above, 0, 1)
+    return tuple(low.tolist()), tuple(high.tolist())
+
+
+def _is_publication(
+    plan: StreamCampaignPlan, people: int, shares: list[float], sides: list[list[float]]
+) -> bool:
+    """Whether shares and their bounds follow from reports, as far as epsilon is known.
+
+    Where it follows from reports what a publication may take, each report still names one category
+    in randomized response, so that shares add up to 1.
+    """
+    stream = plan.stream
+    epsilon = _published_epsilon(stream)
+    if epsilon is None:
+        names_one = stream.oracle_for(MIN_EPSILON) == "grr"
+        return not names_one or abs(sum(shares) - 1) <= TOLERANCE
+    oracle = ORACLES[stream.oracle_for(epsilon)](epsilon=epsilon, size=stream.size)
+    keep, other = float(oracle.keep), float(oracle.other)
+    supports = [support_of(share * people, keep, other, people) for share in shares]
+    known = np.array([one for one in supports if one is not None], dtype=np.int64)
+    if len(known) < len(shares) or (oracle.supports_one and known.sum() != people):
+        return False
+    expected = bounds_of(oracle.estimate(known, people), people, plan.people)
+    return bool(np.allclose(sides, expected, rtol=0, atol=TOLERANCE))
+
+
+def _published_epsilon(stream: StreamPlan) -> float | None:
+    """The epsilon of every publication; None where it follows from reports."""
+    if stream.divides_people:
+        return float(stream.epsilon)
+    if stream.adapts:
+        return None
+    every = 2 * stream.window * SHARE_UNITS
+    share = every if stream.method == "LSP" else stream.uniform_share
+    return stream.epsilon_and_people(share)[0]
+
+
 @dataclass(frozen=True)
 class StreamState(ProtocolState):
     """One step of a stream after the other; the clock says which it is."""
@@ -202,21 +263,9 @@ class StreamState(ProtocolState):
         assert message is not None
         bounds = self.bounds
         if people and message.part == "publish":
-            bounds = self._bounds(message.frequency.estimate(support, people), people)
+            estimate = message.frequency.estimate(support, people)
+            bounds = bounds_of(estimate, people, self.campaign.people)
         return replace(self, protocol=self.protocol.after(support, people), bounds=bounds)
-
-    def _bounds(
-        self, estimate: Frequencies, people: int
-    ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Around shares of all devices: those who answered are a sample, which adds to noise."""
-        shares = estimate.counts / people
-        likely, everyone = np.clip(shares, 0, 1), self.campaign.people
-        part = max(0.0, (everyone - people) / max(1, everyone - 1))
-        sampling = NORMAL_95_DEVIATIONS**2 * part * likely * (1 - likely) / people
-        below = np.sqrt(np.maximum(0, shares - estimate.low / people) ** 2 + sampling)
-        above = np.sqrt(np.maximum(0, estimate.high / people - shares) ** 2 + sampling)
-        low, high = np.clip(likely - below, 0, 1), np.clip(likely + above, 0, 1)
-        return tuple(low.tolist()), tuple(high.tolist())
 
     @property
     def is_over(self) -> bool:
@@ -438,6 +487,49 @@ class StreamKind(CampaignKind[StreamCampaignPlan]):
         ]
         return pa.Table.from_pylist(rows)
 
+    def check_rows(self, campaign: Campaign, about: dict[str, Any], rows: Rows) -> list[Check]:
+        """Return whether the ``rows`` of the release ``about`` a ``campaign`` fit each other."""
+        plan = _plan_of(campaign)
+        steps = [row["step"] for row in rows if row["category"] == plan.categories[0]]
+        wanted = [(name, step) for name in plan.categories for step in steps]
+        listed = [(row["category"], row["step"]) for row in rows] == wanted
+        told = f"{len(plan.categories):,} categories at {len(steps):,} steps"
+        checks = [Check("every category is listed once at each step", listed, told)]
+        if not listed:
+            return checks
+        by_step = [rows[i :: len(steps)] for i in range(len(steps))]
+        told = "what is published follows from whole numbers of reports, and the rest repeats it"
+        wrong = sum(
+            not self._follows(plan, now, before)
+            for before, now in itertools.pairwise([None, *by_step])
+            if now is not None
+        )
+        found = f"{told}; not so at {wrong:,} of {len(steps):,} steps" if wrong else told
+        return [*checks, Check(COLUMNS_AGREE, not wrong, found)]
+
+    def _follows(
+        self, plan: StreamCampaignPlan, now: Sequence[Mapping[str, str]], before: Any
+    ) -> bool:
+        """Whether the rows of a step are one publication, or repeat the step before."""
+        if len({(row["published"], row["people"]) for row in now}) != 1:
+            return False
+        shares = [float(row["share"]) for row in now]
+        sides = [[float(row[side]) for row in now] for side in ("low", "high")]
+        clipped = [min(1.0, max(0.0, share)) for share in shares]
+        if any(
+            not low - TOLERANCE <= s <= high + TOLERANCE
+            for s, low, high in zip(clipped, *sides, strict=True)
+        ):
+            return False
+        if now[0]["published"] == "0":
+            earlier = [NOTHING_KNOWN] * len(now) if before is None else before
+            return all(
+                float(one[column]) == float(other[column])
+                for one, other in zip(now, earlier, strict=True)
+                for column in NOTHING_KNOWN
+            )
+        return _is_publication(plan, int(now[0]["people"]), shares, sides)
+
     def simulate(
         self, campaign: Campaign, body: dict[str, Any], devices: SimulatedDevices
     ) -> tuple[bytes, Reports]:
@@ -495,12 +587,9 @@ def _has_planned_epsilon(stream: StreamPlan, message: StreamQuestion) -> bool:
     epsilon = message.epsilon
     if message.part == "compare":
         return stream.adapts and epsilon == stream.epsilon_and_people(stream.step_share)[0]
-    if stream.method == "LSP":
-        return epsilon == stream.epsilon_and_people(2 * stream.window * SHARE_UNITS)[0]
-    if not stream.adapts:
-        return epsilon == stream.epsilon_and_people(stream.uniform_share)[0]
-    if stream.divides_people:
-        return epsilon == stream.epsilon
+    published = _published_epsilon(stream)
+    if published is not None:
+        return epsilon == published
     # how many parts of its half a publication takes follows from reports
     parts = round(Fraction(epsilon) * 2 * stream.window * SHARE_UNITS / Fraction(stream.epsilon))
     return 1 <= parts <= stream.publication_limit and epsilon == stream.epsilon_and_people(parts)[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -44,6 +45,7 @@ from tempriv.local.frequency.base import Bytes, Flags, Integers
 from tempriv.local.wire import MessageError, members, new_token, refuse_damage, whole_number
 from tempriv.mechanisms import registry
 from tempriv.mechanisms.base import NOT_PROTECTED, Mechanism
+from tempriv.mechanisms.checks import COLUMNS_AGREE, Check, Rows
 from tempriv.mechanisms.domains import Numbers
 from tempriv.mechanisms.perturb import perturb_block
 from tempriv.mechanisms.value.laplace import Laplace
@@ -190,6 +192,7 @@ class UploadKind(CampaignKind[UploadCampaignPlan]):
     agreed_by_default = False
     not_protected = NOT_PROTECTED
     asks = "Your readings, with noise that is added on your device."
+    releases_series = True
     id_column = "device"
     time_column = "reading"
     result_view = ResultView(
@@ -197,6 +200,10 @@ class UploadKind(CampaignKind[UploadCampaignPlan]):
         text="{series|count} protected series were sent. Download them: what they show is as "
         "private as the guarantee says.",
     )
+
+    def readings_of(self, plan: UploadCampaignPlan) -> int:
+        """Return how many readings of a device the ``plan`` asks for."""
+        return plan.readings
 
     def read_plan(self, document: Any, epsilon: float, people: int) -> UploadCampaignPlan:
         """Read the ``document`` of a plan with the campaign's ``epsilon`` and ``people``."""
@@ -315,6 +322,23 @@ class UploadKind(CampaignKind[UploadCampaignPlan]):
                 "value": pa.array(values, mask=np.isnan(values)),
             }
         )
+
+    def check_rows(self, campaign: Campaign, about: dict[str, Any], rows: Rows) -> list[Check]:
+        """Return whether the ``rows`` of the release ``about`` a ``campaign`` can come out of its
+        mechanism.
+        """
+        plan = _plan_of(campaign)
+        sent = Counter(row["device"] for row in rows)
+        whole = all(count == plan.readings for count in sent.values())
+        values = [float(row["value"]) for row in rows if row["value"]]
+        domain = plan.mechanism.domain.released
+        on_grid = domain.check_values([pa.chunked_array([pa.array(values, pa.float64())])])
+        told = f"{len(sent):,} devices, {plan.readings:,} readings each"
+        return [
+            Check("every device has as many rows as the plan has readings", whole, told),
+            *([] if on_grid is None else [on_grid]),
+            Check(COLUMNS_AGREE, None, "no column of this release follows from others"),
+        ]
 
     def simulate(
         self, campaign: Campaign, body: dict[str, Any], devices: SimulatedDevices

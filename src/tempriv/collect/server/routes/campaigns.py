@@ -279,6 +279,7 @@ def result(name: Name, caller: StaffCaller, service: Service) -> dict[str, Any]:
 )
 def release(
     name: Name,
+    request: Request,
     caller: StaffCaller,
     service: Service,
     form: Annotated[Literal["json", "csv", "zip"], Query()] = "zip",
@@ -287,6 +288,7 @@ def release(
     \f
     Parameters:
         name: of the campaign.
+        request: of the caller.
         caller: somebody of the staff.
         service: of the server.
         form: ``json``, ``csv`` or ``zip``.
@@ -294,9 +296,11 @@ def release(
     document = _result(service, name)
     with service.store.reading() as db:
         uploads = views.uploads_of(db, name)
-    release_table = results.release_of(document, uploads)
+    state = request.app.state
+    release_table = results.release_of(document, uploads, state.statements)
     with tempfile.TemporaryDirectory() as folder:
-        path = release_table.write(Path(folder) / f"campaign-{name[:8]}.csv")
+        path = Path(folder) / f"campaign-{name[:8]}.csv"
+        release_table.write(path, signing_key=state.signing_key)
         table, description = path.read_bytes(), sidecar_path(path).read_bytes()
     if form == "zip":
         archive_bytes = io.BytesIO()
