@@ -291,7 +291,7 @@ def test_a_charge_is_checked_only_with_the_ledger(run, verified):
 
 
 def test_an_interrupted_release_is_signed_when_it_is_finished(run, monkeypatch, verified):
-    from tempriv.releases.writer import ReleaseWriter
+    from tempriv.releases.to_file import ReleaseWriter
 
     public = public_key(run)
 

@@ -34,6 +34,7 @@ from tempriv.streaming.sinks import DescriptorSink
 from tempriv.streaming.state_file import StateFile
 
 OVER = Laplace(epsilon=1.0, bounds=(0, 5), grid=2.0**-6)
+OWN = ("release.json", "owner.csv", "owner.json")
 SCHEMES = {
     "uniform": UniformLandmarks(over=OVER),
     "skip": SkipLandmarks(over=OVER),
@@ -124,7 +125,7 @@ def test_a_refused_release_leaves_no_landmarks_behind(table, tmp_path):
         (total,) = ledger.show("n").totals
         assert total.spent == 1.0
     names = {path.name for path in set(tmp_path.iterdir()) - before - known}
-    assert names == {"out.csv", "out.csv.release.json", "out.csv.owner.csv"}
+    assert names == {"out.csv", *(f"out.csv.{end}" for end in OWN)}
 
 
 def test_a_failure_while_writing_leaves_no_landmarks_behind(table, tmp_path, monkeypatch):
@@ -171,7 +172,7 @@ def test_an_interrupted_release_brings_its_owner_file_with_it(table, tmp_path, m
     with Ledger.create(tmp_path / "ledger.sqlite") as ledger:
         ledger.create_dataset("m", unit=Landmarks(), epsilon=1.0)
         with monkeypatch.context() as patch:
-            patch.setattr("tempriv.releases.owner_file.put_in_place", killed)
+            patch.setattr("tempriv.releases.to_file.put_in_place", killed)
             with pytest.raises(InterruptedError):
                 run(ledger)
         assert not owner_path(out).exists()

@@ -134,27 +134,28 @@ def test_a_series_and_a_person_are_chains_of_the_unit() -> None:
 
 def test_verify_finds_a_figure_that_is_too_small(tmp_path: Path) -> None:
     path = tp.release(readings(48, homes=2), HOURLY, **COLUMNS).write(tmp_path / "out.csv")
-    assert all(check.good for check in verify(path))
+    assert not any(check.wrong for check in verify(path))
     beside = path.with_name("out.csv.release.json")
     about = json.loads(beside.read_text())
     about["meaning"]["statements"][1]["epsilon"] = 4.8
     beside.write_text(json.dumps(about))
-    bad = [check.what for check in verify(path) if not check.good]
-    assert len(bad) == 1 and bad[0].startswith("what the guarantee means")
+    bad = [check.what for check in verify(path) if check.wrong]
+    assert any(what.startswith("what the guarantee means") for what in bad)
     # a description without it is that of an earlier version, whose sentence was the guarantee's
-    del about["meaning"]
+    del about["meaning"], about["evidence"]
     about["sentence"] = HOURLY.guarantee.sentence
-    beside.write_text(json.dumps(about))
-    assert all(check.good for check in verify(path))
+    beside.write_text(json.dumps({**about, "format": 1}))
+    assert not any(check.wrong for check in verify(path))
     assert meaning_in(about)["longest"] is None
 
 
 def test_verify_says_ok_of_nothing_that_it_did_not_see(tmp_path: Path, ledger: Any) -> None:
     released = tp.release(readings(), HOURLY, ledger=ledger, dataset="meters", **COLUMNS)
-    said = " ".join(check.what for check in verify(released.write(tmp_path / "out.csv")))
-    assert "the receipt was not looked up" in said and "the ledger knows of it" not in said
-    assert "the paper was not read" in said and "quoted right" not in said
-    assert "the one that was written" not in said, "a checksum can be recomputed"
+    checks = {check.what: check for check in verify(released.write(tmp_path / "out.csv"))}
+    assert checks["the ledger knows of it"].state == "not checked"
+    quoted = checks["the published claim is as this version of tempriv has it"]
+    assert "the paper itself was not looked up" in quoted.found
+    assert not any("the one that was written" in what for what in checks), "it can be recomputed"
 
 
 # practically nothing

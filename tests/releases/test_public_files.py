@@ -238,8 +238,8 @@ def test_a_description_of_the_private_table_is_found(tmp_path, monkeypatch):
         largest[:] = [float(np.nanmax(private.values))]
         return runs(self, private)
 
-    def telling(self: Any) -> dict[str, Any]:
-        return {**about(self), "treatment": [f"the largest reading was {largest[0]}"]}
+    def telling(self: Any, *statements: Any) -> dict[str, Any]:
+        return {**about(self, *statements), "treatment": [f"the largest reading was {largest[0]}"]}
 
     monkeypatch.setattr(run_module.ReleaseRun, "_runs", seeing)
     monkeypatch.setattr(run_module.ReleaseRun, "about", telling)

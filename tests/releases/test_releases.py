@@ -17,8 +17,8 @@ from tempriv.mechanisms.sparse_vector import SparseVector
 from tempriv.mechanisms.w_event.sample import SampleOnce
 from tempriv.privacy.units import WholeSeries, Window
 from tempriv.releases.description import REQUIRED_FIELDS, read_about, sidecar_path
+from tempriv.releases.to_file import remove_stale_partials
 from tempriv.releases.verify import verify
-from tempriv.releases.writer import remove_stale_partials
 
 LAPLACE = tp.Laplace(epsilon=1.0, bounds=(0, 5))
 

@@ -21,9 +21,8 @@ from tempriv.ledger.ledger import Ledger
 from tempriv.mechanisms.value.laplace import Laplace
 from tempriv.privacy.units import Event
 from tempriv.releases.run import ReleaseRun
-from tempriv.releases.to_file import release_file
+from tempriv.releases.to_file import ReleaseWriter, release_file
 from tempriv.releases.verify import verify
-from tempriv.releases.writer import ReleaseWriter
 from tests.support import killing
 from tests.support.killing import MECHANISMS, Files
 

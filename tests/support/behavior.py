@@ -568,7 +568,7 @@ CHECKS = {
     *("the file has the checksum of its description", "the description can be read"),
     *("the guarantee follows from the mechanism", "something is guaranteed"),
     "the published claim is as this version of tempriv has it",
-    "the expected error and what is not protected are told right",
+    "what the guarantee means, the expected error and what is not protected are told right",
     *("the table can be read", "the number of rows is as described"),
     *("the number of series is as described", "the columns fit the mechanism"),
     *("every value lies on the public grid", "every place lies on the lattice"),

@@ -100,6 +100,7 @@ OtherData = Annotated[
         "--other-data",
         metavar="NAME",
         help="The table holds other data than this dataset.",
+        hidden=True,
     ),
 ]
 TargetError = Annotated[

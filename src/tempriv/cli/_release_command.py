@@ -31,7 +31,6 @@ from tempriv.cli._options import (
     Source,
     TargetError,
 )
-from tempriv.cli._output import alarm, progress
 from tempriv.errors import DataError, TemprivError, require
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ class ReleaseCommand:
             print(f"  cost      {guarantee.loss}, for {guarantee.unit.sentence}")
         print_guarantee(meaning)
         if guarantee.protects_little and self.key_seed is None and not self.accept_weak:
-            alarm("  needs     --accept-weak: without it this is refused", to_errors=False)
+            _alarm("  needs     --accept-weak: without it this is refused")
         _print_errors(errors)
         for line in standing or ["no budget is kept for this dataset yet"]:
             print(f"  budget    {line}")
@@ -178,9 +177,18 @@ def print_guarantee(meaning: dict[str, Any]) -> None:
     """
     line = f"  guarantee {meaning['headline']}"
     if meaning["protects_little"]:
-        alarm(line, to_errors=False)
+        _alarm(line)
     else:
         print(line)
+
+
+def _alarm(sentence: str) -> None:
+    if not sys.stdout.isatty():
+        print(sentence)
+        return
+    from tempriv.cli._output import alarm
+
+    alarm(sentence, to_errors=False)
 
 
 def _print_errors(errors: list[dict[str, Any]]) -> None:
@@ -238,6 +246,11 @@ def _watching(samples: list[tuple[Path, Any]]) -> Any:
 
 @contextmanager
 def _rows_released() -> Iterator[Callable[[int], None]]:
+    if not sys.stderr.isatty():
+        yield lambda rows: None
+        return
+    from tempriv.cli._output import progress
+
     done = 0
     with progress("reading and sorting", spinner=True) as update:
 

@@ -75,7 +75,7 @@ def after(
     from tempriv.releases.postprocess import apply, read_untouched
     from tempriv.releases.postprocess.consistency import totals
     from tempriv.releases.postprocess.steps import Monotone, NonNegative, RoundTo, Smooth, Step
-    from tempriv.releases.writer import require_new_output
+    from tempriv.releases.to_file import require_new_output
 
     require(source.resolve() != output.resolve(), f"{output}: is the input; it stays as it is")
     columns = None if column is None else tuple(column)

@@ -54,9 +54,7 @@ class MechanismOptions:
     series: SeriesColumn = None
     mechanism: Annotated[
         str,
-        protection_option(
-            metavar="NAME", help="See tempriv mechanisms; --mechanism NAME --help has its options."
-        ),
+        protection_option(metavar="NAME", help="--mechanism NAME --help lists its options."),
     ]
     unit: Annotated[
         str | None,

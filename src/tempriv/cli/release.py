@@ -87,7 +87,9 @@ def release(
     across: Annotated[
         float | None,
         output_option(
-            metavar="METERS", help="With --chain: how far apart two places of it can be."
+            metavar="METERS",
+            help="With --chain: how far apart two places of it can be.",
+            hidden=True,
         ),
     ] = None,
     engine: Annotated[

@@ -11,10 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tempriv.data.arrow import from_text, nulls, to_numpy
-from tempriv.data.checks import InputErrors, TableSummary
 from tempriv.data.clock import Clock
 from tempriv.data.duckdb import INTEGERS, NUMBERS, ROW_NUMBER, Table, literal, open_table, quoted
-from tempriv.data.grid import TimeGrid, read_calendar
+from tempriv.data.grid import InputErrors, TableSummary, TimeGrid, read_calendar
 from tempriv.data.series import ONLY_SERIES, Block, Bounds, Categories, Flags, Integers, SeriesTable
 from tempriv.errors import DataError, require
 

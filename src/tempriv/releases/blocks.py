@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from tempriv.data.checks import TableSummary
+from tempriv.data.grid import TableSummary
 from tempriv.data.series import Block, SeriesTable, joined
 from tempriv.errors import DataError, require
 from tempriv.mechanisms.base import Mechanism

@@ -253,7 +253,7 @@ def _registry(
                 "what was done with released values since is listed under `after`; it costs nothing"
             ),
             "composition": _both(
-                "`ledger` names the charge and what had been spent on the dataset after it; "
+                "`ledger` names the charge, and totals of the dataset where these may be public; "
                 "without a charge nothing was added up",
                 stated,
                 "composition",

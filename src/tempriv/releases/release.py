@@ -31,7 +31,7 @@ from tempriv.releases.description import (
     value_types,
 )
 from tempriv.releases.meaning import meaning_in, plain_words
-from tempriv.releases.writer import (
+from tempriv.releases.to_file import (
     ReleaseWriter,
     require_new_output,
 )

@@ -21,8 +21,8 @@ import pyarrow as pa
 from tempriv._version import VERSION
 from tempriv.data.arrow import from_numpy, take_text
 from tempriv.data.boundary import public_batch, public_table
-from tempriv.data.checks import TableSummary
 from tempriv.data.duckdb import is_csv
+from tempriv.data.grid import TableSummary
 from tempriv.data.reader import TableReader
 from tempriv.data.series import STATUS, STATUSES, Block, SeriesTable
 from tempriv.errors import UsageError, WeakGuaranteeWarning, require

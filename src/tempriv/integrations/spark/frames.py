@@ -142,10 +142,6 @@ class SparkReleaseRun:
 
     sketch = None
 
-    @property
-    def marked(self) -> bool:
-        return self.run.marked
-
     def keep_spelling(self, output: Any) -> None:
         """Keep nothing for ``output``: moved values are written anew, as Spark has read them
         already.
