@@ -20,6 +20,7 @@ from tempriv.accounting.filters import (
     ZERO_COST,
     Cost,
     Total,
+    alone_total,
     epsilon_in_advance,
     explain_no_bound,
     explain_other_unit,
@@ -31,7 +32,13 @@ from tempriv.accounting.filters import (
 from tempriv.errors import BudgetError, LedgerError, require
 from tempriv.ledger import scope as scopes
 from tempriv.ledger.database import LedgerFile, create_file, open_file
-from tempriv.ledger.resolution import Resolution, cost_over, require_comparable, steps_covered
+from tempriv.ledger.resolution import (
+    Resolution,
+    cost_over,
+    require_comparable,
+    restated_over,
+    steps_covered,
+)
 from tempriv.ledger.running_totals import RunningTotals, TimeRange
 from tempriv.ledger.scope import EARLIEST, LATEST, Scope, ScopedCost
 from tempriv.privacy import guarantees, serialization, units
@@ -600,13 +607,18 @@ class Ledger:
                 )
         if total.exceeded:
             without = total_with(share._replace(cost=ZERO_COST))
-            sentence = explain_refusal(without, cost, total)
-            raise BudgetError(
-                f"dataset {dataset!r}: {sentence}",
-                dataset=dataset,
-                limit=limit.epsilon,
-                remaining=without.remaining,
-            )
+            alone = None
+            if without.spent == 0:
+                alone = alone_total(restated_over(guarantee, unit, steps), total)
+            if alone is None:
+                sentence = explain_refusal(without, cost, total)
+                raise BudgetError(
+                    f"dataset {dataset!r}: {sentence}",
+                    dataset=dataset,
+                    limit=limit.epsilon,
+                    remaining=without.remaining,
+                )
+            total = alone
         return limit, cost, total if everywhere else limit.total.or_worse(total)
 
     def _record(

@@ -287,6 +287,7 @@ class CommandLine:
         budget: the field that the budget goes to, where that is not rho.
         on_times: what it does to times, if it works on them and not on values.
         takes_delta: whether it takes a delta beside epsilon for something else than noise.
+        calibrated: whether it finds the least noise for epsilon and delta itself.
         rank: its place among those that hide the same; equal ones are in alphabetical order.
     """
 
@@ -300,6 +301,7 @@ class CommandLine:
     budget: str = "epsilon"
     on_times: str = ""
     takes_delta: bool = False
+    calibrated: bool = False
     rank: int = 0
 
 
