@@ -80,13 +80,19 @@ class ReleaseCommand:
             {"column": column, "error": error, "measure": chosen.error_name}
             for column, error in zip(columns, chosen.errors, strict=True)
         ]
+        better = chosen.less_noisy()
         if self.as_json:
-            plan = {
+            plan: dict[str, Any] = {
                 "mechanism": serialization.encode(chosen),
                 "expected_error": errors,
                 "guarantee": serialization.encode(chosen.guarantee),
                 "budget": standing,
             }
+            if better is not None:
+                plan["less_noisy"] = {
+                    "mechanism": serialization.encode(better),
+                    "expected_error": list(better.errors),
+                }
             print(json.dumps(plan))
             return
         guarantee = chosen.guarantee
@@ -96,6 +102,13 @@ class ReleaseCommand:
         else:
             print(f"  cost      {guarantee.sentence}")
         _print_errors(errors)
+        if better is not None:
+            few = ", ".join(f"{error:.4g}" for error in better.errors)
+            epsilon = serialization.encode(better)["epsilon"]
+            print(
+                f"  less      --mechanism {better.command.name} --epsilon {epsilon:.15g} keeps the "
+                f"same with an error of {few}"
+            )
         for line in standing or ["no budget is kept for this dataset yet"]:
             print(f"  budget    {line}")
 

@@ -503,6 +503,10 @@ class Mechanism(ABC):
         """
         return None
 
+    def less_noisy(self) -> Mechanism | None:
+        """Another mechanism that keeps the same guarantee with smaller errors, if it knows one."""
+        return None
+
     def reading_epsilon(self) -> float | None:
         """The epsilon that every reading spends, if that is public and the same for all."""
         return None

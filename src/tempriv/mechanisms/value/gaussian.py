@@ -19,6 +19,7 @@ from tempriv.sampling.distributions import DiscreteGaussian
 
 if TYPE_CHECKING:
     from tempriv.accounting.gaussian_noise import NoisyNumbers
+    from tempriv.mechanisms.value.laplace import Laplace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +175,24 @@ class Gaussian(NumberMechanism):
     @property
     def guarantee(self) -> Guarantee:
         return Guarantee(self.loss, self.unit, model_of(self.unit))
+
+    def less_noisy(self) -> Laplace | None:
+        """Laplace noise that implies (epsilon, delta), or rho by epsilon^2 / 2, with less error."""
+        from tempriv.mechanisms.value.laplace import Laplace
+
+        if self.epsilon is None and self.per_column:
+            return None  # pure losses of columns add up to more than this
+        by_rho = math.sqrt(2 * self.budget)
+        # a few digits, downward
+        by_rho = math.floor(by_rho * 1000) / 1000 if by_rho > 0.1 else by_rho * (1 - 2.0**-40)
+        other = Laplace(
+            epsilon=self.epsilon or by_rho,
+            bounds=self.bounds,
+            unit=self.unit,
+            per_column=self.per_column,
+            grid=self.grid if counted_by(self.unit) else None,
+        )
+        return other if sum(other.errors) < sum(self.errors) else None
 
     @property
     def averaging_factor(self) -> float | None:
