@@ -205,6 +205,23 @@ def test_a_seeded_release_promises_nothing_and_says_so(run):
     assert run("release", METERS, "c.csv", *seeded)[0] == 3
 
 
+def test_a_dry_run_says_when_other_noise_would_be_less(run):
+    Path("h.csv").write_text("time,kwh\n")
+    table = ["--time", "time", "--value", "kwh", "--bounds", "0 5", "--dry-run"]
+    gaussian = ["--mechanism", "gaussian", "--epsilon", "1", "--delta", "1e-6"]
+    status, out, _ = run("release", "h.csv", "out.csv", *gaussian, *table)
+    assert status == 0
+    assert "less      --mechanism laplace --epsilon 1 keeps the same with an error of 5\n" in out
+    status, out, _ = run("release", "h.csv", "out.csv", *gaussian, *table, "--json")
+    assert json.loads(out)["less_noisy"]["mechanism"]["is"] == "Laplace"
+    # over a window of 24 it is the other way round
+    window = ["--unit", "window", "--window", "24"]
+    assert "less " not in run("release", "h.csv", "out.csv", *gaussian, *table, *window)[1]
+    rho = ["--mechanism", "gaussian", "--rho", "0.5"]
+    assert "less " not in run("release", "h.csv", "out.csv", *rho, *table)[1]
+    assert "less " not in run("release", "h.csv", "out.csv", *LAPLACE, *table[:4], "--dry-run")[1]
+
+
 def test_a_dry_run_costs_nothing_and_reads_the_header_alone(run):
     Path("h.csv").write_text("time,kwh\nthis is no reading at all\n")
     options = ["--time", "time", "--value", "kwh", "--dry-run"]

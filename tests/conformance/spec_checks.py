@@ -38,7 +38,13 @@ def with_budget(mechanism: Any, budget: float) -> Any:
     """The mechanism, or the one for values that it is made over, with another budget."""
     if isinstance(mechanism.domain, WithLandmarks):
         return replace(mechanism, over=with_budget(mechanism.over, budget))
-    return replace(mechanism, **{budget_of(mechanism): budget})
+    found = {"rho": None} if is_calibrated(mechanism) else {}
+    return replace(mechanism, **found, **{budget_of(mechanism): budget})
+
+
+def is_calibrated(mechanism: Any) -> bool:
+    """Whether its rho was found from epsilon and delta, and is found anew with other settings."""
+    return getattr(mechanism, "rho", None) is not None and mechanism.epsilon is not None
 
 
 def _another_unit(unit: Any) -> Any:
@@ -56,7 +62,7 @@ def _another_unit(unit: Any) -> Any:
     )
 
 
-ONE_OR_ANOTHER = ("epsilon", "rho", "branching", "bits")
+ONE_OR_ANOTHER = ("epsilon", "rho", "delta", "branching", "bits")
 """Left out where another is given, or where they mean nothing."""
 
 
@@ -180,8 +186,12 @@ def changed_specs(mechanism: Any) -> Iterator[tuple[str, Any]]:
             other = "increments" if mechanism.method == "tree" else "tree"
             yield "method", replace(mechanism, method=other, branching=None, bits=None)
             continue
+        if is_calibrated(mechanism) and field.name == "rho":
+            yield "rho", replace(mechanism, rho=mechanism.rho / 2)
+            continue
         change = others.get(field.name, _another)(getattr(mechanism, field.name))
-        yield field.name, replace(mechanism, **{field.name: change})
+        found = {"rho": None} if is_calibrated(mechanism) else {}
+        yield field.name, replace(mechanism, **found, **{field.name: change})
 
 
 def spec_survives_json(case: Case) -> None:

@@ -40,8 +40,8 @@ DAY = 1440
 def test_the_defaults_are_the_best_of_the_methods():
     assert RunningCount(bounds=(0, 1), rho=0.5, horizon=DAY).method_used == "square-root"
     assert RunningCount(bounds=(0, 1), epsilon=1, horizon=DAY).method_used == "tree"
-    assert RunningCount(bounds=(0, 1), rho=0.5).method_used == "tree"
-    assert RunningCount(bounds=(0, 1), rho=0.5, horizon=10**9).method_used == "tree"
+    assert RunningCount(bounds=(0, 1), rho=0.5).method_used == "binned"
+    assert RunningCount(bounds=(0, 1), rho=0.5, horizon=10**9).method_used == "binned"
     chosen = RunningCount(bounds=(0, 1), epsilon=1, horizon=DAY)
     assert chosen.plans[0].branching == 12
     for b in range(2, 100):

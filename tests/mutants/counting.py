@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from tempriv.mechanisms.counting.binned import Binned
 from tempriv.mechanisms.counting.matrix_factorization import SquareRoot
 from tempriv.mechanisms.counting.running_count import RunningCount
 from tempriv.mechanisms.counting.tree import EpochNoise, Epochs, Tree
@@ -289,3 +290,43 @@ class KeepsLevels(Epochs):
 )
 class FirstEpochForAll(RunningCount):
     plans = planned(KeepsLevels)
+
+
+# bins
+
+
+@dataclass(frozen=True)
+class FirstOnly(Binned):
+    @property
+    def noise(self):
+        return distributions.DiscreteGaussian(self.changes.each**2 * 4**self.bits / (2 * self.rho))
+
+
+@broken("bins paid for at one step", "binned, event", the_promise_holds)
+class ForgetsLaterSteps(RunningCount):
+    plans = planned(FirstOnly)
+
+
+@dataclass(frozen=True)
+class OneOfAWindow(Binned):
+    @property
+    def noise(self):
+        one = replace(self.changes, steps=1)
+        return Binned(**{**settings(self), "changes": one}).noise
+
+
+@broken("bins calibrated for one reading", "binned, window", the_promise_holds)
+class BinsForEvent(RunningCount):
+    plans = planned(OneOfAWindow)
+
+
+@dataclass(frozen=True)
+class BareBins(Binned):
+    def sums(self, increments, noise, purpose, state, first):
+        bare = Altered(noise, lambda drawn: np.where(state.steps > 1, 0, drawn))
+        return super().sums(increments, bare, purpose, state, first)
+
+
+@broken("later strategy values of bins without noise", "binned, endless", the_promise_holds)
+class NoNoiseLater(RunningCount):
+    plans = planned(BareBins)

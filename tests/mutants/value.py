@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tempriv.accounting.gaussian_noise import NoisyNumbers, continuous_delta
 from tempriv.mechanisms.domains import Numbers
 from tempriv.mechanisms.perturb import perturb_block
 from tempriv.mechanisms.stream import MAGIC, Seen, Stream, start
@@ -122,6 +123,38 @@ class HalfVariance(Gaussian):
     @property
     def distributions(self):
         return [distributions.DiscreteGaussian(law.variance / 2) for law in super().distributions]
+
+
+@dataclass(frozen=True)
+class AsContinuous(NoisyNumbers):
+    def delta(self, rho, epsilon):
+        return continuous_delta(rho, epsilon)
+
+
+class Recalibrated(Gaussian):
+    """Finds its noise anew."""
+
+    def __post_init__(self):
+        object.__setattr__(self, "rho", None)
+        super().__post_init__()
+
+
+@broken("calibrated by the continuous law", "gaussian, calibrated", the_promise_holds)
+class ContinuousLaw(Recalibrated):
+    @property
+    def _noisy_numbers(self):
+        numbers = super()._noisy_numbers
+        return AsContinuous(numbers.variance, numbers.count, numbers.change)
+
+
+@broken("calibrated for one of two readings", "gaussian, calibrated, window", the_promise_holds)
+class OneOfTwo(Recalibrated):
+    @property
+    def distributions(self):
+        return [
+            distributions.DiscreteGaussian(law.variance / self.unit.readings)
+            for law in super().distributions
+        ]
 
 
 @broken("too much noise", "laplace, event", the_promise_holds)

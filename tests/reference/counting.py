@@ -162,6 +162,57 @@ def square_root_sums(
     return sums
 
 
+# bins
+
+
+def binned_coefficients(count: int, bits: int) -> list[int]:
+    """1 / sqrt(pi (k + 1/4) (1 + l / 10)), l a straight line between whole logarithms of k + 1."""
+    found = [2**bits]
+    for k in range(1, count):
+        whole = (k + 1).bit_length() - 1
+        logarithm = whole + (k + 1) / 2**whole - 1
+        found.append(round(2**bits / (np.pi * (k + 0.25) * (1 + 0.1 * logarithm)) ** 0.5))
+    return found
+
+
+def bins_of(count: int, width: int) -> list[Interval]:
+    """So many steps in bins: two become one where there are width + 2 of a size; oldest first."""
+    bins: list[Interval] = []
+    for step in range(count):
+        bins.append((step, step + 1))
+        size = 1
+        while sum(stop - start == size for start, stop in bins) == width + 2:
+            at = next(i for i, (start, stop) in enumerate(bins) if stop - start == size)
+            bins[at : at + 2] = [(bins[at][0], bins[at + 1][1])]
+            size *= 2
+    return bins
+
+
+def binned_matrix(horizon: int, column: Sequence[int], width: int) -> Rows:
+    """The strategy: all steps of a bin have the coefficient of its oldest."""
+    rows = []
+    for step in range(horizon):
+        row = [0] * horizon
+        row[step] = column[0]
+        for start, stop in bins_of(step, width):
+            row[start:stop] = [column[step - start]] * (stop - start)
+        rows.append(row)
+    return rows
+
+
+def factored_sums(increments: Sequence[int], matrix: Rows, noise: Sequence[int]) -> list[Fraction]:
+    """y = C x + z, then C w = y is solved and w added up; numerators over powers of C_00."""
+    first, solved, total, sums = matrix[0][0], [], 0, []
+    for i in range(len(increments)):
+        row = matrix[i]
+        noisy = sum(row[j] * increments[j] for j in range(i + 1)) + int(noise[i])
+        known = sum(row[j] * solved[j] * first ** (i - 1 - j) for j in range(i))
+        solved.append(noisy * first**i - known)
+        total = total * first + solved[i]
+        sums.append(Fraction(total, first ** (i + 1)))
+    return sums
+
+
 def rounded(sums: Sequence[Fraction | int], grid: float, step: float) -> Floats:
     """Multiples of step grid steps, as a column of values."""
     unit = Fraction(step)

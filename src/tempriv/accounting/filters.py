@@ -26,6 +26,12 @@ rules all along.
   conversion to (epsilon, delta/2) holds for events, so also for those among these paths.
 
 Together P(S) <= e^epsilon Q(S) + delta/2 + delta/2.
+
+A charge of a pair that nothing was charged for before may instead take all of the limit by its own
+loss (``alone_total``), if it passes by neither rule. Nothing fits beside it then, since totals only
+grow. What came before is the same on both neighbors, so whether the first charge is of this sort
+is, too: on those paths P(S) <= e^epsilon Q(S) + delta by the charge itself, and on the others by
+the rules.
 """
 
 from __future__ import annotations
@@ -40,7 +46,7 @@ import numpy.typing as npt
 
 from tempriv.accounting.renyi import epsilon_of_rho, pure_of_rho, rho_budget, rho_of_pure
 from tempriv.privacy import units
-from tempriv.privacy.guarantees import Concentrated, Guarantee, NoGuarantee, Pure
+from tempriv.privacy.guarantees import Calibrated, Concentrated, Guarantee, NoGuarantee, Pure
 
 Costs = npt.NDArray[np.float64]  # columns epsilon, delta, rho
 
@@ -198,6 +204,26 @@ def worst_total(costs: Costs, unit: units.Unit, limit: float | None, delta: floa
         spent=_known(np.minimum(sums, tails).max()),
         remaining=None if limit is None else float(remaining(costs, limit, delta).min()),
     )
+
+
+def alone_total(guarantee: Guarantee | NoGuarantee, total: Total) -> Total | None:
+    """What the only charge of its kind of pair comes to, if its own loss is within the limit.
+
+    Parameters:
+        guarantee: of the charge, restated for the unit of the limit.
+        total: what the rules for several charges make of it, which is above the limit.
+
+    >>> total = worst_total(np.array([[np.inf, 0.0, 0.028]]), units.Event(), 1.0, 1e-6)
+    >>> loss = Calibrated(0.028, 1.0, 1e-6)
+    >>> total.exceeded, alone_total(Guarantee(loss, units.Event()), total).spent
+    (True, 1.0)
+    """
+    if isinstance(guarantee, NoGuarantee) or not isinstance(guarantee.loss, Calibrated):
+        return None
+    epsilon = guarantee.loss.epsilon_at(total.delta)
+    if total.limit is None or epsilon > total.limit:
+        return None
+    return replace(total, spent=epsilon, remaining=0.0)
 
 
 def unlimited_total(costs: Costs, unit: units.Unit) -> Total:

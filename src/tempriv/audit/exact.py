@@ -24,7 +24,14 @@ from tempriv.mechanisms.base import Mechanism, SeriesState
 from tempriv.mechanisms.domains import Locations, OpaqueRows
 from tempriv.mechanisms.landmarks.domain import without_landmarks
 from tempriv.mechanisms.reorder.distributions import TieDistribution
-from tempriv.privacy.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, rho_for
+from tempriv.privacy.guarantees import (
+    Approximate,
+    Calibrated,
+    Concentrated,
+    Guarantee,
+    NoGuarantee,
+    rho_for,
+)
 from tempriv.privacy.units import Example, Unit
 from tempriv.sampling.distributions import (
     DiscreteGaussian,
@@ -513,7 +520,8 @@ def audit(
 
     concentrated = isinstance(claim.loss, Concentrated)
     claimed = claim.loss.rho if isinstance(claim.loss, Concentrated) else claim.loss.epsilon
-    allowed = claim.loss.delta if isinstance(claim.loss, Approximate) else 0.0
+    has_delta = isinstance(claim.loss, (Approximate, Calibrated))
+    allowed = claim.loss.delta if isinstance(claim.loss, (Approximate, Calibrated)) else 0.0
     worst, pairs, delta = 0.0, 0, 0.0
     where: tuple[Example, Example] | None = None
     for example in examples:
@@ -532,12 +540,12 @@ def audit(
             shown = loss(claimed)
             if shown > worst:
                 worst, where = shown, (example, other)
-            if not concentrated:
-                delta = max(delta, compared.hockey_stick(claimed))
+            if has_delta or not concentrated:
+                delta = max(delta, compared.hockey_stick(claim.loss.epsilon_at(allowed)))
     require(pairs > 0, "no two of these inputs are neighbors, so there is nothing to audit")
     within = worst <= claimed * (1 + 1e-9) + ROUNDING
     # an approximate guarantee lets single outputs exceed epsilon, within its delta
-    holds = delta <= allowed + ROUNDING and (within or allowed > 0)
+    holds = delta <= allowed + ROUNDING and (within or (allowed > 0 and not concentrated))
     return ExactVerdict(
         claimed, worst, "rho" if concentrated else "epsilon", delta, pairs, where, holds
     )

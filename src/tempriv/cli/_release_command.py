@@ -90,14 +90,20 @@ class ReleaseCommand:
             for column, error in zip(columns, chosen.errors, strict=True)
         ]
         meaning = meaning_of(chosen, chosen.guarantee, None)
+        better = chosen.less_noisy()
         if self.as_json:
-            plan = {
+            plan: dict[str, Any] = {
                 "mechanism": serialization.encode(chosen),
                 "expected_error": errors,
                 "guarantee": serialization.encode(chosen.guarantee),
                 "meaning": meaning,
                 "budget": standing,
             }
+            if better is not None:
+                plan["less_noisy"] = {
+                    "mechanism": serialization.encode(better),
+                    "expected_error": list(better.errors),
+                }
             print(json.dumps(plan))
             return
         guarantee = chosen.guarantee
@@ -108,6 +114,13 @@ class ReleaseCommand:
         if guarantee.protects_little and self.key_seed is None and not self.accept_weak:
             _alarm("  needs     --accept-weak: without it this is refused")
         _print_errors(errors)
+        if better is not None:
+            few = ", ".join(f"{error:.4g}" for error in better.errors)
+            epsilon = serialization.encode(better)["epsilon"]
+            print(
+                f"  less      --mechanism {better.command.name} --epsilon {epsilon:.15g} keeps the "
+                f"same with an error of {few}"
+            )
         for line in standing or ["no budget is kept for this dataset yet"]:
             print(f"  budget    {line}")
 

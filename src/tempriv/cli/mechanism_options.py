@@ -254,6 +254,8 @@ class MechanismOptions:
         def make(budget: float) -> Mechanism:
             if not by_rho:
                 return kind.build({command.budget: budget}, settings, unit)
+            if command.calibrated and delta is not None:
+                return kind.build({"epsilon": budget, "delta": delta}, settings, unit)
             rho = budget if delta is None else rho_for(budget, delta)
             return kind.build({"rho": rho}, settings, unit)
 

@@ -24,6 +24,7 @@ from tempriv.accounting.filters import (
     ZERO_COST,
     Cost,
     Total,
+    alone_total,
     epsilon_in_advance,
     explain_no_bound,
     explain_other_unit,
@@ -39,6 +40,7 @@ from tempriv.ledger.resolution import (
     Resolution,
     StepsReached,
     require_comparable,
+    restated_over,
     steps_covered,
 )
 from tempriv.ledger.running_totals import (
@@ -1038,8 +1040,13 @@ class Ledger:
                 )
         if total.exceeded:
             without = total_with([share._replace(cost=ZERO_COST) for share in shares])
-            cost = max(addition.cost for addition in added)
-            self._refuse(dataset, limit, without, cost, total)
+            alone = None
+            if without.spent == 0 and parts is None:
+                alone = alone_total(restated_over(guarantee, unit, steps), total)
+            if alone is None:
+                cost = max(addition.cost for addition in added)
+                self._refuse(dataset, limit, without, cost, total)
+            total = alone
         return limit, added, total if everywhere else limit.total.or_worse(total)
 
     def _readings_of(self, digest: bytes, parts: ChargeParts | None) -> scopes.Ids:

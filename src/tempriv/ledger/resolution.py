@@ -178,18 +178,31 @@ def cost_over(
         order: at which rhos are counted for the limit.
         steps: as ``steps_covered`` says.
     """
-    if isinstance(guarantee, NoGuarantee) or unit.covered_steps is None:
-        return cost_of(guarantee, unit, order)
-    spread = None if steps is None else unit.over_steps(steps.steps)
-    if steps is None or spread is None:
-        return UNBOUNDED_COST
-    if not steps.cut:
-        return cost_of(guarantee, spread, order)
-    restated = guarantee.for_unit(spread)
+    restated = restated_over(guarantee, unit, steps)
     if isinstance(restated, NoGuarantee):
         return UNBOUNDED_COST
-    links = guarantee.unit.links_when_cut
-    return cost_of(replace(restated, loss=restated.loss.grouped(links)), spread, order)
+    return cost_of(restated, restated.unit, order)
+
+
+def restated_over(
+    guarantee: Guarantee | NoGuarantee, unit: units.Unit, steps: StepsReached | None
+) -> Guarantee | NoGuarantee:
+    """The guarantee of a charge for a limit that covers so many of its steps.
+
+    Parameters:
+        guarantee: of the release, for its own steps.
+        unit: of the limit, for steps of its dataset.
+        steps: as ``steps_covered`` says.
+    """
+    if isinstance(guarantee, NoGuarantee) or unit.covered_steps is None:
+        return guarantee.for_unit(unit)
+    spread = None if steps is None else unit.over_steps(steps.steps)
+    if steps is None or spread is None:
+        return NoGuarantee(f"its steps cannot be compared with those of {unit!r}")
+    restated = guarantee.for_unit(spread)
+    if not steps.cut or isinstance(restated, NoGuarantee):
+        return restated
+    return replace(restated, loss=restated.loss.grouped(guarantee.unit.links_when_cut))
 
 
 def least_cost(

@@ -21,6 +21,7 @@ from tempriv.mechanisms.options import Option, Settings, options_of
 from tempriv.privacy.guarantees import (
     SHOWN_DELTA,
     Approximate,
+    Calibrated,
     Concentrated,
     Guarantee,
     NoGuarantee,
@@ -294,6 +295,7 @@ class CommandLine:
         budget: the field that the budget goes to, where that is not rho.
         on_times: what it does to times, if it works on them and not on values.
         takes_delta: whether it takes a delta beside epsilon for something else than noise.
+        calibrated: whether it finds the least noise for epsilon and delta itself.
         rank: its place among those that hide the same; equal ones are in alphabetical order.
     """
 
@@ -307,6 +309,7 @@ class CommandLine:
     budget: str = "epsilon"
     on_times: str = ""
     takes_delta: bool = False
+    calibrated: bool = False
     rank: int = 0
 
 
@@ -512,7 +515,10 @@ class Mechanism(ABC):
     def delta_reason(self) -> str | None:
         """Why there is a delta beside epsilon, as a clause; None where there is none."""
         guarantee = self.guarantee
-        if isinstance(guarantee, Guarantee) and isinstance(guarantee.loss, Concentrated):
+        loss = guarantee.loss if isinstance(guarantee, Guarantee) else None
+        if isinstance(loss, Calibrated):
+            return "Gaussian noise of any size needs one; this noise was calibrated to the two"
+        if isinstance(loss, Concentrated):
             return (
                 "the guarantee is a rho, which is an epsilon at each delta; it is told at "
                 f"delta = {SHOWN_DELTA:g}"
@@ -525,6 +531,10 @@ class Mechanism(ABC):
         Empty where the guarantee is about all rows.
         """
         return {}
+
+    def less_noisy(self) -> Mechanism | None:
+        """Another mechanism that keeps the same guarantee with smaller errors, if it knows one."""
+        return None
 
     def reading_epsilon(self) -> float | None:
         """The epsilon that every reading spends, if that is public and the same for all."""

@@ -136,6 +136,43 @@ class Concentrated:
         return self.rho + 2 * math.sqrt(self.rho * -math.log(delta)) if delta > 0 else math.inf
 
 
+@dataclass(frozen=True)
+class Calibrated(Concentrated):
+    """rho and (epsilon, delta) of the same Gaussian noise: both hold.
+
+    Noise that is calibrated to (epsilon, delta) keeps more than its rho says by itself. Several
+    releases add up by rho.
+
+    Parameters:
+        rho: the loss, a number >= 0.
+        epsilon: the loss at ``delta``.
+        delta: from 0 to 1.
+
+    >>> print(Calibrated(0.028, 1.0, 1e-6))
+    epsilon = 1, delta = 1e-06 (rho = 0.028)
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        Approximate(self.epsilon, self.delta)
+
+    def __str__(self) -> str:
+        return f"{Approximate(self.epsilon, self.delta)} (rho = {shown(self.rho)})"
+
+    def grouped(self, links: int) -> Calibrated:
+        """The loss along a chain of so many neighbors, the ``links``: of both statements."""
+        group = Approximate(self.epsilon, self.delta).grouped(links)
+        return Calibrated(super().grouped(links).rho, group.epsilon, group.delta)
+
+    def epsilon_at(self, delta: float) -> float:
+        """The epsilon at ``delta``: what the noise was calibrated to, or by rho if that is less."""
+        by_rho = super().epsilon_at(delta)
+        return min(self.epsilon, by_rho) if delta >= self.delta else by_rho
+
+
 Loss = Pure | Approximate | Concentrated
 
 
@@ -150,7 +187,7 @@ def epsilon_and_delta(loss: Loss) -> tuple[float, float]:
     """
     if isinstance(loss, Pure):
         return loss.epsilon, 0.0
-    delta = loss.delta if isinstance(loss, Approximate) else SHOWN_DELTA
+    delta = loss.delta if isinstance(loss, (Approximate, Calibrated)) else SHOWN_DELTA
     return loss.epsilon_at(delta), delta
 
 
@@ -217,6 +254,8 @@ def at_most(loss: Loss, bound: Loss) -> bool:
         return isinstance(loss, Pure) and loss.epsilon <= bound.epsilon
     if isinstance(bound, Approximate):
         return loss.epsilon_at(bound.delta) <= bound.epsilon
+    if isinstance(bound, Calibrated) and loss.epsilon_at(bound.delta) > bound.epsilon:
+        return False
     if isinstance(loss, Concentrated):
         return loss.rho <= bound.rho
     return isinstance(loss, Pure) and loss.epsilon**2 / 2 <= bound.rho
@@ -441,7 +480,10 @@ class Published:
         )
 
 
-ALL: tuple[type, ...] = (Pure, Approximate, Concentrated, Guarantee, NoGuarantee, Published)
+ALL: tuple[type, ...] = (
+    *(Pure, Approximate, Concentrated, Calibrated),
+    *(Guarantee, NoGuarantee, Published),
+)
 
 
 def decode(data: Any, *others: type) -> Any:

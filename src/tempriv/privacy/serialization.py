@@ -15,6 +15,11 @@ from tempriv.errors import StateError, TemprivError
 
 KIND = "is"
 SPEC_NAME = "spec_name"  # in the metadata of a field whose name in files is another
+LEFT_OUT = {"left_out": True}
+"""The metadata of a field that files have only where it is not None.
+
+A field that is added later is marked so: specs without it keep their digests, and their noise.
+"""
 
 
 def spec_name(kind: type) -> str:
@@ -84,8 +89,10 @@ def encode(value: Any) -> Any:
         fields = {
             field.metadata.get(SPEC_NAME, field.name): encode(getattr(value, field.name))
             for field in dataclasses.fields(value)
+            if not ("left_out" in field.metadata and getattr(value, field.name) is None)
         }
-        first = {name: fields[name] for name in getattr(value, "spec_order", ())}
+        order = getattr(value, "spec_order", ())
+        first = {name: fields[name] for name in order if name in fields}
         return {KIND: spec_name(type(value)), **first, **fields}
     if isinstance(value, (list, tuple)):
         return [encode(item) for item in value]

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from tempriv.mechanisms.counting.binned import WIDTH
 from tempriv.mechanisms.counting.running_count import RunningCount
 from tempriv.privacy.units import Contribution, Event, Person, Unit, WholeSeries, Window
 from tests.conformance.case_checks import Case, Small
@@ -41,6 +42,10 @@ def _parameters(m: RunningCount, width: int, grid: float, rows: int) -> list[Fra
 
     if m.method == "increments":
         return [law(steps, steps)]
+    if m.method == "binned":
+        # of an endless one with so few bits no coefficient is left after these
+        column = reference.binned_coefficients(m.horizon or 40, m.plans[0].bits)
+        return [law(*reference.norms(reference.toeplitz(column), window, steps))]
     if m.horizon is None:
         b, plan = m.branching, m.plans[0]
         found = []
@@ -80,6 +85,10 @@ def counting_case(name: str, m: RunningCount, *smalls: Small, tight: bool = True
             if m.method == "square-root":
                 column = reference.coefficients(len(x), plan.bits)
                 sums = reference.square_root_sums(x, column, noise[0])
+            elif m.method == "binned":
+                column = reference.binned_coefficients(len(x), plan.bits)
+                matrix = reference.binned_matrix(len(x), column, WIDTH)
+                sums = reference.factored_sums(x, matrix, noise[0])
             elif m.method == "increments":
                 sums = np.cumsum(np.array(x) + noise[0]).tolist()
             elif m.horizon is None:
@@ -198,6 +207,27 @@ CASES: tuple[Case, ...] = (
             unit=Contribution(Window(2)),
         ),
         Small(((0, 0), (0, 1), (1, 1)), 2, 1e-4),
+        tight=False,
+    ),
+    counting_case(
+        "running sum, binned",
+        RunningCount(rho=0.5, bounds=(0, 5), horizon=200, bits=10, method="binned"),
+    ),
+    counting_case(
+        "binned, event",
+        one(rho=4.0, horizon=3, bits=1, method="binned"),
+        Small(BITS, 3, 1e-12),
+    ),
+    counting_case(
+        "binned, window",
+        one(rho=8.0, horizon=3, bits=1, method="binned", unit=Window(2)),
+        Small(BITS, 3, 1e-8),
+        tight=False,
+    ),
+    counting_case(
+        "binned, endless",
+        one(rho=4.0, bits=1, method="binned"),
+        Small(BITS, 3, 1e-10),
         tight=False,
     ),
     counting_case(

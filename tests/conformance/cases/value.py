@@ -206,6 +206,16 @@ CASES: tuple[Case, ...] = (
         Small((-7.0, 9.0), 2, 1e-13),
     ),
     number_case(
+        "gaussian, calibrated",
+        Gaussian(epsilon=3.0, delta=0.05, bounds=(0, 1), grid=1),
+        Small((-7.0, 9.0), 1, 1e-13),
+    ),
+    number_case(
+        "gaussian, calibrated, window",
+        Gaussian(epsilon=3.0, delta=0.05, bounds=(0, 1), grid=1, unit=Window(2)),
+        Small((-7.0, 9.0), 2, 1e-13),
+    ),
+    number_case(
         "gaussian, window",
         Gaussian(rho=2.0, bounds=(0, 1), grid=1, unit=Window(2)),
         Small(BITS[1:], 3, 1e-13),

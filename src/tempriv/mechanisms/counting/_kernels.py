@@ -94,3 +94,84 @@ def factored_sums(
         for later in range(step + 1, end):
             encoded[later] += strategy[later - step] * increment
             decoded[later] += back[later - step] * value
+
+
+@njit(cache=True, nogil=True)
+def binned_sums(
+    increments: Array,
+    which: Array,
+    steps: Array,
+    coefficients: Array,
+    table_bits: int,
+    width: int,
+    noise: Array,
+    memory: Array,
+    reals: Array,
+    first: int,
+    levels: int,
+    sums: Array,
+) -> None:
+    """Running sums from noisy strategy values, with the past in bins that grow with age.
+
+    Slots from ``first``: the sum of what is solved for so far, a real number; then for each level
+    room for ``width`` + 2 sums of increments, the newest bin first; then as much for sums of what
+    is solved for, as real numbers. How many bins of a level are in use follows from the step.
+
+    Parameters:
+        increments: what is added up.
+        which: the series of each.
+        steps: the step of each in its series.
+        coefficients: of C, by place.
+        table_bits: a place for each age below 2 to the power of this, and as many a doubling.
+        width: bins of a level that are left when two of them become one of the next.
+        noise: on the strategy value of each row.
+        memory: of each series.
+        reals: the same memory, as real numbers.
+        first: the first slot.
+        levels: how many there are.
+        sums: are written.
+    """
+    size = 1 << table_bits
+    room = width + 2
+    for row in range(increments.size):
+        own, real = memory[which[row]], reals[which[row]]
+        counts, solved = first + 1, first + 1 + levels * room
+        value, known = 0, 0.0
+        age, shift = 0, 0
+        arrived = steps[row]
+        for level in range(levels):
+            if arrived == 0:
+                break
+            merged = max(0, (arrived - width) // 2)
+            for place in range(level * room, level * room + arrived - 2 * merged):
+                age += 1 << level
+                while age >> shift >= 2 * size:
+                    shift += 1
+                weight = coefficients[shift * size + (age >> shift)]
+                value += weight * own[counts + place]
+                known += weight * real[solved + place]
+            arrived = merged
+        noisy = float(value + coefficients[0] * increments[row] + noise[row])
+        part = (noisy - known) / coefficients[0]
+        real[first] += part
+        sums[row] = real[first]
+        # the new step is a bin; where a level is full, its two oldest bins become one
+        new, new_solved = increments[row], part
+        arrived = steps[row]
+        for level in range(levels):
+            merged = max(0, (arrived - width) // 2)
+            used = arrived - 2 * merged
+            begin = level * room
+            for place in range(begin + used, begin, -1):
+                own[counts + place] = own[counts + place - 1]
+                real[solved + place] = real[solved + place - 1]
+            own[counts + begin] = new
+            real[solved + begin] = new_solved
+            if used + 1 < room:
+                break
+            last = begin + used
+            new = own[counts + last] + own[counts + last - 1]
+            new_solved = real[solved + last] + real[solved + last - 1]
+            own[counts + last] = own[counts + last - 1] = 0
+            real[solved + last] = real[solved + last - 1] = 0.0
+            arrived = merged
