@@ -29,6 +29,7 @@ _PUBLIC = {
     "releases.release": ("Release", "read"),
     "releases.run": ("release",),
     "sampling.keys": ("Key",),
+    "summaries.run": ("summarize",),
 }
 # modules under a shorter name
 _SHORT = {"spark": "integrations.spark"}

@@ -18,7 +18,7 @@ from tempriv.errors import TemprivError
 
 PANELS = {
     "Begin": ("demo", "mechanisms", "advise"),
-    "Release": ("release", "count", "stream", "shapes", "landmarks", "after"),
+    "Release": ("summarize", "release", "count", "stream", "shapes", "landmarks", "after"),
     "Account for it and check it": ("budget", "verify", "report", "leakage", "audit", "attack"),
     "Collect from devices": ("serve", "simulate"),
     "Research": ("reproduce",),

@@ -27,10 +27,16 @@ def verify(
     from tempriv.collect import verify as checking
     from tempriv.releases.verify import as_json as encoded
     from tempriv.releases.verify import verify as run
+    from tempriv.summaries import verify as summaries
 
     # a recipient has a ledger too, but not the one that was charged: compare only if asked to
     book = None if ledger is None else _options.existing_ledger(ledger, no_ledger)
-    checks = checking.verify(release) if checking.is_campaign(release) else run(release, book)
+    if checking.is_campaign(release):
+        checks = checking.verify(release)
+    elif summaries.is_summary(release):
+        checks = summaries.verify(release, book)
+    else:
+        checks = run(release, book)
     if as_json:
         print(json.dumps(encoded(checks)))
     else:

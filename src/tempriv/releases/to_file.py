@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tempriv.data.files import checksum
 from tempriv.errors import TemprivError, require
 from tempriv.ledger.ledger import Ledger, OutputRecord
-from tempriv.mechanisms.base import Mechanism
+from tempriv.ledger.scope import Scope
 from tempriv.privacy import serialization
+from tempriv.privacy.guarantees import Guarantee, NoGuarantee
 from tempriv.releases.description import sidecar_path, with_receipt
 from tempriv.releases.owner_file import OwnerFile, owner_path, put_in_place
-from tempriv.releases.run import ReleaseRun, check_early
+from tempriv.releases.run import check_early
 from tempriv.releases.writer import (
     ReleaseWriter,
     publish,
@@ -23,8 +24,40 @@ from tempriv.releases.writer import (
     require_new_output,
 )
 
+if TYPE_CHECKING:
+    import pyarrow as pa
 
-def request_of(source: Path, mechanism: Mechanism, settings: dict[str, Any]) -> str:
+    from tempriv.sampling.keys import Key
+
+
+class FileRun(Protocol):
+    """One table on its way through a mechanism: what is written, and what is charged for it."""
+
+    owner: Callable[[pa.RecordBatch], None] | None
+
+    @property
+    def key(self) -> Key:
+        """Where the noise comes from."""
+
+    @property
+    def guarantee(self) -> Guarantee | NoGuarantee:
+        """What is guaranteed under this key."""
+
+    @property
+    def scope(self) -> Scope:
+        """Whose data it touches, once all batches have passed."""
+
+    def keep_spelling(self, output: Path) -> None:
+        """Values that are only moved keep their spelling in an ``output`` that has one."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The released rows."""
+
+    def about(self) -> dict[str, Any]:
+        """The description, once all batches have passed."""
+
+
+def request_of(source: Path, mechanism: Any, settings: dict[str, Any]) -> str:
     """A name for releasing a ``source`` by a ``mechanism`` with ``settings``."""
     status = source.stat()
     parts = [
@@ -38,7 +71,7 @@ def request_of(source: Path, mechanism: Mechanism, settings: dict[str, Any]) -> 
 
 
 def release_file(
-    run: ReleaseRun,
+    run: FileRun,
     output: Path,
     *,
     ledger: Ledger | None = None,

@@ -73,7 +73,7 @@ def verify(path: Path, ledger: Ledger | None = None) -> list[Check]:
     checks += _table(path, about, mechanism)
     if "after" in about:
         checks.append(_after(path, about))
-    checks.append(_receipt(about, ledger))
+    checks.append(receipt_check(about, ledger))
     return checks
 
 
@@ -199,7 +199,8 @@ def _after(path: Path, about: dict[str, Any]) -> Check:
     return Check(what, same, f"{count}, {again}")
 
 
-def _receipt(about: dict[str, Any], ledger: Ledger | None) -> Check:
+def receipt_check(about: dict[str, Any], ledger: Ledger | None) -> Check:
+    """Whether the charge that ``about`` tells of is in the ``ledger``, if there is one at hand."""
     what, receipt = "the ledger knows of it", about.get("ledger")
     if receipt is None:
         return Check(what, True, "not charged to a ledger, and says so")
