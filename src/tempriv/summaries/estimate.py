@@ -19,12 +19,14 @@ from tempriv.summaries.measure import Measured
 from tempriv.summaries.vectors import READING_STEPS, CellBasis, Floats
 
 NORMAL_95 = 1.959963984540054
-CLIP_BIAS, CLIP_BIAS_MOST, CLIP_BIAS_SD = 8.0, 0.4, 0.45
+CLIP_BIAS, CLIP_BIAS_MOST, CLIP_BIAS_SD = 8.0, 0.45, 0.8
 """What clipping takes from the mean, in clips for each person that is cut: the first times the
 share of people who are cut, at most the second, give or take the third.
 
 Measured, not proven: intervals hold for the tables of the study on people.
 """
+PRIOR_DOUBT = 0.25
+"""How far intervals of peaks allow for peaks that do not follow the mean."""
 ALL, NO_PEAK = "all", "none"
 
 
@@ -174,6 +176,7 @@ class Estimates:
         inside, flat = known.peak[:-1], float(known.peak[-1])
         profile = np.ones(len(inside)) if known.mean is None else known.mean
         counts, spreads = shrink.peak_counts(inside, known.peak_sd, profile)
+        spreads = np.sqrt((1 - PRIOR_DOUBT) * spreads**2 + PRIOR_DOUBT * known.peak_sd**2)
         none = min(max(flat / count, 0.0), 1.0)
         shares = shrink.onto_simplex(counts / max(float(counts.sum()), 1.0)) * (1 - none)
         for cell, share, sd in zip(
