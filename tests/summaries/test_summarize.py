@@ -215,10 +215,15 @@ def test_the_command_releases_charges_reports_and_is_verified(tmp_path, table):
     assert "Nothing was released" in dry.stdout
     assert "300 people are few" in dry.stderr
     assert not (tmp_path / "day.csv").exists()
+    limit = ("--unit", "presence", "--epsilon", "1.5", "--delta", "1e-5")
+    assert tempriv(tmp_path, "budget", "create", "homes.parquet", *limit).returncode == 0
     words = (*WORDS, "--by", "hour-of-day", "--by", "heating=gas,pump", "--report", "day.html")
     done = tempriv(tmp_path, *words, "--private-report", "own.html")
     assert done.returncode == 0, done.stderr
-    assert "spent so far on whether one person is in the table" in done.stdout
+    assert "epsilon 1 of 1.5 at delta 1e-05 spent on whether one person" in done.stdout
+    again = tempriv(tmp_path, *WORDS, "--force")
+    assert again.returncode == 1
+    assert "above the limit" in again.stderr
     released = pyarrow.csv.read_csv(tmp_path / "day.csv")
     assert set(released.column("group").to_pylist()) == {"gas", "pump"}
     page, own = (tmp_path / name for name in ("day.html", "own.html"))

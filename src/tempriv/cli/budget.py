@@ -58,9 +58,10 @@ def create(
     unit: Annotated[
         str,
         typer.Option(
-            metavar="event|window|series|near|person|swap|block|origin|pace|times",
+            metavar="event|window|series|near|person|presence|swap|block|origin|pace|times",
             help="What the limit is for: readings of a series, places, or what one person adds to "
-            "counts (tempriv count). For values that are moved in time and kept exact: that two "
+            "counts (tempriv count), or that a person is in a table at all (presence: tempriv "
+            "summarize). For values that are moved in time and kept exact: that two "
             "readings traded places (swap), that two of a block did (block), or where a single "
             "output row came from (origin). Where times are the secret: the pace of readings in a "
             "row (pace), or when they happened (times).",
@@ -118,7 +119,7 @@ def create(
         (tau is not None) == (unit in ("pace", "times")),
         "--tau goes with --unit pace or times, which need it: within what times are hidden",
     )
-    if unit in ("swap", "block", "origin", "pace", "times"):
+    if unit in ("swap", "block", "origin", "pace", "times", "presence"):
         require(
             length is None and max_series_per_person is None,
             f"--unit {unit}: goes without --length and --max-series-per-person",
@@ -133,6 +134,11 @@ def create(
     if unit == "person":
         require(max_series_per_person is None, "--max-series-per-person: not for --unit person")
         covered = _make_contribution(window, length, per_step or 1, total, signed)
+    elif unit == "presence":
+        from tempriv.privacy.units import Presence
+
+        require(window is None, "--unit presence: goes without --window")
+        covered = Presence()
     elif unit == "near":
         require(meters is not None, "--unit near needs --meters")
         covered = WithinDistance(meters or 0)

@@ -43,7 +43,7 @@ REMARKS = (
 
 
 def rows(found: Tables) -> Iterator[Row]:
-    """Each median, and where there is a bound, whether it is kept."""
+    """Each median of the ``found`` tables, and where there is a bound, whether it is kept."""
     errors, intervals = found[ERRORS], found[INTERVALS]
     for table in errors.unique("table"):
         for count in errors.unique("people"):

@@ -30,7 +30,11 @@ class PeopleInputs:
 
 
 def read(folder: Path) -> PeopleInputs:
-    """Each person's slots with contact per hour over 28 days, taken as their own readings."""
+    """Each person's slots with contact per hour over 28 days, taken as their own readings.
+
+    Parameters:
+        folder: that holds the files.
+    """
     require_files(folder, FILES)
     slot, first, second = read_columns(folder / FILES[0], ("slot", "user_a", "user_b"), np.int64)
     # one contact in a slot is as good as several

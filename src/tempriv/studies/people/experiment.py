@@ -77,7 +77,7 @@ class MadeTable:
 
 
 def made_tables(inputs: PeopleInputs) -> tuple[MadeTable, ...]:
-    """The real contacts and the made-up homes."""
+    """The real contacts of the ``inputs``, and the made-up homes."""
 
     def contacts(count: int, generator: Generator) -> Floats:
         return resampled(inputs.contacts, count, generator)
@@ -153,7 +153,12 @@ def public_bounds_error(table: MadeTable, outcome: SummaryOutcome, run: int) -> 
 
 
 def error_table(inputs: PeopleInputs, size: PeopleSize) -> ResultTable:
-    """Median errors over runs, and how many are above three times the median."""
+    """Median errors over runs, and how many are above three times the median.
+
+    Parameters:
+        inputs: the real people.
+        size: how much of everything.
+    """
     lines = []
     for table in made_tables(inputs):
         for count in size.people:
@@ -179,7 +184,12 @@ def error_table(inputs: PeopleInputs, size: PeopleSize) -> ResultTable:
 
 
 def interval_table(inputs: PeopleInputs, size: PeopleSize) -> ResultTable:
-    """How often intervals of 95 % hold the value of the table, cells and runs pooled."""
+    """How often intervals of 95 % hold the value of the table, cells and runs pooled.
+
+    Parameters:
+        inputs: the real people.
+        size: how much of everything.
+    """
     lines = []
     for table in made_tables(inputs):
         for count in size.interval_people:
@@ -206,6 +216,6 @@ def interval_table(inputs: PeopleInputs, size: PeopleSize) -> ResultTable:
 
 
 def tables(inputs: PeopleInputs, size: PeopleSize) -> Iterator[ResultTable]:
-    """Errors, and then intervals."""
+    """Errors, and then intervals, of the ``inputs`` at a ``size``."""
     yield error_table(inputs, size)
     yield interval_table(inputs, size)

@@ -22,7 +22,7 @@ LOOKS = dict(
 
 
 def draw_errors(tables: Tables) -> Any:
-    """Errors by the number of people, a plot for each table."""
+    """Errors by the number of people, a plot for each kind of table, from the ``tables``."""
     errors = tables[ERRORS]
     names = errors.unique("table")
     figure, axes = subplots(1, len(names), (9.0, 3.8))
