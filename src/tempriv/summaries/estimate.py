@@ -19,9 +19,11 @@ from tempriv.summaries.measure import Measured
 from tempriv.summaries.vectors import READING_STEPS, CellBasis, Floats
 
 NORMAL_95 = 1.959963984540054
-CLIP_BIAS, CLIP_BIAS_MOST, CLIP_BIAS_SD = 8.0, 0.45, 0.8
+CLIP_BIAS, CLIP_BIAS_MOST = 10.0, 0.6
+CLIP_DOUBT, CLIP_DOUBT_OF_FEW = 0.5, 17.0
 """What clipping takes from the mean, in clips for each person that is cut: the first times the
-share of people who are cut, at most the second, give or take the third.
+share of people who are cut, at most the second; give or take the third, and the fourth times that
+share.
 
 Measured, not proven: intervals hold for the tables of the study on people.
 """
@@ -86,13 +88,18 @@ class Estimates:
         assert known.reach is not None
         return known.tail / self.number * known.clip * known.reach
 
+    @property
+    def _doubt(self) -> float:
+        """How far off the correction for clipping may be, in clips for each person that is cut."""
+        return CLIP_DOUBT + CLIP_DOUBT_OF_FEW * self.measured.tail / self.number
+
     def _mean(self) -> tuple[Floats, Floats]:
         """The mean of each cell above the lower bound, and its deviation, as readings are."""
         known = self.measured
         assert known.mean is not None and known.mean_sd is not None
         taken = min(CLIP_BIAS * known.tail / self.number, CLIP_BIAS_MOST)
         mean = np.minimum(known.mean + taken * self._cut(), READING_STEPS)
-        spread = np.sqrt(known.mean_sd**2 + (CLIP_BIAS_SD * self._cut()) ** 2)
+        spread = np.sqrt(known.mean_sd**2 + (self._doubt * self._cut()) ** 2)
         return np.asarray(mean * self.unit), np.asarray(spread * self.unit)
 
     def people(self, name: str) -> Iterator[SummaryRow]:
@@ -135,7 +142,7 @@ class Estimates:
         above, spreads = self._mean()
         # the average of all cells is the first coefficient
         noise = math.sqrt(known.left[0] / len(self.cells)) * self.unit
-        cut = CLIP_BIAS_SD * float(self._cut().mean()) * self.unit
+        cut = self._doubt * float(self._cut().mean()) * self.unit
         values = self.low + above
         return [*values.tolist(), float(values.mean())], [*spreads.tolist(), math.hypot(noise, cut)]
 

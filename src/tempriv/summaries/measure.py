@@ -41,7 +41,7 @@ WEIGHTS = {"first": 0.06, "mean": 0.30, "bands": 0.46, "spread": 0.10, "peak": 0
 OTHER_WEIGHT = 0.18
 CLIP_OPTIONS, CLIP_RATIO = 26, 1.3
 CLIP_FACTOR = 1.5
-SECOND_OPTIONS, SECOND_RATIO, SECOND_FACTOR, SECOND_POWER = 36, 1.15, 32.0, 2.5
+SECOND_OPTIONS, SECOND_RATIO, SECOND_FACTOR, SECOND_POWER = 36, 1.15, 32.0, 3.5
 OFFSET_STEPS = 1 << 10  # so that a utility and its offset add up without rounding
 
 
