@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # Sections of the page of public names, with the packages whose names they hold.
 SECTIONS = {
     "Releases": ("releases",),
+    "Statistics of people": ("summaries",),
     "Tables": ("data",),
     "Mechanisms": ("mechanisms",),
     "Units": ("privacy.units",),

@@ -33,6 +33,7 @@ _PUBLIC = {
     "releases.run": ("release",),
     "releases.signature": ("SigningKey",),
     "sampling.keys": ("Key",),
+    "summaries.run": ("summarize",),
 }
 # modules under a shorter name
 _SHORT = {"spark": "integrations.spark"}

@@ -39,11 +39,13 @@ from tempriv.privacy.units.contribution import Contribution as Contribution
 from tempriv.privacy.units.distance import WithinDistance as WithinDistance
 from tempriv.privacy.units.landmarks import Landmarks as Landmarks, MarkedMoment as MarkedMoment, Readings as Readings
 from tempriv.privacy.units.order import BlockSwap as BlockSwap, SlotOrigin as SlotOrigin, Swap as Swap
+from tempriv.privacy.units.presence import Presence as Presence
 from tempriv.privacy.units.replacement import Event as Event, Person as Person, WholeSeries as WholeSeries, Window as Window
 from tempriv.privacy.units.time import Pace as Pace, Timestamps as Timestamps
 from tempriv.releases.release import Release as Release, read as read
 from tempriv.releases.run import release as release
 from tempriv.releases.signature import SigningKey as SigningKey
 from tempriv.sampling.keys import Key as Key
+from tempriv.summaries.run import summarize as summarize
 
 __version__: str

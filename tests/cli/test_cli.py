@@ -369,12 +369,12 @@ def test_several_columns_share_the_budget_or_each_have_it(run):
 
 
 def test_a_full_disk_leaves_nothing_behind(run, monkeypatch):
-    from tempriv.releases import writer
+    from tempriv.releases import to_file
 
     def full(self, data):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(writer._HashedFile, "write", full)
+    monkeypatch.setattr(to_file._HashedFile, "write", full)
     status, _, err = run("release", METERS, "out.csv", *LAPLACE, *METER)
     assert (status, "No space left on device; nothing was left half-written" in err) == (1, True)
     assert [p.name for p in Path().iterdir() if "out" in p.name] == []

@@ -241,8 +241,13 @@ def _outcomes(distribution: Distribution, tail: float) -> list[tuple[Any, float]
     return _KNOWN[distribution, tail]
 
 
-def _paths(run: Any, tail: float) -> Iterator[tuple[Hashable, float]]:
-    """Every output with its probability: an odometer over the choices that the run asks for."""
+def walk_outcomes(run: Any, tail: float) -> Iterator[tuple[Hashable, float]]:
+    """Every output with its probability: an odometer over the choices that the run asks for.
+
+    Parameters:
+        run: gives an output from a source of outcomes.
+        tail: the mass of each draw that may be left out.
+    """
     choices: list[int] = []
     while True:
         source = Outcomes(choices, tail)
@@ -283,7 +288,7 @@ def distribution(
         return tuple(_run_series(mechanism, series, source) for series in many)
 
     probabilities: OutcomeProbabilities = defaultdict(float)
-    for output, probability in _paths(run, tail):
+    for output, probability in walk_outcomes(run, tail):
         probabilities[output] += probability
     return dict(probabilities)
 
@@ -357,7 +362,7 @@ def slot_distribution(mechanism: Any, length: int, tail: float = TAIL) -> dict[S
     """
     probabilities: dict[Slots, float] = defaultdict(float)
     slots: Any
-    for slots, probability in _paths(lambda source: _slots(mechanism, length, source), tail):
+    for slots, probability in walk_outcomes(lambda source: _slots(mechanism, length, source), tail):
         probabilities[slots] += probability
     return dict(probabilities)
 

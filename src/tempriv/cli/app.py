@@ -16,13 +16,12 @@ import typer
 
 from tempriv._version import VERSION
 from tempriv.cli._options import join_pairs, typed_option
-from tempriv.cli._output import alarm
 from tempriv.cli.mechanism_options import offer_options
 from tempriv.errors import WEAK, TemprivError, TemprivWarning
 
 PANELS = {
     "Begin": ("demo", "datasets", "mechanisms", "advise"),
-    "Release": ("release", "count", "stream", "shapes", "landmarks", "after"),
+    "Release": ("summarize", "release", "count", "stream", "shapes", "landmarks", "after"),
     "Account for it and check it": (
         "budget",
         "keys",
@@ -98,6 +97,12 @@ def _commands_for(asked: str) -> typer.Typer:
     return chosen
 
 
+def _alarm(sentence: str) -> None:
+    from tempriv.cli._output import alarm
+
+    alarm(sentence)
+
+
 def main() -> None:
     """Run a command; every refusal is a sentence and a status, never a stack trace."""
     commands = _commands_for(sys.argv[1] if len(sys.argv) > 1 else "")
@@ -111,7 +116,7 @@ def main() -> None:
     except TemprivError as refusal:
         sentence = refusal.for_command_line(typed_option(sys.argv[1:]))
         if refusal.code == WEAK:
-            alarm(f"tempriv: {sentence}")
+            _alarm(f"tempriv: {sentence}")
         else:
             _say(sentence)
         status = refusal.exit_status
@@ -148,7 +153,7 @@ def _warnings_in_red() -> Iterator[None]:
 
         def show(message: Any, category: Any, *where: Any, **other: Any) -> None:
             if issubclass(category, TemprivWarning):
-                alarm(f"tempriv: WARNING: {message}")
+                _alarm(f"tempriv: WARNING: {message}")
             else:
                 shown_otherwise(message, category, *where, **other)
 

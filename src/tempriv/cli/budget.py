@@ -75,12 +75,13 @@ def create(
     unit: Annotated[
         str,
         typer.Option(
-            metavar="event|window|series|near|landmarks|moment|person|swap|block|origin|pace|times",
+            metavar="event|window|series|near|landmarks|moment|person|presence|swap|block|origin|pace"
+            "|times",
             help="What the limit is for: readings of a series, places, all landmarks of a series "
             "and any one other reading (landmarks), whether any one moment is a landmark (moment), "
-            "or what one person adds to counts (tempriv count). For values that are moved in time "
-            "and kept exact: that two "
-            "readings traded places (swap), that two of a block did (block), or where a single "
+            "what one person adds to counts (tempriv count), or that a person is in a table at all "
+            "(presence: tempriv summarize). For values that are moved in time and kept exact: that "
+            "two readings traded places (swap), that two of a block did (block), or where a single "
             "output row came from (origin). Where times are the secret: the pace of readings in a "
             "row (pace), or when they happened (times).",
         ),
@@ -147,7 +148,7 @@ def create(
         (tau is not None) == (unit in ("pace", "times")),
         "--tau goes with --unit pace or times, which need it: within what times are hidden",
     )
-    if unit in ("swap", "block", "origin", "pace", "times", "landmarks", "moment"):
+    if unit in ("swap", "block", "origin", "pace", "times", "landmarks", "moment", "presence"):
         require(
             length is None and max_series_per_person is None,
             f"--unit {unit}: goes without --length and --max-series-per-person",
@@ -168,6 +169,11 @@ def create(
     elif unit in ("landmarks", "moment"):
         require(window is None, f"--unit {unit}: goes without --window")
         covered = Landmarks(meters=meters) if unit == "landmarks" else MarkedMoment()
+    elif unit == "presence":
+        from tempriv.privacy.units import Presence
+
+        require(window is None, "--unit presence: goes without --window")
+        covered = Presence()
     elif unit == "near":
         require(meters is not None, "--unit near needs --meters")
         covered = WithinDistance(meters or 0)

@@ -19,7 +19,7 @@ from tempriv.errors import TemprivError, require
 if TYPE_CHECKING:
     from tempriv.studies.common import Row
 
-STUDIES = ("principles", "tldp", "sppa", "landmark", "privshape")
+STUDIES = ("principles", "tldp", "sppa", "landmark", "privshape", "people")
 EXAMPLE = """
 [bold]Examples[/bold]: the table, a page and a picture into a folder
 
@@ -40,6 +40,10 @@ Those of the paper on landmarks, from the same folder
 Those of the paper on shapes, from the same folder
 
   tempriv reproduce privshape --data DIRECTORY --output privshape
+
+Statistics of people beside clipping to public bounds, from the same folder
+
+  tempriv reproduce people --data DIRECTORY --output people
 """
 
 

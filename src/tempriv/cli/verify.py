@@ -47,6 +47,7 @@ def verify(
     from tempriv.releases.signature import read_public_key
     from tempriv.releases.verify import as_json as encoded
     from tempriv.releases.verify import verify as run
+    from tempriv.summaries import verify as summaries
 
     public = None if key is None else read_public_key(key)
     # a recipient has a ledger too, but not the one that was charged: compare only if asked to
@@ -56,6 +57,8 @@ def verify(
         checks = shapes_checking.verify(shapes, public)
     elif checking.is_campaign(release):
         checks = checking.verify(release, public)
+    elif summaries.is_summary(release):
+        checks = summaries.verify(release, book, public)
     else:
         checks = run(release, book, public)
     counts = Counter(check.state for check in checks)

@@ -507,9 +507,22 @@ def warn_if_weak(mechanism: Mechanism, key: Key | None, accept_weak: bool) -> No
         accept_weak: whether it was said that this is meant.
     """
     guarantee = mechanism.guarantee if key is None else guarantee_of_run(mechanism, key)
+    warn_of_weakness(guarantee, accept_weak, stacklevel=4)
+
+
+def warn_of_weakness(
+    guarantee: Guarantee | NoGuarantee, accept_weak: bool, stacklevel: int = 3
+) -> None:
+    """Warn of a guarantee by which practically nothing is protected.
+
+    Parameters:
+        guarantee: of a release.
+        accept_weak: whether it was said that this is meant.
+        stacklevel: of the warning.
+    """
     if guarantee.protects_little and not accept_weak:
         warning = UsageError(weakness_of(guarantee))
-        warnings.warn(str(warning), WeakGuaranteeWarning, stacklevel=3)
+        warnings.warn(str(warning), WeakGuaranteeWarning, stacklevel=stacklevel)
 
 
 def release(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute
@@ -25,8 +25,9 @@ from tempriv.data.files import (
 )
 from tempriv.errors import DataError, TemprivError, UsageError, require
 from tempriv.ledger.ledger import Ledger, OutputRecord
-from tempriv.mechanisms.base import Mechanism
+from tempriv.ledger.scope import Scope
 from tempriv.privacy import serialization
+from tempriv.privacy.guarantees import Guarantee, NoGuarantee
 from tempriv.releases.description import (
     METADATA_KEY,
     as_json,
@@ -38,13 +39,67 @@ from tempriv.releases.description import (
     without_file,
 )
 from tempriv.releases.owner_file import OwnerFile, put_in_place, write_owner_evidence
-from tempriv.releases.run import ReleaseRun, check_early, stated_for
+from tempriv.releases.run import check_early, stated_for
 
 if TYPE_CHECKING:
+    from tempriv.ledger.sketches import FreshSketch
+    from tempriv.ledger.spending import LandmarkSpending
+    from tempriv.mechanisms.base import Mechanism
+    from tempriv.releases.owner_file import LinkageTrial
     from tempriv.releases.signature import SigningKey
+    from tempriv.sampling.keys import Key
 
 
-def request_of(source: Path, mechanism: Mechanism, settings: dict[str, Any]) -> str:
+class FileRun(Protocol):
+    """One table on its way through a mechanism: what is written, and what is charged for it."""
+
+    owner: Callable[[pa.RecordBatch], None] | None
+
+    @property
+    def key(self) -> Key:
+        """Where the noise comes from."""
+
+    @property
+    def guarantee(self) -> Guarantee | NoGuarantee:
+        """What is guaranteed under this key."""
+
+    @property
+    def scope(self) -> Scope:
+        """Whose data it touches, once all batches have passed."""
+
+    def keep_spelling(self, output: Path) -> None:
+        """Values that are only moved keep their spelling in an ``output`` that has one."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The released rows."""
+
+    def about(self, statements: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """The description, once all batches have passed.
+
+        Parameters:
+            statements: what the curator says of the release.
+        """
+
+    @property
+    def mechanism(self) -> Mechanism | None:
+        """What readings pass through one by one; None if there is no such thing."""
+
+    @property
+    def spending(self) -> LandmarkSpending | None:
+        """What each reading of a landmark release spends."""
+
+    @property
+    def sketch(self) -> FreshSketch | None:
+        """The sketch of the rows, if one was asked for."""
+
+    def sketch_for(self, ledger: Ledger) -> None:
+        """Have the pass over the table make a sketch of its rows for a ``ledger``."""
+
+    def try_linkage(self) -> LinkageTrial | None:
+        """Watch how well known series are found among the released ones, for the owner alone."""
+
+
+def request_of(source: Path, mechanism: Any, settings: dict[str, Any]) -> str:
     """A name for releasing a ``source`` by a ``mechanism`` with ``settings``."""
     status = source.stat()
     parts = [
@@ -58,7 +113,7 @@ def request_of(source: Path, mechanism: Mechanism, settings: dict[str, Any]) -> 
 
 
 def release_file(
-    run: ReleaseRun,
+    run: FileRun,
     output: Path,
     *,
     ledger: Ledger | None = None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -85,12 +86,16 @@ def verify(path: Path, ledger: Ledger | None = None, key: str | None = None) -> 
     checks.append(Check("the guarantee follows from the mechanism", same, sentence))
     checks.append(published_check(about, mechanism.published))
     checks.append(_texts_check(path, about, mechanism, stated))
-    checks.append(_evidence_check(about, mechanism))
+    checks.append(
+        evidence_check(
+            about, lambda plain, stated, longest: evidence_of(plain, mechanism, stated, longest)
+        )
+    )
     if isinstance(stated, NoGuarantee):
         checks.append(Check("something is guaranteed", False, stated.reason))
     checks += _table(path, about, mechanism)
     checks += _after(path, about)
-    checks.append(_receipt(about, ledger))
+    checks.append(receipt_check(about, ledger))
     return checks
 
 
@@ -129,20 +134,25 @@ def _meaning_is_right(
     except TemprivError:
         return True  # that it cannot be read is a check of its own
     true = meaning_of(mechanism, stated, int(np.bincount(series).max(initial=0)))
-    return _alike(about.get("meaning"), true) and about["sentence"] == true["headline"]
+    return alike(about.get("meaning"), true) and about["sentence"] == true["headline"]
 
 
-def _alike(stated: Any, true: Any) -> bool:
-    """Whether two JSON values are equal, but for the last digits of numbers."""
+def alike(stated: Any, true: Any) -> bool:
+    """Whether two JSON values are equal, but for the last digits of numbers.
+
+    Parameters:
+        stated: by a description.
+        true: as it is recomputed.
+    """
     if isinstance(true, dict):
         return (
             isinstance(stated, dict)
             and stated.keys() == true.keys()
-            and all(_alike(stated[name], true[name]) for name in true)
+            and all(alike(stated[name], true[name]) for name in true)
         )
     if isinstance(true, list):
         return (
-            isinstance(stated, list) and len(stated) == len(true) and all(map(_alike, stated, true))
+            isinstance(stated, list) and len(stated) == len(true) and all(map(alike, stated, true))
         )
     if isinstance(true, float):
         number = isinstance(stated, (int, float))
@@ -163,8 +173,16 @@ def published_check(about: dict[str, Any], published: Published) -> Check:
     )
 
 
-def _evidence_check(about: dict[str, Any], mechanism: Mechanism) -> Check:
-    """What the description answers follows from it, but for what the curator states."""
+def evidence_check(
+    about: dict[str, Any], remade: Callable[[dict[str, Any], Any, Any], dict[str, Any]]
+) -> Check:
+    """What the description answers follows from it, but for what the curator states.
+
+    Parameters:
+        about: the description.
+        remade: makes the evidence anew, of the description without it, of what the curator states,
+            and of the length of the longest series.
+    """
     what = "the evidence follows from the description"
     evidence = about.get(EVIDENCE)
     if evidence is None:
@@ -172,7 +190,7 @@ def _evidence_check(about: dict[str, Any], mechanism: Mechanism) -> Check:
     plain = {k: v for k, v in about.items() if k not in (EVIDENCE, "ledger", *OF_THE_FILE)}
     try:
         longest = evidence.get("longest_series")
-        again = evidence_of(plain, mechanism, evidence.get(STATED, {}), longest)
+        again = remade(plain, evidence.get(STATED, {}), longest)
     except (TemprivError, TypeError, ValueError, KeyError, AttributeError) as problem:
         return Check(what, False, f"cannot be read: {type(problem).__name__}")
     wrong = [name for name in again if reworded(again[name]) != reworded(evidence.get(name))]
@@ -397,7 +415,8 @@ def _after(path: Path, about: dict[str, Any]) -> list[Check]:
     return [told, unseen, Check(agree, kept, found)]
 
 
-def _receipt(about: dict[str, Any], ledger: Ledger | None) -> Check:
+def receipt_check(about: dict[str, Any], ledger: Ledger | None) -> Check:
+    """Whether the charge that ``about`` tells of is in the ``ledger``, if there is one at hand."""
     what, receipt = "the ledger knows of it", about.get("ledger")
     if receipt is None:
         return Check(what, None, "not charged to a ledger, and says so")

@@ -104,7 +104,7 @@ def page(about: About, sample: PublicSample | PrivateSample, leakage: Leakage | 
         reordered.trust(about, sample) if is_moved(about) else trust(about, sample),
         reordered.rows(about, sample) if is_moved(about) else _pictures(about, sample),
         _made(about, guarantee),
-        _check(about),
+        check_section(about),
         FOOTER + secret,
     ]
     title = f"{PRIVATE} | {headline}" if secret else headline
@@ -435,7 +435,8 @@ def _afterwards(about: About) -> str:
     return f"<h3>Done afterwards</h3>{listed}<p>{escape(about['after_note'])}</p>"
 
 
-def _check(about: About) -> str:
+def check_section(about: About) -> str:
+    """How to check the release that ``about`` describes."""
     output = about.get("output", {"file": "FILE", "blake2b": "not written to a file yet"})
     file = escape(output["file"])
     return (

@@ -1,0 +1,1 @@
+"""Statistics of people: one bounded vector a person in, one release out (central model)."""
