@@ -287,7 +287,7 @@ def test_a_release_of_places_is_seen_at_its_widest(run, told, chain):
     assert status == 2 and "--across: needed for places" in err
     found = told("out.csv", "--chain", "chain.json", "--across", "600")
     assert found["epsilon"] == pytest.approx(3.0)
-    scheme = ["--mechanism", "skip-landmarks", "--landmarks", "stay", *words]
+    scheme = ["--mechanism", "skip-landmarks", "--landmarks", "stay", *words, "--landmarks-given"]
     assert run("release", "taxi.csv", "skip.csv", *scheme)[0] == 0
     found = told("skip.csv", "--chain", "chain.json", "--across", "600")
     assert found["landmarks"]["independent"] == pytest.approx(3.0)
@@ -357,7 +357,14 @@ def test_categories_and_a_seeded_release(run, told):
 
 @pytest.mark.parametrize("scheme", ["uniform", "skip", "adaptive", "split"])
 def test_landmark_releases_are_read_from_the_owners_file(run, told, marked, chain, scheme):
-    words = ["--mechanism", f"{scheme}-landmarks", "--landmarks", "evening", *VALUES]
+    words = [
+        "--mechanism",
+        f"{scheme}-landmarks",
+        "--landmarks",
+        "evening",
+        *VALUES,
+        "--landmarks-given",
+    ]
     assert run("release", marked, "out.csv", *words)[0] == 0
     found = told("out.csv", "--chain", chain(0.1), "--output", "t.csv", "--plot", "p.svg")
     assert found["private"] and {mode("t.csv"), mode("p.svg")} == {0o600}
@@ -384,6 +391,7 @@ def test_a_public_count_needs_no_owners_file(run, told, marked, chain, scheme):
         f"{scheme}-landmarks",
         "--landmarks",
         "evening",
+        *["--landmarks-given"] * (scheme != "count-bound"),
         "--count",
         "9",
         *VALUES,
@@ -400,7 +408,14 @@ def test_a_public_count_needs_no_owners_file(run, told, marked, chain, scheme):
 
 
 def test_an_owners_file_of_another_release_is_refused(run, marked, chain):
-    words = ["--mechanism", "split-landmarks", "--landmarks", "evening", *VALUES]
+    words = [
+        "--mechanism",
+        "split-landmarks",
+        "--landmarks",
+        "evening",
+        *VALUES,
+        "--landmarks-given",
+    ]
     assert run("release", marked, "out.csv", *words)[0] == 0
     lines = Path("out.csv.owner.csv").read_text().splitlines()
     Path("out.csv.owner.csv").write_text("\n".join(lines[:-1]) + "\n")
@@ -546,7 +561,14 @@ def test_the_page_itself_refuses_what_is_private(run, private_chain, chain, mark
     with pytest.raises(TemprivError, match="this page may be handed out"):
         section(mine, private_page=False)
     assert SECTION in section(mine, private_page=True)
-    words = ["--mechanism", "skip-landmarks", "--landmarks", "evening", *VALUES]
+    words = [
+        "--mechanism",
+        "skip-landmarks",
+        "--landmarks",
+        "evening",
+        *VALUES,
+        "--landmarks-given",
+    ]
     assert run("release", marked, "skip.csv", *words)[0] == 0
     owned = compute_leakage(read_chain(chain(0.1)), budgets_of_release(Path("skip.csv")))
     with pytest.raises(TemprivError, match="this page may be handed out"):
@@ -562,6 +584,7 @@ def test_budgets_that_show_landmarks_stay_off_the_public_page(run, marked, chain
         f"{scheme}-landmarks",
         "--landmarks",
         "evening",
+        *["--landmarks-given"] * (scheme != "count-bound"),
         *VALUES,
         "--chain",
         chain(0.1),
@@ -584,6 +607,7 @@ def test_a_constant_budget_by_a_public_count_may_be_shown(run, marked, chain, sc
         f"{scheme}-landmarks",
         "--landmarks",
         "evening",
+        *["--landmarks-given"] * (scheme != "count-bound"),
         "--count",
         "9",
         *VALUES,
@@ -614,6 +638,7 @@ def test_a_public_page_does_not_depend_on_the_landmarks(run, chain):
             "uniform-landmarks",
             "--landmarks",
             "mark",
+            "--landmarks-given",
             "--count",
             "3",
             "--epsilon",

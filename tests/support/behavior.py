@@ -53,6 +53,7 @@ INTERNALS = {
     "ShapeClusterer": "tempriv.local.shapes.estimators:ShapeClusterer",
     "ShapeClassifier": "tempriv.local.shapes.estimators:ShapeClassifier",
     "file_of": "tempriv.data.files:file_identity",
+    "ReleaseRun": "tempriv.releases.run:ReleaseRun",
 }
 """Where internal names live; the only place to change when they move."""
 
@@ -510,6 +511,12 @@ def words_of(mechanism: str, options: tuple[Any, ...], columns: bool = True) -> 
     return [str(word) for word in (*words, *others)]
 
 
+def given_marks(mechanism: str, options: tuple[Any, ...]) -> list[str]:
+    """That no value decided on the landmarks has to be said since 0.8.0, where no note says it."""
+    decided = "--landmarks-from-values" in options or mechanism == "count-bound-landmarks"
+    return ["--landmarks-given"] * ("--landmarks" in options and not decided)
+
+
 def add_releases() -> None:
     for mechanism, variants in RELEASES.items():
         for variant, options in variants.items():
@@ -535,7 +542,7 @@ def add_release(
     more: str = "",
     end: str = ".csv",
 ) -> None:
-    words = [*words_of(mechanism, options), *more.split()]
+    words = [*words_of(mechanism, options), *more.split(), *given_marks(mechanism, options)]
 
     def released(folder: Path) -> Any:
         out = folder / f"{name.replace('/', '-')}{end}"
@@ -737,7 +744,9 @@ AFTER = {
 def released_before(folder: Path, name: str, mechanism: str, variant: str) -> Path:
     out = folder / f"{name}.csv"
     if not out.exists():
-        done("release", "all.csv", out, *words_of(mechanism, RELEASES[mechanism][variant]), *FREE)
+        options = RELEASES[mechanism][variant]
+        words = [*words_of(mechanism, options), *given_marks(mechanism, options)]
+        done("release", "all.csv", out, *words, *FREE)
     return out
 
 
@@ -950,6 +959,12 @@ def add_budgets() -> None:
 
 def charged(folder: Path) -> Any:
     """Limits of several units and none, charges of several kinds, and some that are refused."""
+    # 0.8.0 took equal rows under two names for different data
+    with mock.patch.object(internal("ReleaseRun"), "sketch_for", lambda run, ledger: None):
+        return _charged(folder)
+
+
+def _charged(folder: Path) -> Any:
     limits = {
         "events": "--epsilon 3",
         "windows": "--epsilon 90 --delta 1e-5 --unit window --window 24",

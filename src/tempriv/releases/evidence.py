@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from tempriv.errors import UsageError, require
 from tempriv.privacy import guarantees
-from tempriv.privacy.guarantees import Approximate, Concentrated, Guarantee, NoGuarantee, Pure
+from tempriv.privacy.guarantees import (
+    Approximate,
+    Calibrated,
+    Concentrated,
+    Guarantee,
+    NoGuarantee,
+    Pure,
+)
 from tempriv.privacy.units import Event, WholeSeries
 
 if TYPE_CHECKING:
@@ -318,6 +325,7 @@ def _flavor(guarantee: Guarantee | NoGuarantee) -> str:
         Pure: "pure differential privacy",
         Approximate: "approximate differential privacy",
         Concentrated: "zero-concentrated differential privacy",
+        Calibrated: "approximate differential privacy, and zero-concentrated for several releases",
     }
     return names[type(guarantee.loss)]
 

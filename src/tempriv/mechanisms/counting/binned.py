@@ -63,7 +63,7 @@ def coefficients(bits: int) -> Integers:
     The places are those of ``_kernels.place_of``.
 
     >>> coefficients(10)[:4].tolist()
-    [1024, 493, 358, 293]
+    [1024, 493, 359, 293]
     """
     size = 1 << TABLE_BITS
     shifts = np.arange(LONGEST.bit_length() - TABLE_BITS + 1)
