@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from tempriv.errors import UsageError, require
-from tempriv.privacy.units.base import Example, Unit
+from tempriv.privacy.units.base import Example, Relation, Unit
 from tempriv.privacy.units.replacement import Replacement
 
 RECORDS = {
@@ -33,6 +33,9 @@ class Presence(Unit):
     False
     """
 
+    relation: ClassVar[Relation] = "add-or-remove-one"
+    beyond: ClassVar[str] = "each record is protected by itself, so it grows with their number"
+
     record: str = "person"
 
     def __post_init__(self) -> None:
@@ -53,6 +56,18 @@ class Presence(Unit):
     @property
     def within_one_series(self) -> bool:
         return False
+
+    def of_series(self, length: int) -> Presence:
+        """All that one person has in the table, whatever its ``length``."""
+        return Presence()
+
+    def of_person(self, length: int) -> Presence:
+        """The same."""
+        return Presence()
+
+    def covers_series(self, length: int | None) -> bool:
+        """Whether a record is a whole person, whose series of any ``length`` are in it."""
+        return self.record == "person"
 
     def neighbors(self, example: Example, alphabet: Sequence[Any]) -> Iterator[Example]:
         """Every table with one record of the example less, or one of the alphabet more.
