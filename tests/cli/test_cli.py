@@ -417,7 +417,10 @@ def test_the_demo_ends_with_reports(run):
     # little of the noise is left in an average over all homes; one home, and whole ones, are lost
     said = out.replace("\N{NO-BREAK SPACE}", " ").replace(",", "")
     off = [float(share) for share in re.findall(r"hour is off by ([\d.]+) %", said)]
-    assert len(off) == 3 and 5 < off[0] < 30 and off[1] > 100 and off[2] > 2000
+    assert len(off) == 4 and 5 < off[1] < 30 and off[2] > 100 and off[3] > 2000
+    # statistics of all homes, each protected whole, are better than noise on single readings
+    assert off[0] < 15 and "Statistics of 600 homes" in page.read_text()
+    assert run("verify", "tempriv-demo/homes_summary.csv")[0] == 0
     assert run("demo")[0] == 0, "and can be run again"
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tempriv.cli._options import join_pairs
 from tempriv.cli.app import app
 from tempriv.cli.mechanism_options import offer_options
 
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
 
 EPSILON = 1.0
 LEAD = (
-    "The true average day of 600 made-up homes, and what is left of it where every single reading "
-    "gets Laplace noise before anything is averaged. A reading can be as large as {high:g} kWh and "
-    "most are below 1, so the noise of a reading is far larger than the reading. An average over "
-    "thousands of readings cancels most of it, but then only one reading of a home is protected, "
-    "not the home. True averages of real homes would be private, hence the warning."
+    "The true average day of 600 made-up homes, and what is left of it at epsilon 1: first as "
+    "statistics of all homes, then where every single reading gets Laplace noise before anything "
+    "is averaged. A reading can be as large as {high:g} kWh and most are below 1, so the noise of a "
+    "reading is far larger than the reading. An average over thousands of readings cancels most of "
+    "it, but then only one reading of a home is protected, not the home. True averages of real "
+    "homes would be private, hence the warning."
 )
 
 
@@ -31,44 +33,83 @@ LEAD = (
 def demo(
     folder: Annotated[Path, typer.Argument(help="Where to put it.")] = Path("tempriv-demo"),
 ) -> None:
-    """Release counts of made-up visits, and show what noise does to readings, with reports."""
+    """Release statistics of made-up homes and counts of made-up visits, with reports."""
     from tempriv.datasets.files import write_examples
 
     write_examples(folder)
+    _summarize(folder)
     _count(folder)
-    print(f"\nOpen {folder / 'report.html'} in a browser: it may be handed out with the counts.")
+    print(
+        f"\nOpen {folder / 'report.html'} in a browser: it may be handed out with the statistics,"
+    )
+    print(f"as {folder / 'visits.html'} may with the counts.")
     print(f"{folder / 'private_report.html'} shows before and after, and stays with you.")
-    _compare(folder / "reading_noise.html")
+    _compare(folder)
+
+
+def _run(arguments: list[str]) -> None:
+    # only the command that was typed is loaded, and its mechanism's options offered
+    import_module(f"tempriv.cli.{arguments[0]}")
+    print("$ tempriv " + " ".join(arguments) + "\n")
+    sys.stdout.flush()
+    offer_options(arguments)
+    app(join_pairs(arguments), standalone_mode=False)
+
+
+def _summarize(folder: Path) -> None:
+    arguments = [
+        *("summarize", str(folder / "homes.csv"), str(folder / "homes_summary.csv")),
+        *("--person", "home", "--time", "time", "--value", "kWh", "--bounds", "0", "10"),
+        *("--epsilon", f"{EPSILON:g}", "--report", str(folder / "report.html")),
+        *("--private-report", str(folder / "private_report.html"), "--no-ledger", "--force"),
+    ]
+    _run(arguments)
 
 
 def _count(folder: Path) -> None:
-    # only the command that was typed is loaded, and its mechanism's options offered
-    import_module("tempriv.cli.count")
     arguments = [
         *("count", str(folder / "visits.csv"), str(folder / "visits_private.csv")),
         *("--person", "card", "--time", "entered", "--every", "1h"),
         *("--from", "2026-03-02", "--to", "2026-03-09"),
         *("--max-per-step", "1", "--max-per-person", "3"),
         *("--mechanism", "laplace", "--epsilon", f"{EPSILON:g}"),
-        *("--report", str(folder / "report.html")),
-        *("--private-report", str(folder / "private_report.html"), "--no-ledger", "--force"),
+        *("--report", str(folder / "visits.html"), "--no-ledger", "--force"),
     ]
-    print("$ tempriv " + " ".join(arguments) + "\n")
-    sys.stdout.flush()
-    offer_options(arguments)
-    app(arguments, standalone_mode=False)
+    print()
+    _run(arguments)
 
 
-def _compare(path: Path) -> None:
+def _compare(folder: Path) -> None:
     from tempriv.datasets.homes import BOUNDS, homes
     from tempriv.report.average_day import write_comparison
 
-    days = _average_days(homes())
-    title = "What noise on every reading does to the average day"
+    path, table = folder / "reading_noise.html", homes()
+    days = [_as_statistics(folder / "homes_summary.csv", table), *_average_days(table)]
+    title = "What is left of an average day"
     write_comparison(path, title, LEAD.format(high=BOUNDS[1]), "kWh", days, force=True)
-    print(f"\n{path} shows what noise on every single reading does instead:")
+    print(f"\n{path} compares that with noise on every single reading:")
     for day in days:
         print(f"  {day.name}\n    {day.verdict}")
+
+
+def _as_statistics(path: Path, table: pa.Table) -> AverageDay:
+    """The average day as the statistics have it."""
+    import numpy as np
+
+    from tempriv.datasets.homes import DAYS, HOMES, HOURS
+    from tempriv.releases.release import read
+    from tempriv.report.average_day import AverageDay
+
+    released = read(path)
+    means = {
+        row["cell"]: row["value"]
+        for row in released.table.to_pylist()
+        if row["statistic"] == "mean"
+    }
+    after = np.array([means[str(hour)] for hour in range(HOURS)])
+    before = table["kWh"].to_numpy().reshape(HOMES, DAYS, HOURS).mean((0, 1))
+    name = f"Statistics of {HOMES} homes"
+    return AverageDay(name, released.guarantee.sentence, before, after)
 
 
 def _average_days(table: pa.Table) -> list[AverageDay]:

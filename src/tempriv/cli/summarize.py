@@ -304,7 +304,7 @@ def _warn(spec: PeopleSummary, people: int | None) -> None:
     each = _per_group(spec, people)
     said = None if each is None or spec.protect != "person" else too_few(spec, each)
     if said is not None:
-        print(f"mind: {said}", file=sys.stderr)
+        print(f"tempriv: WARNING: {said}", file=sys.stderr)
 
 
 def _preview(
@@ -362,9 +362,10 @@ def _show(about: dict[str, Any], output: Path, budget: Budget | None, pages: lis
         table(["group", "statistic, all cells", "value", "95 % interval"], lines)
     print(f"  guarantee {about['sentence']}")
     for said in about["warnings"]:
-        print(f"  mind      {said}")
+        print(f"  note      {said}")
     print("  not protected: " + "; ".join(about["not_protected"]))
     for line in _options.standing(budget):
         print(f"  budget    {line}")
     for page in pages:
         print(f"  report    {page}")
+    print(f"  check it  tempriv verify {output}")
