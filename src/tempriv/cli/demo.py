@@ -22,9 +22,9 @@ EPSILON = 1.0
 LEAD = (
     "The true average day of 600 made-up homes, and what is left of it at epsilon 1: first as "
     "statistics of all homes, then where every single reading gets Laplace noise before anything "
-    "is averaged. A reading can be as large as {high:g} kWh and most are below 1, so the noise of a "
-    "reading is far larger than the reading. An average over thousands of readings cancels most of "
-    "it, but then only one reading of a home is protected, not the home. True averages of real "
+    "is averaged. A reading can be as large as {high:g} kWh and most are below 1, so the noise of "
+    "a reading is far larger than the reading. An average over thousands of readings cancels most "
+    "of it, but then only one reading of a home is protected, not the home. True averages of real "
     "homes would be private, hence the warning."
 )
 
