@@ -69,7 +69,7 @@ def _found(words: Words, among: Words) -> np.typing.NDArray[np.bool_]:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _RowAgreement:
     """What series and times, and values beside them, say."""
 
     share: float
@@ -77,7 +77,7 @@ class _Rows:
     sure: bool
 
 
-def _compare_rows(fresh: FreshSketch, known: Sketch) -> _Rows:
+def _compare_rows(fresh: FreshSketch, known: Sketch) -> _RowAgreement:
     level = max(fresh.samples["rows"].level, known.samples["rows"].level)
     chosen = fresh.row_levels >= level
     rows, readings = fresh.row_hashes[chosen], fresh.reading_hashes[chosen]
@@ -85,7 +85,7 @@ def _compare_rows(fresh: FreshSketch, known: Sketch) -> _Rows:
     common, whole = int(among.sum()), len(rows)
     sure = False
     if not common or _recurs(fresh):
-        return _Rows(common / whole if whole else 0.0, common, False)
+        return _RowAgreement(common / whole if whole else 0.0, common, False)
     same = known.samples["readings"].from_level(level)
     for column, agreement in enumerate(fresh.agreement):
         present = readings[among, column]
@@ -94,7 +94,7 @@ def _compare_rows(fresh: FreshSketch, known: Sketch) -> _Rows:
         hits = int(_found(present, same).sum())
         alike = hits >= 0.95 * len(present) and agreement <= MOST_AGREEMENT
         sure |= alike and chance_of(len(present), rate, hits) < SURE
-    return _Rows(common / whole, common, sure)
+    return _RowAgreement(common / whole, common, sure)
 
 
 def _recurs(sketch: Sketch) -> bool:
