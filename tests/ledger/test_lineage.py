@@ -249,3 +249,75 @@ def test_matches_without_regard_to_chance_are_noticed(monkeypatch):
     assert not any((m := identity.match(*pair)) and m.certain for pair in pairs)
     monkeypatch.setattr(identity, "chance_of", lambda draws, rate, hits: -99.0 if hits else 0.0)
     assert any((m := identity.match(*pair)) and m.certain for pair in pairs)
+
+
+# links between datasets, receipts and numbers
+
+
+def release(ledger, dataset, rows, epsilon):
+    ledger.ensure_dataset(dataset)
+    made = tp.Laplace(epsilon=epsilon, bounds=(0, 10))
+    return tp.release(table(rows), made, ledger=ledger, dataset=dataset, **COLUMNS)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_was_spent_after_two_datasets_met_is_counted_when_they_meet_again(ledger):
+    """A link that was made earlier hid all later charges of the other dataset."""
+    later = meters(2, series=4, length=200)
+    ledger.create_dataset("limited", epsilon=1.3)
+    for dataset in ("free", "limited"):
+        release(ledger, dataset, ROWS, 0.1)
+    for _ in range(3):
+        release(ledger, "free", later, 1.0)
+    with pytest.raises(BudgetError):
+        release(ledger, "limited", later, 0.5)
+
+
+def test_empty_datasets_that_are_merged_do_not_compare_ids_unless_they_are_alike(ledger):
+    for name in ("limited", "other"):
+        ledger.create_dataset(name, epsilon=1.0)
+    ledger.merge("limited", "other")
+    ledger.charge("other", HALF, span(0, 9, "s1"), "first")
+    ledger.charge("limited", HALF, span(0, 9, "x1"), "second")
+    assert spent(ledger, "limited") == pytest.approx(1.0)
+
+
+def test_a_chain_of_merged_datasets_is_alike_only_if_all_of_it_is(ledger):
+    for name in ("limited", "hub", "third"):
+        ledger.create_dataset(name, epsilon=5.0)
+    ledger.merge("hub", "limited")
+    ledger.merge("hub", "third", spelled_alike=True)
+    ledger.charge("third", HALF, span(0, 9, "s1"), "first")
+    ledger.charge("limited", HALF, span(0, 9, "x1"), "second")
+    assert spent(ledger, "limited") == pytest.approx(1.0)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_receipt_is_the_same_whether_or_not_rows_were_recognized(tmp_path):
+    receipts = []
+    for number, rows in enumerate((ROWS, meters(3, series=4, length=200))):
+        with Ledger.create(tmp_path / f"{number}.sqlite") as ledger:
+            release(ledger, "before", ROWS, 0.5)
+            ledger.create_dataset("limited", epsilon=5.0)
+            release(ledger, "limited", rows, 0.5)
+            receipt = release(ledger, "limited", rows, 0.5).about["ledger"]
+            receipts.append({k: receipt[k] for k in ("charge", "dataset", "totals")})
+    assert receipts[0] == receipts[1]
+
+
+def test_the_number_of_a_forgotten_charge_is_not_given_again(ledger):
+    ledger.ensure_dataset("meters")
+    for name in ("first", "second", "third"):
+        receipt = ledger.charge("meters", HALF, span(0, 9, "a"), name)
+        ledger.forget(receipt.charge, "never handed out")
+    assert [entry.charge for entry in ledger.log("meters")] == [1, 2, 3]
+
+
+def test_a_charge_by_its_own_epsilon_and_delta_needs_untouched_readings(ledger):
+    approximate = tp.Guarantee(tp.Approximate(0.0, 5e-7), tp.Event())
+    calibrated = tp.Gaussian(epsilon=1.0, delta=1e-6, bounds=(0, 5)).guarantee
+    ledger.create_dataset("meters", epsilon=1.0, delta=1e-6)
+    ledger.charge("meters", approximate, span(0, 9, "a"), "first")
+    with pytest.raises(BudgetError):
+        ledger.charge("meters", calibrated, span(0, 9, "a"), "second")
+    ledger.charge("meters", calibrated, span(0, 9, "b"), "third")

@@ -46,7 +46,14 @@ import numpy.typing as npt
 
 from tempriv.accounting.renyi import epsilon_of_rho, pure_of_rho, rho_budget, rho_of_pure
 from tempriv.privacy import units
-from tempriv.privacy.guarantees import Calibrated, Concentrated, Guarantee, NoGuarantee, Pure
+from tempriv.privacy.guarantees import (
+    Approximate,
+    Calibrated,
+    Concentrated,
+    Guarantee,
+    NoGuarantee,
+    Pure,
+)
 
 Costs = npt.NDArray[np.float64]  # columns epsilon, delta, rho
 
@@ -218,7 +225,8 @@ def alone_total(guarantee: Guarantee | NoGuarantee, total: Total) -> Total | Non
     >>> total.exceeded, alone_total(Guarantee(loss, units.Event()), total).spent
     (True, 1.0)
     """
-    if isinstance(guarantee, NoGuarantee) or not isinstance(guarantee.loss, Calibrated):
+    stated = (Approximate, Calibrated)
+    if isinstance(guarantee, NoGuarantee) or not isinstance(guarantee.loss, stated):
         return None
     epsilon = guarantee.loss.epsilon_at(total.delta)
     if total.limit is None or epsilon > total.limit:

@@ -23,8 +23,16 @@ def report(
     from tempriv.releases.release import read
     from tempriv.report.excerpt import PublicSample
     from tempriv.report.page import write_report
+    from tempriv.summaries.verify import is_summary
 
     _options.refuse_pages(page, None, force)
+    if is_summary(release):
+        from tempriv.report.summaries import write_report as write_summary
+
+        summary = read(release)
+        write_summary(page, summary.about, summary.table)
+        print(f"report    {page}")
+        return
     released = read(release)
     write_report(page, released.about, PublicSample.of(released), force=True)
     print(f"report    {page}")

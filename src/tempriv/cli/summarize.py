@@ -252,8 +252,11 @@ def _pages(
     output: Path,
     report: Path | None,
     private_report: Path | None,
-) -> list[Path]:
-    """Write the reports that were asked for; the private one needs a run that read the table."""
+) -> list[tuple[Path, bool]]:
+    """Write the reports that were asked for, and whether each is for the owner alone.
+
+    The private one needs a run that read the table.
+    """
     if report is None and private_report is None:
         return []
     from tempriv.releases.release import read
@@ -264,10 +267,10 @@ def _pages(
     try:
         rows = read(output).table
         if report is not None:
-            written.append(write_report(report, about, rows))
+            written.append((write_report(report, about, rows), False))
         if private_report is not None and run.strata is not None:
             exact = exact_rows(run.spec, run.strata)
-            written.append(write_report(private_report, about, rows, exact))
+            written.append((write_report(private_report, about, rows, exact), True))
     except OSError as problem:
         raise TemprivError(
             f"{problem.filename}: {problem.strerror}; the release itself is complete in {output}"
@@ -341,7 +344,9 @@ def _preview(
         print(f"  budget    {line}")
 
 
-def _show(about: dict[str, Any], output: Path, budget: Budget | None, pages: list[Path]) -> None:
+def _show(
+    about: dict[str, Any], output: Path, budget: Budget | None, pages: list[tuple[Path, bool]]
+) -> None:
     from tempriv.releases.release import read
 
     if about.get("finished_interrupted"):
@@ -366,6 +371,6 @@ def _show(about: dict[str, Any], output: Path, budget: Budget | None, pages: lis
     print("  not protected: " + "; ".join(about["not_protected"]))
     for line in _options.standing(budget):
         print(f"  budget    {line}")
-    for page in pages:
-        print(f"  report    {page}")
+    for page, own in pages:
+        print(f"  {'for you ' if own else 'report  '}  {page}")
     print(f"  check it  tempriv verify {output}")

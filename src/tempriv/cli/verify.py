@@ -44,6 +44,7 @@ def verify(
     """Recheck a release from its files: checksum, signature, guarantee, values, rows, receipt."""
     from tempriv.collect import verify as checking
     from tempriv.local.shapes import verify as shapes_checking
+    from tempriv.mechanisms.checks import Check
     from tempriv.releases.signature import read_public_key
     from tempriv.releases.verify import as_json as encoded
     from tempriv.releases.verify import verify as run
@@ -52,15 +53,22 @@ def verify(
     public = None if key is None else read_public_key(key)
     # a recipient has a ledger too, but not the one that was charged: compare only if asked to
     book = None if ledger is None else _options.existing_ledger(ledger, no_ledger)
-    shapes = shapes_checking.read_shapes(release)
-    if shapes is not None:
-        checks = shapes_checking.verify(shapes, public)
-    elif checking.is_campaign(release):
-        checks = checking.verify(release, public)
-    elif summaries.is_summary(release):
-        checks = summaries.verify(release, book, public)
-    else:
-        checks = run(release, book, public)
+    try:
+        shapes = shapes_checking.read_shapes(release)
+        if shapes is not None:
+            checks = shapes_checking.verify(shapes, public)
+        elif checking.is_campaign(release):
+            checks = checking.verify(release, public)
+        elif summaries.is_summary(release):
+            checks = summaries.verify(release, book, public)
+        else:
+            checks = run(release, book, public)
+    except TemprivError:
+        raise
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as problem:
+        # the files may be anyone's: what cannot be understood is wrong, and no error of ours
+        told = f"not as tempriv writes it ({type(problem).__name__})"
+        checks = [Check("the description can be read", False, told)]
     counts = Counter(check.state for check in checks)
     if as_json:
         print(json.dumps(encoded(checks)))

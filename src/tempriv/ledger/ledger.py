@@ -175,6 +175,10 @@ class _Limit(NamedTuple):
     total: Total
 
 
+ONCE = Cost(1.0, 0.0, 1.0)
+"""In place of the cost of a charge, to see whether there is one."""
+
+
 class _Addition(NamedTuple):
     scope: Scope
     cost: Cost
@@ -542,7 +546,8 @@ class Ledger:
             if known is None:
                 parts = self._settled(number, scope, parts)
                 others = [self._number(other) for other in other_data]
-                charge = Charge(guarantee, scope, release_id, note, content, output, parts)
+                seen = rows is not None
+                charge = Charge(guarantee, scope, release_id, note, content, output, parts, seen)
                 if self._has_kin(rows is not None) or others:
                     self._lineage.charge(number, charge, rows, others)
                 else:
@@ -798,7 +803,7 @@ class Ledger:
                 note, "when" || ' ' || who || ': ' || why FROM forgotten) c
             JOIN datasets d ON d.id = c.dataset JOIN scopes s ON s.id = c.scope
             LEFT JOIN member_sets m ON m.digest = s.members
-            WHERE ?1 IS NULL OR c.dataset = ?1 ORDER BY c.id"""
+            WHERE ?1 IS NULL OR c.dataset = ?1 ORDER BY c.recorded, abs(c.id)"""
         with self._file.reading():
             rows = self._file.rows(query, None if dataset is None else self._number(dataset))
         entries = [Entry(*row) for row in rows]
@@ -1041,7 +1046,9 @@ class Ledger:
         if total.exceeded:
             without = total_with([share._replace(cost=ZERO_COST) for share in shares])
             alone = None
-            if without.spent == 0 and parts is None:
+            touched = [other._replace(cost=ONCE) for other in earlier if any(other.cost)]
+            zeros = [share._replace(cost=ZERO_COST) for share in shares]
+            if parts is None and total_with(zeros, touched).spent == 0:
                 alone = alone_total(restated_over(guarantee, unit, steps), total)
             if alone is None:
                 cost = max(addition.cost for addition in added)
@@ -1066,13 +1073,17 @@ class Ledger:
         output, parts = charge.output, charge.parts
         where = (output.path, output.partial, output.checksum, output.request) if output else None
         told = [total for _, _, total in decided]
-        if parts is not None or self._sums.has_parts(number):
+        # a receipt is public: totals would tell how many landmarks there are, or which other rows
+        # these are like
+        if parts is not None or self._sums.has_parts(number) or self._knows_rows(charge):
             told = []
+        recorded = self._next_number(copied=charge.copied)
         file.execute(
-            "INSERT INTO charges (release, dataset, scope, guarantee, content, recorded, note,"
+            "INSERT INTO charges (id, release, dataset, scope, guarantee, content, recorded, note,"
             " totals, parted, state, path, partial, checksum, request)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             *(
+                recorded,
                 charge.release,
                 number,
                 place.scope,
@@ -1083,7 +1094,6 @@ class Ledger:
             *(_json(told), int(parts is not None), "prepared" if output else "done"),
             *(where or (None,) * 4),
         )
-        recorded = int(file.value("SELECT id FROM charges WHERE release = ?", charge.release))
         if parts is not None:
             self._sums.add_parts(number, recorded, parts)
         for limit, added, total in decided:
@@ -1094,6 +1104,21 @@ class Ledger:
                 self._sums.add(limit.id, limit.unit, where_added, addition.cost)
             file.execute("UPDATE limits SET total = ? WHERE id = ?", _json(total), limit.id)
         return recorded
+
+    def _knows_rows(self, charge: Charge) -> bool:
+        """Whether rows of this charge, or of any before it, can be known again."""
+        return charge.sketched or bool(self._file.rows("SELECT 1 FROM sketches LIMIT 1"))
+
+    def _next_number(self, copied: bool) -> int:
+        """A number that no charge has, or had before it was forgotten.
+
+        Those of copies in other datasets count down from -1: the number of a charge is public, and
+        must not tell how many other datasets hold its rows.
+        """
+        most = "min" if copied else "max"
+        query = f"""SELECT {most}(0, ifnull((SELECT {most}(id) FROM charges), 0),
+            ifnull((SELECT {most}(charge) FROM forgotten), 0))"""
+        return int(self._file.value(query)) + (-1 if copied else 1)
 
     def _receipt(self, release_id: str) -> Receipt:
         query = """SELECT c.id, c.release, d.name, c.recorded, c.totals FROM charges c

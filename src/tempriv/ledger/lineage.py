@@ -134,7 +134,9 @@ class Lineage:
 
     def _copy(self, number: int, other: int, charge: Charge, decided: Any) -> None:
         # a release has one charge in each dataset
-        there = charge._replace(release=f"{charge.release} in {other}", content="", output=None)
+        there = charge._replace(
+            release=f"{charge.release} in {other}", content="", output=None, copied=True
+        )
         copied = self._record(other, there, decided)
         self._file.execute("INSERT INTO also VALUES (?, ?)", copied, number)
 
@@ -180,7 +182,7 @@ class Lineage:
             "SELECT kind, clock, start FROM scopes WHERE dataset = ? ORDER BY id LIMIT 1", dataset
         )
         if not first:
-            return scope
+            return scope if alike else _widened(scope, Resolution.of(scope))
         kind, clock, start = first[0]
         known = self._file.rows(
             "SELECT DISTINCT clock, step FROM scopes WHERE dataset = ?", dataset
@@ -201,16 +203,13 @@ class Lineage:
 
     def _import(self, source: int, dataset: int, scope: Scope, alike: bool) -> None:
         """Count the charges of a dataset for another one, too, that was found to hold its rows."""
-        query = """SELECT 1 FROM also a JOIN charges c ON c.id = a.charge JOIN charges o
-            ON o.id = a.of WHERE c.dataset = ? AND o.dataset = ? LIMIT 1"""
-        if self._file.value(query, dataset, source) is not None:
-            return
         # the first release of a dataset sets its steps
         self._sums.place(dataset, scope)
-        self._copy_all(source, dataset, alike)
-        self._renew(dataset)
+        if self._copy_all(source, dataset, alike):
+            self._renew(dataset)
 
-    def _copy_all(self, source: int, dataset: int, alike: bool) -> None:
+    def _copy_all(self, source: int, dataset: int, alike: bool) -> int:
+        """Count charges of a dataset for another one that do not yet; how many there are."""
         steps = self._file.rows(
             "SELECT DISTINCT clock, step FROM scopes WHERE dataset = ? ORDER BY id", source
         )
@@ -222,6 +221,7 @@ class Lineage:
             JOIN scopes s ON s.id = c.scope WHERE c.dataset = ?1 AND o.dataset != ?2
             AND origin NOT IN (SELECT b."of" FROM also b JOIN charges x ON x.id = b.charge
             WHERE x.dataset = ?2) ORDER BY c.id"""
+        copied = 0
         for number, guarantee, release, note, *row in self._file.rows(query, source, dataset):
             scope = self._stored(*row)
             if alike:
@@ -230,6 +230,8 @@ class Lineage:
                 scope = self._spread(dataset, scope, coarsest)
             charge = Charge(self._sums.guarantee(guarantee), scope, release, note)
             self._copy(number, dataset, charge, [])
+            copied += 1
+        return copied
 
     def _spread(self, dataset: int, scope: Scope, coarsest: int | None) -> Scope:
         """All of a dataset, at steps that are as fine as those of a scope of another one may be."""
@@ -271,18 +273,21 @@ class Lineage:
         self._file.execute(
             "DELETE FROM apart WHERE dataset IN (?1, ?2) AND other IN (?1, ?2)", dataset, other
         )
-        mine, theirs = (
-            [one, *(n for n in self._linked([one]) if n != one)] for one in (dataset, other)
-        )
-        for a in mine:
-            for b in theirs:
-                if a != b:
-                    for pair in ((a, b), (b, a)):
-                        row = (*pair, int(alike))
-                        self._file.execute("INSERT OR REPLACE INTO merged VALUES (?, ?, ?)", *row)
-                        self._copy_all(*pair, alike)
-                    self._renew(a)
-                    self._renew(b)
+        mine, theirs = ({**self._linked([one]), one: True} for one in (dataset, other))
+        for a, near in mine.items():
+            for b, far in theirs.items():
+                if a == b or self._apart(a, b):
+                    continue
+                # all of the chain must be spelled alike, and what was said of a pair stays
+                same = alike and near and far
+                if {a, b} != {dataset, other}:
+                    same = same and self._linked([a]).get(b, True)
+                for pair in ((a, b), (b, a)):
+                    row = (*pair, int(same))
+                    self._file.execute("INSERT OR REPLACE INTO merged VALUES (?, ?, ?)", *row)
+                    self._copy_all(*pair, same)
+                self._renew(a)
+                self._renew(b)
         self._write("merged", dataset, other, why or "")
 
     def tell_apart(self, dataset: int, other: int, why: str) -> None:

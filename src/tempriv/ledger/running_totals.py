@@ -98,6 +98,8 @@ class Charge(NamedTuple):
         content: a digest of all that is charged.
         output: the file that waits to be put in place.
         parts: of a landmark release, what its readings spend; None: all of its epsilon.
+        sketched: whether its rows were seen, so that they can be known again.
+        copied: whether it counts here because of another dataset, in which it was made.
     """
 
     guarantee: Guarantee | NoGuarantee
@@ -107,6 +109,8 @@ class Charge(NamedTuple):
     content: str = ""
     output: Any = None
     parts: ChargeParts | None = None
+    sketched: bool = False
+    copied: bool = False
 
     def over(self, scope: Scope) -> Charge:
         """The same over another scope, of which it is not known which readings are landmarks."""

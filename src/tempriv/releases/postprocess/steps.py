@@ -39,6 +39,11 @@ class Values:
             DataError,
         )
         require(
+            "budget" not in about,
+            "statistics of people have intervals of their own, which this would make wrong",
+            DataError,
+        )
+        require(
             "types" not in about["columns"],
             "rows that were moved in time hold exact values: there is no noise to work on",
             DataError,
