@@ -189,9 +189,9 @@ def test_the_ledger_is_charged_as_for_a_table_before_there_is_a_frame(spark, led
     asked = []
     charge = ledger.charge
 
-    def noted(dataset, guarantee, scope, release_id):
+    def noted(dataset, guarantee, scope, release_id, **more):
         asked.append(scope)
-        return charge(dataset, guarantee, scope, release_id)
+        return charge(dataset, guarantee, scope, release_id, **more)
 
     monkeypatch.setattr(ledger, "charge", noted)
     found = tempriv_spark.released(frame, LAPLACE, ledger=ledger, dataset="homes", **LAYOUT)
@@ -423,6 +423,7 @@ def test_the_command_takes_a_directory_and_keeps_what_is_the_owners(tmp_path):
     marked = ("--mechanism", "uniform-landmarks", "--epsilon", 1, "--bounds", 0, 5)
     columns = ("--value", "kwh", "--landmarks", "mark", "--time", "date+hour", "--series", "home")
     words = (*marked, *columns, "--key-seed", 3, "--not-private", "--no-ledger", "--json")
+    words += ("--landmarks-given",)
     told = []
     for source, output, engine in (
         ("parts", "spark.parquet", SPARK),
@@ -503,7 +504,7 @@ kept = lambda: sum(path.is_file() for path in (folder / "kept").rglob("part-*"))
 told["files"] = kept()
 ledger.create_dataset("meters", mechanism.unit, epsilon=5.0, replace=True)
 
-def full(*words):
+def full(*words, **more):
     told["before the charge"] = kept() > told["files"]
     raise BudgetError("no room")
 

@@ -65,6 +65,8 @@ from tempriv.sampling.keys import Key
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from tempriv.ledger.spending import LandmarkSpending
+
 
 @dataclass(frozen=True)
 class Released:
@@ -125,6 +127,15 @@ class SparkReleaseRun:
     @property
     def guarantee(self) -> Any:
         return self.run.guarantee
+
+    @property
+    def mechanism(self) -> Mechanism:
+        return self.run.mechanism
+
+    @property
+    def spending(self) -> LandmarkSpending | None:
+        """What is stated: executors count nothing together."""
+        return stated_spending(self.mechanism)
 
     @property
     def scope(self) -> Scope:
@@ -249,8 +260,6 @@ def released(run: SparkReleaseRun, ledger: Ledger | None, dataset: str | None) -
         if ledger is not None and dataset is not None:
             release_id = run.key.release_id
             what = dataset, run.guarantee, run.scope, release_id
-            # executors count nothing together, so a landmark release costs what is stated
-            spending = stated_spending(run.run.mechanism)
-            ledger.warn_of_repetition(*what, spending=spending)
-            receipt = ledger.charge(*what, spending=spending)
+            ledger.warn_of_repetition(*what, spending=run.spending)
+            receipt = ledger.charge(*what, spending=run.spending)
         return Released(aside, with_receipt(run.about(), receipt))
