@@ -62,7 +62,7 @@ class Presence(Unit):
         return Presence()
 
     def of_person(self, length: int) -> Presence:
-        """The same."""
+        """The same, whatever its ``length``."""
         return Presence()
 
     def covers_series(self, length: int | None) -> bool:
